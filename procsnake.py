@@ -1,12 +1,14 @@
-"""The command line: it parses, calls and prints. Each package brings its own commands; `quickstart` walks through all of them.
+"""The command line: it parses, calls and prints. Each package brings its own commands; `quickstart`
+walks through all of them.
 
-Other projects also use the names of procsnake's four packages. This module finds out whose packages Python would import,
-because nobody else has this module's name: `require_own` refuses others' packages, and `prefer_own` has ours found first.
-"""
+Other projects also use the names of procsnake's four packages. This module finds out whose packages
+Python would import, because nobody else has this module's name: `require_own` refuses others'
+packages, and `prefer_own` has ours found first."""
 
 from __future__ import annotations
 
-# Nothing of ours and nothing large is imported here: what Ctrl-C interrupts must be inside `main`, which tells it in a line.
+# Nothing of ours and nothing large is imported here: what Ctrl-C interrupts must be inside `main`,
+# which tells it in a line.
 import argparse
 import errno
 import importlib.abc
@@ -30,16 +32,22 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 OWN_PACKAGES = ("envs", "agents", "train", "serve")
-USER_ERROR, INTERRUPTED = 2, 130
+USER_ERROR = 2
+INTERRUPTED = 130
 RULE = "─" * 100
 RIVALS = ("champion-standard", "flood", "greedy")
 """The snakes that play the first game against a fresh snake."""
 FIRST_GAME = ("flood", "flood", "greedy", "random")
-"""The snakes of the game that is shown while the engine is compiled: they play fast enough without compiling anything."""
+"""The snakes of the game that is shown while the engine is compiled: they play fast enough without
+compiling anything.
+"""
 FIRST_GAME_TURN_S = 0.25
 """How long a turn of that game is shown: compiling takes about a minute."""
-TURN_S, SHOWN_S = 0.12, 10.0
-"""How long a turn is shown by quickstart, and after how long the rest of a game is shown without pauses."""
+TURN_S = 0.12
+SHOWN_S = 10.0
+"""How long a turn is shown by quickstart, and after how long the rest of a game is shown without
+pauses.
+"""
 
 QUICKSTART_HELP = """\
 Shows a champion's game while what training needs is compiled, trains a snake by self-play, measures it against the built-in
@@ -58,7 +66,9 @@ class ShadowedPackageError(ImportError):
 
 
 def require_own(*names: str) -> None:
-    """Raise `ShadowedPackageError` if another package than ours is imported, or would be, under one of these names."""
+    """Raise `ShadowedPackageError` if another package than ours is imported, or would be, under one
+    of these names.
+    """
     for name in names:
         path = _place(name)
         if path not in (None, HERE / name):
@@ -79,10 +89,14 @@ def _place(name: str) -> Path | None:
 
 def _how_to_mend(name: str, path: Path) -> str:
     if str(path.parent) in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
-        return "Another distribution has installed it: uninstall that, or install procsnake into an environment without it"
+        return (
+            "Another distribution has installed it: uninstall that, or install procsnake into an"
+            " environment without it"
+        )
     return (
-        f"Python looks into {path.parent} first, as its working directory or by PYTHONPATH. Give your {name!r} another name, "
-        "or take the folder off the path: the command procsnake, unlike python -m procsnake, leaves the working directory out"
+        f"Python looks into {path.parent} first, as its working directory or by PYTHONPATH. Give"
+        f" your {name!r} another name, or take the folder off the path: the command procsnake,"
+        " unlike python -m procsnake, leaves the working directory out"
     )
 
 
@@ -98,12 +112,16 @@ class OwnPackages(importlib.abc.MetaPathFinder):
 
 
 def prefer_own() -> None:
-    """Have procsnake's packages found first in this process. Ray's workers would look into the working directory before."""
+    """Have procsnake's packages found first in this process. Ray's workers would look into the
+    working directory before.
+    """
     sys.meta_path.insert(0, OwnPackages())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 0, 2 for what can't be done as it is asked for, 130 after Ctrl-C."""
+    """Run one command. Returns the exit code: 0, 2 for what can't be done as it is asked for, 130
+    after Ctrl-C.
+    """
     try:
         _open_streams()
         try:
@@ -135,7 +153,9 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _said_of_surroundings(error: OSError) -> str | None:
-    """What is told of stdout or a working directory that fails; None if the error is of something else."""
+    """What is told of stdout or a working directory that fails; None if the error is of something
+    else.
+    """
     # What goes wrong with any other file has the file's name.
     if error.filename is None and error.errno in _NO_ROOM:
         return f"the output can't be written: {error.strerror}"
@@ -147,11 +167,16 @@ def _said_of_surroundings(error: OSError) -> str | None:
 
 
 def _open_streams() -> None:
-    """Open the streams that are closed (`>&-`), which are None, and have stdout take what its encoding lacks."""
+    """Open the streams that are closed (`>&-`), which are None, and have stdout take what its
+    encoding lacks.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in (
+        "strict",
+        "surrogateescape",
+    ):
         sys.stdout.reconfigure(errors="replace")
 
 
@@ -169,7 +194,9 @@ def _run(options: argparse.Namespace) -> int:
         pin_addresses(options)
         return options.run(options) or 0
     except ModuleNotFoundError as error:
-        missing: Exception | None = MissingDependencyError.of_extra(error, feature=f"procsnake {options.command}")
+        missing: Exception | None = MissingDependencyError.of_extra(
+            error, feature=f"procsnake {options.command}"
+        )
         if missing is None:
             raise
     except ProcsnakeError as error:
@@ -190,7 +217,9 @@ _NAMING_RUNS = (
 
 
 def _name_runs(options: argparse.Namespace) -> None:
-    """Put the folder of a run into each option where `latest` or the beginning of a name stands for it, and say so."""
+    """Put the folder of a run into each option where `latest` or the beginning of a name stands for
+    it, and say so.
+    """
     from agents import champions, registry
     from train.config import list_experiments
     from train.runs.names import with_runs
@@ -213,7 +242,9 @@ def _name_runs(options: argparse.Namespace) -> None:
 
 
 class ShowVersions(argparse.Action):
-    """Prints the versions that a bug report needs. They are looked up only when they are asked for."""
+    """Prints the versions that a bug report needs. They are looked up only when they are asked
+    for.
+    """
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from agents.card import library_versions
@@ -232,10 +263,17 @@ def build_parser() -> argparse.ArgumentParser:
 
     parser = Parser(
         prog="procsnake",
-        description="Train agents for Battlesnake and Procgen, measure them, and compete with them.",
+        description=(
+            "Train agents for Battlesnake and Procgen, measure them, and compete with them."
+        ),
         epilog=f"Begin with: {shell_command('quickstart')}. Each command's --help has examples.",
     )
-    parser.add_argument("--version", action=ShowVersions, nargs=0, help="show procsnake's version and its libraries', and exit")
+    parser.add_argument(
+        "--version",
+        action=ShowVersions,
+        nargs=0,
+        help="show procsnake's version and its libraries', and exit",
+    )
     command = Commands(parser)
     for floor in (train, agents, serve):
         floor.commands.add_commands(command)
@@ -247,7 +285,14 @@ def build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(join_cluster=_join_cluster)
     # `train --from-games` learns from games that a server has kept or that were fetched.
     parser.set_defaults(recorded_games=_recorded_games)
-    _add_quickstart(command("quickstart", run_quickstart, "From nothing to a snake that plays over HTTP.", QUICKSTART_HELP))
+    _add_quickstart(
+        command(
+            "quickstart",
+            run_quickstart,
+            "From nothing to a snake that plays over HTTP.",
+            QUICKSTART_HELP,
+        )
+    )
     return parser
 
 
@@ -266,10 +311,11 @@ def _override_experiment(settings: dict[str, Any], overrides: Sequence[str]) -> 
 
 
 def _register_worlds(player: str, modules: Sequence[str]) -> None:
-    """Have `envs.make` know the worlds of `train`, and import `modules` and those that the run of `player` was trained with.
+    """Have `envs.make` know the worlds of `train`, and import `modules` and those that the run of
+    `player` was trained with.
 
-    The modules that the run's configuration names are imported only if this machine wrote it: a stranger's names code.
-    """
+    The modules that the run's configuration names are imported only if this machine wrote it: a
+    stranger's names code."""
     import train.worlds.build  # noqa: F401  registers the worlds of training
     from agents.registry import split_name
     from envs.common.parts import import_modules
@@ -295,7 +341,9 @@ def _recorded_games(names: Sequence[str]) -> list[Path]:
 
 
 def _join_cluster(address: str) -> AbstractContextManager[None]:
-    """Belong to the Ray cluster at this address, "auto" for this machine's, for as long as the context lasts."""
+    """Belong to the Ray cluster at this address, "auto" for this machine's, for as long as the
+    context lasts.
+    """
     from train.rllib.ray_runtime import running_ray
 
     return running_ray(0, address)
@@ -305,12 +353,22 @@ def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
     from envs.common.command_line import add_json, at_least, pause
 
     add_json(quickstart)
-    quickstart.add_argument("--experiment", default="battlesnake-ppo", help="what to train (default: %(default)s)")
-    quickstart.add_argument("--minutes", type=float, help="how long to train (default: as the experiment says)")
-    quickstart.add_argument("--games", type=at_least(1), default=400, help="games a match-up (default: %(default)s)")
-    quickstart.add_argument("--runs", default="runs", help="folder of the runs (default: %(default)s)")
+    quickstart.add_argument(
+        "--experiment", default="battlesnake-ppo", help="what to train (default: %(default)s)"
+    )
+    quickstart.add_argument(
+        "--minutes", type=float, help="how long to train (default: as the experiment says)"
+    )
+    quickstart.add_argument(
+        "--games", type=at_least(1), default=400, help="games a match-up (default: %(default)s)"
+    )
+    quickstart.add_argument(
+        "--runs", default="runs", help="folder of the runs (default: %(default)s)"
+    )
     hurried = f"{TURN_S:g}, and none after {SHOWN_S:.0f} seconds"
-    quickstart.add_argument("--delay", type=pause, help=f"seconds between two turns on screen (default: {hurried})")
+    quickstart.add_argument(
+        "--delay", type=pause, help=f"seconds between two turns on screen (default: {hurried})"
+    )
 
 
 def run_quickstart(options: argparse.Namespace) -> int:
@@ -328,7 +386,14 @@ def run_quickstart(options: argparse.Namespace) -> int:
         _headline("done")
         _tell_places(run, record, options.experiment)
     if options.json:
-        print_json({"run": run, "scores": [score.to_dict() for score in scores], "recording": record, "game": game})
+        print_json(
+            {
+                "run": run,
+                "scores": [score.to_dict() for score in scores],
+                "recording": record,
+                "game": game,
+            }
+        )
     return 0
 
 
@@ -356,7 +421,9 @@ def suggestions(run: Path, record: Path, experiment: str) -> str:
         shell_command("match", run, "champion-standard", "--watch"): "watch another game",
         shell_command("play", "--human", "--against", run): "play against it yourself",
         shell_command("replay", "show", record): "watch the last one again",
-        shell_command("evaluate", run, "--against", "flood", "--games", 1000): "measure it more closely",
+        shell_command(
+            "evaluate", run, "--against", "flood", "--games", 1000
+        ): "measure it more closely",
         shell_command("train", experiment, "--minutes", 30): "a stronger snake",
     }
     width = max(map(len, commands))
@@ -364,7 +431,9 @@ def suggestions(run: Path, record: Path, experiment: str) -> str:
 
 
 def _trained_run(options: argparse.Namespace) -> Path | None:
-    """The newest finished run of the experiment; else one is resumed or begun. None if it was interrupted."""
+    """The newest finished run of the experiment; else one is resumed or begun. None if it was
+    interrupted.
+    """
     from envs.battlesnake.kernel_cache import is_compiled
     from train.commands import train_and_tell
     from train.config import Experiment
@@ -376,7 +445,12 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     runs = find_runs(options.runs, experiment)
     # What is missing is told by what comes next.
     installed = importlib.util.find_spec("torch") is not None
-    if not runs and installed and experiment.env.name == "battlesnake" and not is_compiled("_advance_boards"):
+    if (
+        not runs
+        and installed
+        and experiment.env.name == "battlesnake"
+        and not is_compiled("_advance_boards")
+    ):
         _headline("0  a first game, while the engine is compiled (about a minute, once)")
         _show_first_game_while_compiling(options.delay)
     _headline(f"1  train: {experiment.name}, by {experiment.algorithm}")
@@ -384,7 +458,9 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     if finished:
         print(f"using the run that is there: {finished[-1]} (remove it to train anew)")
         return finished[-1]
-    result = train_and_tell(None if runs else experiment, options.runs, str(runs[-1]) if runs else None)
+    result = train_and_tell(
+        None if runs else experiment, options.runs, str(runs[-1]) if runs else None
+    )
     return result.path if result.finished else None
 
 
@@ -396,7 +472,10 @@ def _require_a_snake(experiment: Experiment, name_or_path: str) -> None:
 
     instead = f"this trains it alone: {shell_command('train', name_or_path)}"
     if not experiment.settings.has_policy:
-        raise ConfigError(f"quickstart serves what it trains, and {experiment.algorithm} trains no policy; {instead}")
+        raise ConfigError(
+            f"quickstart serves what it trains, and {experiment.algorithm} trains no policy;"
+            f" {instead}"
+        )
     world = experiment.env.name
     if world != "battlesnake":
         from train.runs.export import contracts
@@ -405,14 +484,17 @@ def _require_a_snake(experiment: Experiment, name_or_path: str) -> None:
         # Curricula, mixtures and worlds of a user's own may be of Battlesnake's boards.
         with closing(single_world(experiment)) as made:
             if not is_observation_type(contracts(experiment, made)["observation"]["type"]):
-                raise ConfigError(f"quickstart serves a snake, and {experiment.name} trains in {world}; {instead}")
+                raise ConfigError(
+                    f"quickstart serves a snake, and {experiment.name} trains in {world}; {instead}"
+                )
 
 
 def _show_first_game_while_compiling(delay: float | None) -> None:
     """Compile what training needs in one process, while another one shows a game."""
     pause = FIRST_GAME_TURN_S if delay is None else delay
     compiling = _start("warm-up", "training", stdout=subprocess.DEVNULL)
-    # Interpreted, heuristics play some twenty turns a second at once; compiled, they would begin in a minute.
+    # Interpreted, heuristics play some twenty turns a second at once; compiled, they would begin in
+    # a minute.
     options = ("--watch", "--delay", str(pause), "--seed", str(int(time.time())))
     game = _start("match", *FIRST_GAME, *options, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
     try:
@@ -433,7 +515,9 @@ def _start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def _hurrying(delay: float | None) -> Callable[[], float]:
-    """The pause after each turn: `delay`, or with None one that ends when the game has been shown for `SHOWN_S`."""
+    """The pause after each turn: `delay`, or with None one that ends when the game has been shown
+    for `SHOWN_S`.
+    """
     if delay is not None:
         return lambda: delay
     end = time.monotonic() + SHOWN_S
@@ -441,7 +525,9 @@ def _hurrying(delay: float | None) -> Callable[[], float]:
 
 
 def _print_scores(run: Path, games: int) -> Sequence[Any]:
-    """Measure once, and have the run's report say it; later calls show what was measured if policy and games are the same."""
+    """Measure once, and have the run's report say it; later calls show what was measured if policy
+    and games are the same.
+    """
     from agents.bundle import load
     from agents.evaluation import evaluate, table
     from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, read_record
@@ -453,7 +539,8 @@ def _print_scores(run: Path, games: int) -> Sequence[Any]:
     if kept and kept.games == games and kept.board == STANDARD_BOARD:
         print(table(kept.scores))
         return kept.scores
-    began, bundle = time.monotonic(), load(run / "bundle")
+    began = time.monotonic()
+    bundle = load(run / "bundle")
     scores = evaluate(Policy(bundle, threads=usable_cores()), num_games=games)
     print(table(scores))
     print(f"({games} games each on 11×11, {time.monotonic() - began:.0f} s; a draw is not a win)")

@@ -1,4 +1,6 @@
-"""Metadata, dependencies and the console script of procsnake. Ranges here; the exact, tried versions in constraints.txt."""
+"""Metadata, dependencies and the console script of procsnake. Ranges here; the exact, tried
+versions in constraints.txt.
+"""
 
 from pathlib import Path
 
@@ -64,16 +66,21 @@ OPTUNA = ["optuna>=4.9,<6"]
 AWS = ["boto3>=1.44,<2"]
 # More than 100 packages; pip needs constraints-sagemaker.txt to choose among their versions.
 SAGEMAKER = [*AWS, "sagemaker>=3.27,<4"]
-# MXNet's last release has wheels for Linux on x86-64 only. It asks for an old graphviz, and for NumPy 1, which has no wheel for
-# Python 3.13. So it gets an environment of its own (`make .venv-mxnet/.installed`), and isn't in `dev`.
+# MXNet's last release has wheels for Linux on x86-64 only. It asks for an old graphviz, and for
+# NumPy 1, which has no wheel for Python 3.13. So it gets an environment of its own (`make
+# .venv-mxnet/.installed`), and isn't in `dev`.
 MXNET = [
-    'mxnet==1.9.1; sys_platform == "linux" and platform_machine == "x86_64" and python_version < "3.13"',
+    (
+        'mxnet==1.9.1; sys_platform == "linux" and platform_machine == "x86_64" and python_version'
+        ' < "3.13"'
+    ),
     'graphviz<0.9; python_version < "3.13"',
     "requests>=2.31",
 ]
 NOTEBOOKS = ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6", "matplotlib>=3.9"]
 DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=1,<2", "jupytext>=1.16", "ruff>=0.8"]
-# Procgen and gym3 ask for NumPy 1, too. For Python 3.13 there is procgen-gym, but it asks for a gymnasium that RLlib refuses.
+# Procgen and gym3 ask for NumPy 1, too. For Python 3.13 there is procgen-gym, but it asks for a
+# gymnasium that RLlib refuses.
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',
     'procgen-mirror==0.10.7; python_version >= "3.11" and python_version < "3.13"',
@@ -81,8 +88,8 @@ PROCGEN = [
     "rliable>=1.2,<2",
     "pandas<3",  # arch 7, which rliable asks for, doesn't import with pandas 3
 ]
-# What gym3 and Procgen need beside NumPy 1. `pip install --no-deps gym3==0.3.3 procgen-mirror==0.10.7` after it keeps NumPy 2;
-# for `dev`, the Makefile does that.
+# What gym3 and Procgen need beside NumPy 1. `pip install --no-deps gym3==0.3.3
+# procgen-mirror==0.10.7` after it keeps NumPy 2; for `dev`, the Makefile does that.
 PROCGEN_NUMPY2 = [
     "gym<1",
     "cffi",
@@ -107,9 +114,22 @@ setup(
     py_modules=["procsnake"],
     package_data={
         "envs": ["py.typed"],
-        "agents": ["py.typed", "champions/*/*", "pages/static/*", "search/evaluations/*", "analysis/*.json"],
+        "agents": [
+            "py.typed",
+            "champions/*/*",
+            "pages/static/*",
+            "search/evaluations/*",
+            "analysis/*.json",
+        ],
         "train": ["py.typed", "experiments/*.yaml", "sagemaker/*.yaml", "sagemaker/image/*"],
-        "serve": ["py.typed", "viewer/static/*", "deploy/*", "deploy/*/*", "aicrowd/template/*", "aicrowd/template/*/*"],
+        "serve": [
+            "py.typed",
+            "viewer/static/*",
+            "deploy/*",
+            "deploy/*/*",
+            "aicrowd/template/*",
+            "aicrowd/template/*/*",
+        ],
     },
     install_requires=[
         "numpy>=1.26,<3",

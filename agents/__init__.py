@@ -1,4 +1,6 @@
-"""What plays: heuristics, searches and trained policies, and how they are measured. Only building a network imports torch."""
+"""What plays: heuristics, searches and trained policies, and how they are measured. Only building a
+network imports torch.
+"""
 
 from procsnake import require_own
 

@@ -1,4 +1,6 @@
-"""Asks an agent what it would play on a recorded board, and tells its answer beside what a search thinks of each move."""
+"""Asks an agent what it would play on a recorded board, and tells its answer beside what a search
+thinks of each move.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ _NODES = 20_000
 def ask(agent: Agent, position: Position) -> dict[str, Any]:
     """Return what the agent would play for the first snake of a position, JSON-able.
 
-    `moves` has for each move its `chance` ("71%" of winning, "†" certain death, "-8" a loss that is proven for that many turns;
-    "" where nobody else lives), the agent's `probability`, and what each of its `rules` says; `note` is whatever else it tells.
-    """
+    `moves` has for each move its `chance` ("71%" of winning, "†" certain death, "-8" a loss that is
+    proven for that many turns; "" where nobody else lives), the agent's `probability`, and what
+    each of its `rules` says; `note` is whatever else it tells."""
     decision = agent.act(position.state.copy(), 0)
     note = dict(decision.note)
     rules = note.pop("rules", {})
@@ -32,7 +34,11 @@ def ask(agent: Agent, position: Position) -> dict[str, Any]:
         moves[name] = {"chance": "" if turn is None else chance_text(turn, number)}
         if decision.probabilities is not None:
             moves[name]["probability"] = round(float(decision.probabilities[number]), 4)
-        moves[name] |= {"rules": {rule: opinions.get(name) for rule, opinions in rules.items()}} if rules else {}
+        moves[name] |= (
+            {"rules": {rule: opinions.get(name) for rule, opinions in rules.items()}}
+            if rules
+            else {}
+        )
     return {
         "agent": agent.name,
         "snake": position.names[0],
@@ -59,10 +65,17 @@ def in_words(answer: dict[str, Any]) -> str:
     keys = [key for key in ("chance", "probability") if first.get(key) not in (None, "")]
     rules = list(first.get("rules", {}))
     rows = [
-        [name, *(_shown(told[key]) for key in keys), *(_shown(told["rules"][rule]) for rule in rules)]
+        [
+            name,
+            *(_shown(told[key]) for key in keys),
+            *(_shown(told["rules"][rule]) for rule in rules),
+        ]
         for name, told in answer["moves"].items()
     ]
-    lines = [f"{answer['agent']} plays {answer['move']} for {answer['snake']} on turn {answer['turn']}", ""]
+    lines = [
+        f"{answer['agent']} plays {answer['move']} for {answer['snake']} on turn {answer['turn']}",
+        "",
+    ]
     lines.append(in_columns(rows, ("move", *keys, *rules)))
     if answer["evaluation"]:
         lines.append(f"positions are evaluated by: {answer['evaluation']}")

@@ -1,9 +1,9 @@
-"""A trained policy on disk: training exports it, and everything else plays from it. It contains no pickle.
+"""A trained policy on disk: training exports it, and everything else plays from it. It contains no
+pickle.
 
-A bundle is a folder, or a zip of one, with `policy.onnx` (opset 17), `weights.safetensors`, `card.json` (see `agents.card`)
-and `README.md`. Files are read once, checked against the card's SHA-256, and then used from memory. So what was checked is
-what runs.
-"""
+A bundle is a folder, or a zip of one, with `policy.onnx` (opset 17), `weights.safetensors`,
+`card.json` (see `agents.card`) and `README.md`. Files are read once, checked against the card's
+SHA-256, and then used from memory. So what was checked is what runs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Bundle", "BundleError", "Card", "export", "load"]
 
-CARD, ONNX, WEIGHTS, README = "card.json", "policy.onnx", "weights.safetensors", "README.md"
+CARD = "card.json"
+ONNX = "policy.onnx"
+WEIGHTS = "weights.safetensors"
+README = "README.md"
 OPSET = 17
 _MAX_HEADER_BYTES = 1 << 20
 """Room for the names and shapes of 10 000 tensors. safetensors takes 13 s for a million."""
 MAX_FILE_BYTES = {CARD: 1 << 20, README: 1 << 20, ONNX: 256 << 20, WEIGHTS: 256 << 20}
 _MAX_ENTRIES = 1000
-STATE, NEXT_STATE = "state", "next_state"
-"""Names in policy.onnx of the input and output that hold a policy's memory. It is zero where an episode begins."""
+STATE = "state"
+NEXT_STATE = "next_state"
+"""Names in policy.onnx of the input and output that hold a policy's memory. It is zero where an
+episode begins.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,37 +60,51 @@ class Bundle:
     weights: bytes
 
 
-def export(directory: str | os.PathLike[str], *, network: torch.nn.Module, card: Card | Mapping[str, Any]) -> Path:
-    """Write `network` (observations [B, …] → logits [B, A], values [B]) and its card as a bundle. Returns the bundle's path.
+def export(
+    directory: str | os.PathLike[str], *, network: torch.nn.Module, card: Card | Mapping[str, Any]
+) -> Path:
+    """Write `network` (observations [B, …] → logits [B, A], values [B]) and its card as a bundle.
+    Returns the bundle's path.
 
-    If the network has a memory (a method `one_step`), policy.onnx also reads `state` [B, S] and returns `next_state`.
+    If the network has a memory (a method `one_step`), policy.onnx also reads `state` [B, S] and
+    returns `next_state`.
 
-    A copy of the network is exported, in float32, on the CPU and in evaluation mode; the network itself isn't changed. The
-    folder appears whole or not at all, and replaces an older bundle in its place. `card.files` is filled in here. Raises
-    `BundleError` for an incomplete card, and if `directory` holds something other than a bundle.
-    """
+    A copy of the network is exported, in float32, on the CPU and in evaluation mode; the network
+    itself isn't changed. The folder appears whole or not at all, and replaces an older bundle in
+    its place. `card.files` is filled in here. Raises `BundleError` for an incomplete card, and if
+    `directory` holds something other than a bundle."""
     target = Path(directory).absolute()
     chosen = card if isinstance(card, Card) else Card.from_dict(card)
     if target.exists() and not _is_replaceable(target):
-        raise BundleError(f"{target} exists and is not a policy bundle, so it is not replaced. Choose another folder")
+        raise BundleError(
+            f"{target} exists and is not a policy bundle, so it is not replaced. Choose another"
+            " folder"
+        )
     network = copy.deepcopy(network).cpu().float().eval()
-    contents = {ONNX: _onnx_bytes(network, chosen), WEIGHTS: _weight_bytes(network), README: chosen.readme().encode()}
+    contents = {
+        ONNX: _onnx_bytes(network, chosen),
+        WEIGHTS: _weight_bytes(network),
+        README: chosen.readme().encode(),
+    }
     files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     contents[CARD] = replace(chosen, files=files).to_json().encode()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_folder(target, contents)
     except OSError as error:
-        raise BundleError(f"the bundle can't be written to {target}: {error.strerror or error}") from error
+        raise BundleError(
+            f"the bundle can't be written to {target}: {error.strerror or error}"
+        ) from error
     return target
 
 
 def load(path: str | os.PathLike[str]) -> Bundle:
-    """Read and check a bundle: a folder, a zip, the bundle in a run folder, a champion by its name, or `hf://user/name`.
+    """Read and check a bundle: a folder, a zip, the bundle in a run folder, a champion by its name,
+    or `hf://user/name`.
 
-    Raises `BundleError` if it is missing, cut off, changed, too large or of a newer format, or if a part of its network lies in
-    another file; `HubError`, which is one, and `MissingDependencyError` for what can't be had from the Hugging Face Hub.
-    """
+    Raises `BundleError` if it is missing, cut off, changed, too large or of a newer format, or if a
+    part of its network lies in another file; `HubError`, which is one, and `MissingDependencyError`
+    for what can't be had from the Hugging Face Hub."""
     place = _place(os.fspath(path))
     source = place / "bundle" if os.path.isdir(place / "bundle") else place
     if os.path.isdir(source):
@@ -93,7 +113,8 @@ def load(path: str | os.PathLike[str]) -> Bundle:
         contents = _read_zip(source)
     else:
         raise BundleError(
-            f"there is no policy bundle at {source}. Those that come along: {shell_command('champions')}; what can be trained:"
+            f"there is no policy bundle at {source}. Those that come along:"
+            f" {shell_command('champions')}; what can be trained:"
             f" {shell_command('train', '--list')}"
         )
     if CARD not in contents:
@@ -101,7 +122,9 @@ def load(path: str | os.PathLike[str]) -> Bundle:
     try:
         card = Card.from_dict(parse_json(contents[CARD]))
     except ValueError as error:
-        raise BundleError(f"{source}: {CARD} is cut off or not JSON ({error}). Export the bundle anew") from error
+        raise BundleError(
+            f"{source}: {CARD} is cut off or not JSON ({error}). Export the bundle anew"
+        ) from error
     except BundleError as error:
         raise BundleError(f"{source}: {error}") from error
     _verify(source, card, contents)
@@ -110,7 +133,10 @@ def load(path: str | os.PathLike[str]) -> Bundle:
 
 def _why_none(source: Path) -> str:
     if (source / "checkpoints").is_dir():
-        return f"It is a run that hasn't ended. End it where it is: {shell_command('train', '--resume', source, '--finish')}"
+        return (
+            "It is a run that hasn't ended. End it where it is:"
+            f" {shell_command('train', '--resume', source, '--finish')}"
+        )
     return "A run's bundle lies in RUN/bundle"
 
 
@@ -128,20 +154,22 @@ def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
         digest = hashlib.sha256(contents[name]).hexdigest()
         if digest != card.files.get(name):
             raise BundleError(
-                f"{source}: {name} ({len(contents[name])} bytes, SHA-256 {digest[:12]}…) is not the file that {CARD} describes:"
-                " cut off or changed. Export or copy the bundle anew"
+                f"{source}: {name} ({len(contents[name])} bytes, SHA-256 {digest[:12]}…) is not the"
+                f" file that {CARD} describes: cut off or changed. Export or copy the bundle anew"
             )
     header_bytes = int.from_bytes(contents[WEIGHTS][:8], "little")
     if header_bytes > _MAX_HEADER_BYTES:
         raise BundleError(
-            f"{source}: {WEIGHTS} has a header of {header_bytes} bytes, and {_MAX_HEADER_BYTES} are the most. Export the bundle"
-            " anew"
+            f"{source}: {WEIGHTS} has a header of {header_bytes} bytes, and {_MAX_HEADER_BYTES} are"
+            " the most. Export the bundle anew"
         )
     try:
         if has_external_data(contents[ONNX]):
             raise ValueError("it refers to data in other files, which nothing vouches for")
     except ValueError as error:
-        raise BundleError(f"{source}: {ONNX} is not played, because {error}. Export the bundle anew") from error
+        raise BundleError(
+            f"{source}: {ONNX} is not played, because {error}. Export the bundle anew"
+        ) from error
 
 
 def _read_folder(folder: Path) -> dict[str, bytes]:
@@ -157,7 +185,9 @@ def _read_folder(folder: Path) -> dict[str, bytes]:
 
 
 def _read_zip(archive: Path) -> dict[str, bytes]:
-    """The bundle's files from the archive's root or from its one folder; nothing is written to disk."""
+    """The bundle's files from the archive's root or from its one folder; nothing is written to
+    disk.
+    """
     contents: dict[str, bytes] = {}
     try:
         with InPieces(archive) as file, zipfile.ZipFile(file) as opened:
@@ -168,10 +198,22 @@ def _read_zip(archive: Path) -> dict[str, bytes]:
                 if name not in MAX_FILE_BYTES or info.is_dir():
                     continue
                 if name in contents:
-                    raise BundleError(f"{archive} holds {name} twice; a zip of one bundle holds it once")
+                    raise BundleError(
+                        f"{archive} holds {name} twice; a zip of one bundle holds it once"
+                    )
                 contents[name] = _read_member(opened, info, MAX_FILE_BYTES[name])
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise BundleError(f"{archive} is neither a bundle folder nor a whole zip of one ({reason(error)})") from error
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        OSError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ) as error:
+        raise BundleError(
+            f"{archive} is neither a bundle folder nor a whole zip of one ({reason(error)})"
+        ) from error
     return contents
 
 
@@ -194,13 +236,17 @@ def _onnx_bytes(network: torch.nn.Module, card: Card) -> bytes:
 
     from agents.networks.recurrent import Recurrent
 
-    example = [torch.zeros((2, *card.observation_shape), dtype=getattr(torch, card.observation_dtype))]
-    seen, said = ["observations"], ["logits", "values"]
+    example = [
+        torch.zeros((2, *card.observation_shape), dtype=getattr(torch, card.observation_dtype))
+    ]
+    seen = ["observations"]
+    said = ["logits", "values"]
     if isinstance(network, Recurrent):
         player = network.one_step()
         network = player.eval()
         example.append(torch.zeros((2, player.state_size)))
-        seen, said = [*seen, STATE], [*said, NEXT_STATE]
+        seen = [*seen, STATE]
+        said = [*said, NEXT_STATE]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.inference_mode():
         warnings.simplefilter("ignore")
         torch.onnx.export(
@@ -211,7 +257,8 @@ def _onnx_bytes(network: torch.nn.Module, card: Card) -> bytes:
             output_names=said,
             dynamic_axes={name: {0: "batch"} for name in (*seen, *said)},
             opset_version=OPSET,
-            # torch's newer exporter writes opset 18, converts it down where it can, and prints as it goes.
+            # torch's newer exporter writes opset 18, converts it down where it can, and prints as
+            # it goes.
             dynamo=False,
         )
         return Path(folder, ONNX).read_bytes()

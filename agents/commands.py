@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from agents.effort import add_effort, effort_of, tell_own_efforts
 from agents.hub.commands import PUSH_HELP, add_push, run_push
-from agents.opened_recording import add_position, chosen_position, open_recording, position_of, turn_of
+from agents.opened_recording import (
+    add_position,
+    chosen_position,
+    open_recording,
+    position_of,
+    turn_of,
+)
 from agents.sprt.commands import SPRT_HELP, add_sprt, run_sprt
 from agents.tournament.commands import TOURNAMENT_HELP, add_tournament, run_tournament
 from envs.common.command_line import (
@@ -45,7 +51,8 @@ if TYPE_CHECKING:
 _SEATS = 4
 """Snakes in a game of `evaluate` against one opponent, unless it says how many."""
 _SOLO_BOARDS = "7,11,19"
-_EPISODES, _GAMES = 200, 200
+_EPISODES = 200
+_GAMES = 200
 EVALUATE_HELP = """\
 An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder, zip or
 hf://user/name). A policy of another world than Battlesnake plays episodes of its own world: on levels that it never saw in
@@ -85,20 +92,68 @@ examples:
 
 def add_commands(command: Commands) -> None:
     """Add the commands of `agents`."""
-    _add_evaluate(command("evaluate", run_evaluate, "Play many games and print win rates with intervals.", EVALUATE_HELP))
-    add_tournament(command("tournament", run_tournament, "Let snakes play each other and rate them.", TOURNAMENT_HELP))
-    add_sprt(command("sprt", run_sprt, "Find out which of two players is stronger, in no more games than it takes.", SPRT_HELP))
-    add_json(command("champions", run_champions, "List the trained policies that come with procsnake.", CHAMPIONS_HELP))
-    add_push(command("push", run_push, "Put a policy on the Hugging Face Hub, with a model card.", PUSH_HELP))
-    _add_replay(command("replay", run_replay, "Look at a recorded game, animate it, or make a test of a turn.", REPLAY_HELP))
+    _add_evaluate(
+        command(
+            "evaluate",
+            run_evaluate,
+            "Play many games and print win rates with intervals.",
+            EVALUATE_HELP,
+        )
+    )
+    add_tournament(
+        command(
+            "tournament",
+            run_tournament,
+            "Let snakes play each other and rate them.",
+            TOURNAMENT_HELP,
+        )
+    )
+    add_sprt(
+        command(
+            "sprt",
+            run_sprt,
+            "Find out which of two players is stronger, in no more games than it takes.",
+            SPRT_HELP,
+        )
+    )
+    add_json(
+        command(
+            "champions",
+            run_champions,
+            "List the trained policies that come with procsnake.",
+            CHAMPIONS_HELP,
+        )
+    )
+    add_push(
+        command(
+            "push", run_push, "Put a policy on the Hugging Face Hub, with a model card.", PUSH_HELP
+        )
+    )
+    _add_replay(
+        command(
+            "replay",
+            run_replay,
+            "Look at a recorded game, animate it, or make a test of a turn.",
+            REPLAY_HELP,
+        )
+    )
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("agents", nargs="+", metavar="agent", help="who is measured; for Procgen also several runs")
     parser.add_argument(
-        "--against", help="one opponent for all other seats (default: each built-in one, by threes and in duels)"
+        "agents", nargs="+", metavar="agent", help="who is measured; for Procgen also several runs"
     )
-    parser.add_argument("--num-snakes", type=at_least(2), help=f"with --against: snakes per game (default: {_SEATS})")
+    parser.add_argument(
+        "--against",
+        help=(
+            "one opponent for all other seats (default: each built-in one, by threes and in duels)"
+        ),
+    )
+    parser.add_argument(
+        "--num-snakes",
+        type=at_least(2),
+        help=f"with --against: snakes per game (default: {_SEATS})",
+    )
     parser.add_argument("--games", type=at_least(1), help=f"games per match-up (default: {_GAMES})")
     solo = "how many turns each agent survives alone, instead of games against others"
     parser.add_argument("--solo", action="store_true", help=solo)
@@ -110,27 +165,62 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     add_position(parser)
     add_json(parser)
     parser.add_argument(
-        "--levels", help="Procgen: train, test, levels as start:num, or several with commas, beside the random agent"
+        "--levels",
+        help=(
+            "Procgen: train, test, levels as start:num, or several with commas, beside the random"
+            " agent"
+        ),
     )
-    parser.add_argument("--episodes", type=at_least(1), help=f"other worlds than Battlesnake: how many (default: {_EPISODES})")
-    parser.add_argument("--greedy", action="store_true", help="Procgen: the likeliest action in place of a drawn one")
-    parser.add_argument("--report", metavar="FILE", help="Procgen: page with curves and films (default: RUN/evaluation.html)")
+    parser.add_argument(
+        "--episodes",
+        type=at_least(1),
+        help=f"other worlds than Battlesnake: how many (default: {_EPISODES})",
+    )
+    parser.add_argument(
+        "--greedy",
+        action="store_true",
+        help="Procgen: the likeliest action in place of a drawn one",
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="Procgen: page with curves and films (default: RUN/evaluation.html)",
+    )
     add_imports(parser)
     add_game_options(parser)
 
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("show", "animate", "ask", "to-test"), help="what to do with it")
+    parser.add_argument(
+        "action", choices=("show", "animate", "ask", "to-test"), help="what to do with it"
+    )
     parser.add_argument("recording", help="file of the recorded game")
     parser.add_argument("--turn", type=at_least(0), help="turn to show, to ask about or to test")
-    snake = "id or name of the snake to ask or to test (default: the one that was asked; for a test the first that dies then)"
+    snake = (
+        "id or name of the snake to ask or to test (default: the one that was asked; for a test the"
+        " first that dies then)"
+    )
     parser.add_argument("--snake", help=snake)
-    parser.add_argument("--agent", default="flood", help="who is asked, or has to pass the test (default: %(default)s)")
-    parser.add_argument("--allow", metavar="MOVES", help="for to-test: the moves that pass, as in up,left")
-    parser.add_argument("--out", metavar="FILE", help="file to write: .gif, .svg or .mp4, or the test")
-    parser.add_argument("--delay", type=pause, default=0.12, help="seconds between two turns on screen")
+    parser.add_argument(
+        "--agent",
+        default="flood",
+        help="who is asked, or has to pass the test (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--allow", metavar="MOVES", help="for to-test: the moves that pass, as in up,left"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="file to write: .gif, .svg or .mp4, or the test"
+    )
+    parser.add_argument(
+        "--delay", type=pause, default=0.12, help="seconds between two turns on screen"
+    )
     for side in ("width", "height"):
-        parser.add_argument(f"--{side}", type=at_least(1), help=f"{side} of the board, for frames of an arena game without it")
+        parser.add_argument(
+            f"--{side}",
+            type=at_least(1),
+            help=f"{side} of the board, for frames of an arena game without it",
+        )
     add_json(parser)
 
 
@@ -141,8 +231,9 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
     if options.num_snakes and not options.against:
         raise ConfigError(
-            f"--num-snakes is {options.num_snakes}, but without --against the games are against three of each built-in agent"
-            " and against one; leave it out, or name the opponent: --against flood"
+            f"--num-snakes is {options.num_snakes}, but without --against the games are against"
+            " three of each built-in agent and against one; leave it out, or name the opponent:"
+            " --against flood"
         )
     for agent in filter(None, (*options.agents, options.against)):
         options.register_worlds(agent, options.imports)
@@ -155,12 +246,14 @@ def run_evaluate(options: argparse.Namespace) -> int:
         return _evaluate_in_its_world(bundle, options)
     if len(options.agents) > 1:
         raise ConfigError(
-            f"one agent is measured at a time, not {', '.join(options.agents)}; several are for Procgen's --levels"
+            f"one agent is measured at a time, not {', '.join(options.agents)}; several are for"
+            " Procgen's --levels"
         )
     _refuse_other_worlds_options(options)
     games = options.games or _GAMES
     position = chosen_position(options)
-    effort, players = effort_of(options), list(filter(None, (options.agents[0], options.against)))
+    effort = effort_of(options)
+    players = list(filter(None, (options.agents[0], options.against)))
     tell_own_efforts(effort, ((player, player) for player in players))
     agent, *against = map(effort.make, players)
     with Progress(lines=False) as progress:
@@ -186,7 +279,9 @@ def run_evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _opponents(against: Sequence[Agent], num_snakes: int | None, position: Position | None) -> Sequence[Sequence[str | Agent]]:
+def _opponents(
+    against: Sequence[Agent], num_snakes: int | None, position: Position | None
+) -> Sequence[Sequence[str | Agent]]:
     """The groups that the agent meets: at a position, there are as many others as it has."""
     from agents.evaluation import STANDARD_OPPONENTS
 
@@ -194,18 +289,25 @@ def _opponents(against: Sequence[Agent], num_snakes: int | None, position: Posit
         return [list(against) * ((num_snakes or _SEATS) - 1)] if against else STANDARD_OPPONENTS
     others = len(position.names) - 1
     if num_snakes or not others:
-        raise ConfigError(f"the position has {others + 1} snakes, of which the first is the agent's; leave out --num-snakes")
+        raise ConfigError(
+            f"the position has {others + 1} snakes, of which the first is the agent's; leave out"
+            " --num-snakes"
+        )
     names = dict.fromkeys(name for group in STANDARD_OPPONENTS for name in group)
     return [list(against) * others] if against else [[name] * others for name in names]
 
 
 def _refuse_other_worlds_options(options: argparse.Namespace) -> None:
-    refuse_given(options, ("episodes", "report", "greedy"), "other worlds than Battlesnake; leave it out")
+    refuse_given(
+        options, ("episodes", "report", "greedy"), "other worlds than Battlesnake; leave it out"
+    )
 
 
 def _refuse_battlesnakes_options(options: argparse.Namespace) -> None:
     what_for = "games of Battlesnake, not for episodes of other worlds; leave it out"
-    refuse_given(options, ("against", "num_snakes", "games", "nodes", "time", "position", "turn"), what_for)
+    refuse_given(
+        options, ("against", "num_snakes", "games", "nodes", "time", "position", "turn"), what_for
+    )
     refuse_game_options(options, what_for)
 
 
@@ -221,16 +323,26 @@ def _evaluate_solo(options: argparse.Namespace) -> int:
     boards = _SOLO_BOARDS if options.boards is None else options.boards
     sides = boards.split(",")
     if not all(side.isdecimal() and len(side) < 3 for side in sides):
-        raise ConfigError(f"--boards is {boards!r}; it is the sides of square boards with commas between, as 7,11,19")
+        raise ConfigError(
+            f"--boards is {boards!r}; it is the sides of square boards with commas between, as"
+            " 7,11,19"
+        )
     effort = effort_of(options)
     tell_own_efforts(effort, ((player, player) for player in options.agents))
-    played = {"num_games": options.games or _GAMES, "settings": game_settings(options), "seed": options.seed}
-    scores, left_out = [], list[ProcsnakeError]()
+    played = {
+        "num_games": options.games or _GAMES,
+        "settings": game_settings(options),
+        "seed": options.seed,
+    }
+    scores = []
+    left_out = list[ProcsnakeError]()
     for agent in map(effort.make, options.agents):
         for side in map(int, sides):
             print(f"… {agent.name} on {side}×{side}", file=sys.stderr)
             try:
-                scores += evaluate_solo(agent, [(side, side)], max_turns=options.max_turns or MAX_TURNS, **played)
+                scores += evaluate_solo(
+                    agent, [(side, side)], max_turns=options.max_turns or MAX_TURNS, **played
+                )
             except ProcsnakeError as error:
                 left_out.append(error)
                 print(f"left out {agent.name} on {side}×{side}: {error}", file=sys.stderr)
@@ -248,8 +360,12 @@ def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Na
     if policy is None:
         return
     board = board_of(options.width, options.height, game_settings(options))
-    kept = EvaluationRecord(policy=policy, games=options.games or _GAMES, scores=scores, board=board).write(run)
-    print(f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr)
+    kept = EvaluationRecord(
+        policy=policy, games=options.games or _GAMES, scores=scores, board=board
+    ).write(run)
+    print(
+        f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr
+    )
 
 
 def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
@@ -263,15 +379,26 @@ def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
         options.levels = "test"
         return _evaluate_on_levels(options)
     if len(options.agents) > 1:
-        raise ConfigError(f"one policy is measured at a time in the world {bundle.card.environment['name']!r}")
+        raise ConfigError(
+            f"one policy is measured at a time in the world {bundle.card.environment['name']!r}"
+        )
     _refuse_battlesnakes_options(options)
     refuse_given(options, ("report", "greedy"), "Procgen; leave it out")
-    scores = episodes.evaluate(bundle, episodes=options.episodes or _EPISODES, seed=options.seed, threads=usable_cores())
-    print_json([score.to_dict() for score in scores]) if options.json else print(episodes.table(scores))
+    scores = episodes.evaluate(
+        bundle, episodes=options.episodes or _EPISODES, seed=options.seed, threads=usable_cores()
+    )
+    (
+        print_json([score.to_dict() for score in scores])
+        if options.json
+        else print(episodes.table(scores))
+    )
     run = Path(options.agents[0])
     if policy := policy_of(run):
         kept = WorldRecord(policy=policy, scores=scores).write(run)
-        print(f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr)
+        print(
+            f"written: {kept}; into the run's report: {shell_command('report', run)}",
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -295,7 +422,10 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
     )
     scores = [one.score for one in played]
     if options.json:
-        together = {split: [one.to_dict() for one in own] for split, own in aggregates_by_split(scores).items()}
+        together = {
+            split: [one.to_dict() for one in own]
+            for split, own in aggregates_by_split(scores).items()
+        }
         print_json({"scores": [score.to_dict() for score in scores], "together": together})
     else:
         print(table(scores))
@@ -328,7 +458,10 @@ def run_replay(options: argparse.Namespace) -> int:
     if options.action == "animate":
         from envs.battlesnake.render.animation import save_animation
 
-        print(f"written: {save_animation(recording, options.out or Path(options.recording).with_suffix('.gif'))}")
+        print(
+            "written:"
+            f" {save_animation(recording, options.out or Path(options.recording).with_suffix('.gif'))}"
+        )
     elif options.action == "ask":
         _ask(recording, options)
     elif options.action == "to-test":
@@ -342,7 +475,10 @@ def run_replay(options: argparse.Namespace) -> int:
         from envs.battlesnake.render.ansi import draw_board
 
         boards = recording.boards() if options.turn is None else [recording.board(options.turn)]
-        draw_all((draw_board(board, color=wants_color(), columns=columns()) for board in boards), options.delay)
+        draw_all(
+            (draw_board(board, color=wants_color(), columns=columns()) for board in boards),
+            options.delay,
+        )
     return 0
 
 
@@ -363,8 +499,11 @@ def _refuse_other_actions_options(options: argparse.Namespace) -> None:
     if options.action in ("show", "ask") and options.out is not None:
         animate = shell_command("replay", "animate", options.recording, "--out", options.out)
         raise ConfigError(
-            f"{options.action} prints to the terminal and writes no file, so --out is for the other actions; try {animate}"
+            f"{options.action} prints to the terminal and writes no file, so --out is for the other"
+            f" actions; try {animate}"
         )
     if options.action == "animate" and options.turn is not None:
         show = shell_command("replay", "show", options.recording, "--turn", options.turn)
-        raise ConfigError(f"animate takes all turns, so --turn is for the other actions; one board: {show}")
+        raise ConfigError(
+            f"animate takes all turns, so --turn is for the other actions; one board: {show}"
+        )

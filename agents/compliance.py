@@ -1,4 +1,5 @@
-"""A check for people who write an agent, or rules on top of one. It asks the agent about many positions and tests the answers.
+"""A check for people who write an agent, or rules on top of one. It asks the agent about many
+positions and tests the answers.
 
 from agents.compliance import check_agent
 check_agent(agents.make("my_rule.py+flood"))
@@ -35,11 +36,14 @@ def check_agent(
     seed: int = 0,
     **settings: Any,
 ) -> None:
-    """Ask the agent about `num_positions` positions of random games, by `act`, `act_batch` and `act_among`.
+    """Ask the agent about `num_positions` positions of random games, by `act`, `act_batch` and
+    `act_among`.
 
-    Each answer must be a move, and for `act_among` an allowed one. Probabilities, if there are any, must be four that sum to
-    1. The state must stay unchanged. Rules on top of a base must never choose certain death where there is another move. If
-    they only ban moves, they must play the base's best of the moves that are left. `settings` are fields of `Settings`.
+    Each answer must be a move, and for `act_among` an allowed one. Probabilities, if there are any,
+    must be four that sum to
+    1. The state must stay unchanged. Rules on top of a base must never choose certain death where
+    there is another move. If they only ban moves, they must play the base's best of the moves that
+    are left. `settings` are fields of `Settings`.
 
     Raises `ComplianceError`, which names the agent, the position and what is wrong with its answer.
     """
@@ -54,19 +58,29 @@ def check_agent(
         _check_decision(agent.act_among(state, you, allowed), allowed, f"{where}: act_among")
         moves = agent.act_batch(state, np.zeros(1, np.int64), np.array([you]))
         is_one_move = isinstance(moves, np.ndarray) and moves.shape == (1,) and moves[0] in range(4)
-        _require(is_one_move, f"{where}: act_batch answers {moves!r}, which is no array of one move")
+        _require(
+            is_one_move, f"{where}: act_batch answers {moves!r}, which is no array of one move"
+        )
         for name, array in state.arrays._asdict().items():
-            _require((array == getattr(before.arrays, name)).all(), f"{where}: it changed the state's {name}")
+            _require(
+                (array == getattr(before.arrays, name)).all(),
+                f"{where}: it changed the state's {name}",
+            )
         if isinstance(agent, Heuristics) and agent.base is not None:
             _check_composition(agent, agent.base, state, you, where)
 
 
 def _positions(count: int, seed: int, **size: Any) -> Iterator[tuple[State, int]]:
-    """One snake's turn every few turns of games in which all move at random, as long as they can."""
-    state, rng = State(1, **size), np.random.default_rng(seed)
+    """One snake's turn every few turns of games in which all move at random, as long as they
+    can.
+    """
+    state = State(1, **size)
+    rng = np.random.default_rng(seed)
     state.seed(seed)
     start_games(state)
-    slots, running, turn = np.arange(state.num_snakes), np.ones(1, np.bool_), 0
+    slots = np.arange(state.num_snakes)
+    running = np.ones(1, np.bool_)
+    turn = 0
     while count:
         if turn % _TURNS_APART == 0:
             yield state.copy(), int(rng.choice(np.flatnonzero(state.arrays.cause[0] == ALIVE)))
@@ -76,24 +90,36 @@ def _positions(count: int, seed: int, **size: Any) -> Iterator[tuple[State, int]
         turn += 1
         if not running[0]:
             start_games(state)
-            running[0], turn = True, 0
+            running[0] = True
+            turn = 0
 
 
 def _check_decision(decision: Decision, allowed: np.ndarray, where: str) -> None:
-    _require(isinstance(decision, Decision), f"{where} answers {decision!r}, which is no agents.agent.Decision")
+    _require(
+        isinstance(decision, Decision),
+        f"{where} answers {decision!r}, which is no agents.agent.Decision",
+    )
     is_move = isinstance(decision.move, Integral) and decision.move in range(4)
     _require(is_move, f"{where} answers {decision.move!r}, which is no move from 0 to 3")
-    _require(bool(allowed[decision.move]), f"{where} answers {MOVE_NAMES[decision.move]}; allowed are {_named(allowed)}")
+    _require(
+        bool(allowed[decision.move]),
+        f"{where} answers {MOVE_NAMES[decision.move]}; allowed are {_named(allowed)}",
+    )
     shares = decision.probabilities
     if shares is not None:
         is_array = isinstance(shares, np.ndarray) and shares.shape == (4,)
         sound = is_array and (shares >= 0).all() and abs(float(shares.sum()) - 1) < 1e-3
-        _require(bool(sound), f"{where} tells the probabilities {shares}; they must be an array of four that sum to 1")
+        _require(
+            bool(sound),
+            f"{where} tells the probabilities {shares}; they must be an array of four that sum"
+            " to 1",
+        )
 
 
 def _check_composition(agent: Heuristics, base: Agent, state: State, you: int, where: str) -> None:
     safe = safe_moves(state, np.zeros(1, np.int64), np.array([you]))[0]
-    left, only_bans = safe.copy(), True
+    left = safe.copy()
+    only_bans = True
     for rule in agent.rules:
         said = np.asarray(rule(Sight(state, 0, you)))
         if said.dtype != np.bool_:
@@ -101,7 +127,9 @@ def _check_composition(agent: Heuristics, base: Agent, state: State, you: int, w
         elif (left & said).any():
             left &= said
     move = agent.act(state, you).move
-    _require(bool(left[move]), f"{where}: it plays {MOVE_NAMES[move]}, but its bans leave {_named(left)}")
+    _require(
+        bool(left[move]), f"{where}: it plays {MOVE_NAMES[move]}, but its bans leave {_named(left)}"
+    )
     if only_bans:
         best = base.act_among(state, you, left).move
         told = f"{MOVE_NAMES[move]}, but of {_named(left)} its base thinks {MOVE_NAMES[best]} best"

@@ -1,4 +1,6 @@
-"""What an agent may spend on a move. Tournaments, sequential tests, evaluations and matches all settle it here."""
+"""What an agent may spend on a move. Tournaments, sequential tests, evaluations and matches all
+settle it here.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Effort:
     nodes: int | None = None
     """Nodes per move, for agents that count them."""
     cpu_ms: float | None = None
-    """Milliseconds of processor time per move, measured on the agent's thread, for agents that can be limited so."""
+    """Milliseconds of processor time per move, measured on the agent's thread, for agents that can
+    be limited so.
+    """
 
     def __post_init__(self) -> None:
         if len(self.options) > 1:
@@ -44,26 +48,34 @@ class Effort:
     def reaches(self, spec: str) -> bool:
         """Return whether the limit applies to a player.
 
-        It doesn't apply to URLs, to agents without such an option, and to players whose spec, or its file of options, sets a
-        limit itself.
-        """
+        It doesn't apply to URLs, to agents without such an option, and to players whose spec, or
+        its file of options, sets a limit itself."""
         if is_server(spec):
             return False
         _, own = options_given(spec)
         return self.options.keys() <= options_of(spec) and not _LIMITS & own.keys()
 
     def make(self, spec: str) -> Agent:
-        """Make an agent, with this effort if the limit applies to it. Raises what `agents.make` raises."""
+        """Make an agent, with this effort if the limit applies to it. Raises what `agents.make`
+        raises.
+        """
         return make(spec, **(self.options if self.reaches(spec) else {}))
 
     def own_efforts(self, players: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the names of the players, (name, spec), to whom the limit doesn't apply. Without a limit there are none."""
+        """Return the names of the players, (name, spec), to whom the limit doesn't apply. Without a
+        limit there are none.
+        """
         return [name for name, spec in players if not self.reaches(spec)] if self.options else []
 
     def told(self, players: Iterable[tuple[str, str]]) -> str:
         """Return a sentence on `own_efforts`, or "" if there are none."""
         own = self.own_efforts(players)
-        return f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not {self}" if own else ""
+        return (
+            f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not"
+            f" {self}"
+            if own
+            else ""
+        )
 
     def __str__(self) -> str:
         if self.nodes is not None:
@@ -75,15 +87,22 @@ class Effort:
 
 def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
     """Add the options that limit what agents spend on a move."""
-    parser.add_argument("--nodes", type=at_least(1), help="nodes per move, for agents that count them")
+    parser.add_argument(
+        "--nodes", type=at_least(1), help="nodes per move, for agents that count them"
+    )
     time = "processor time per move, for agents that search"
     parser.add_argument("--time", "--cpu-ms", type=positive, metavar="MS", help=time)
     if wall:
-        parser.add_argument("--wall", action="store_true", help="--time is wall time: load counts, and games don't repeat")
+        parser.add_argument(
+            "--wall",
+            action="store_true",
+            help="--time is wall time: load counts, and games don't repeat",
+        )
 
 
 def effort_of(options: argparse.Namespace) -> Effort:
-    """Return the effort that the options of `add_effort` describe. A limit of wall time isn't part of it: it is the time-out.
+    """Return the effort that the options of `add_effort` describe. A limit of wall time isn't part
+    of it: it is the time-out.
 
     Raises `ConfigError` for options that don't go together.
     """
@@ -96,6 +115,8 @@ def effort_of(options: argparse.Namespace) -> Effort:
 
 
 def tell_own_efforts(effort: Effort, players: Iterable[tuple[str, str]]) -> None:
-    """Print to stderr to which of these players, (name, spec), the effort that was asked for doesn't apply."""
+    """Print to stderr to which of these players, (name, spec), the effort that was asked for
+    doesn't apply.
+    """
     if told := effort.told(players):
         print(f"note: {printable(told)}", file=sys.stderr)

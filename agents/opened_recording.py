@@ -16,7 +16,9 @@ from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.printable import printable
 
 
-def open_recording(path: str | os.PathLike[str], *, width: int | None = None, height: int | None = None) -> Recording:
+def open_recording(
+    path: str | os.PathLike[str], *, width: int | None = None, height: int | None = None
+) -> Recording:
     """Read a game, and print its doubts to stderr. Raises what `Recording.read` raises."""
     recording = Recording.read(path, width=width, height=height)
     say_doubts(recording, str(path))
@@ -39,7 +41,10 @@ def doubts_of(recording: Recording) -> list[str]:
     if first:
         doubts.append(first)
     if recording.undecided:
-        names = {snake["id"]: str(snake.get("name") or snake["id"]) for snake in recording.boards()[0]["snakes"]}
+        names = {
+            snake["id"]: str(snake.get("name") or snake["id"])
+            for snake in recording.boards()[0]["snakes"]
+        }
         who = ", ".join(names[one] for one in recording.undecided)
         doubts.append(f"this request doesn't tell if {who} still lives; taken as living")
     return doubts
@@ -47,7 +52,9 @@ def doubts_of(recording: Recording) -> list[str]:
 
 @dataclass(frozen=True)
 class Position:
-    """A board of a recording to play on from. The asked snake is in slot 0, and the others follow as they are listed."""
+    """A board of a recording to play on from. The asked snake is in slot 0, and the others follow
+    as they are listed.
+    """
 
     state: State
     """One board with the living snakes, under the recording's rules."""
@@ -60,28 +67,37 @@ class Position:
 def open_position(path: str | os.PathLike[str], turn: int | None = None) -> Position:
     """Read a single request, or a turn of a game, and print its doubts to stderr.
 
-    Raises `ConfigError` if a game is given without a turn, and what `Recording.read` and `state_from_board` raise.
-    """
+    Raises `ConfigError` if a game is given without a turn, and what `Recording.read` and
+    `state_from_board` raise."""
     recording = open_recording(path)
     return position_of(recording, turn_of(recording, turn))
 
 
 def turn_of(recording: Recording, turn: int | None) -> int:
-    """Return `turn`, or the recording's only one. Raises `ConfigError` where there are several to choose from."""
+    """Return `turn`, or the recording's only one. Raises `ConfigError` where there are several to
+    choose from.
+    """
     turns = recording.turns
     if turn is None and len(turns) > 1:
-        raise ConfigError(f"the recording holds turns {turns[0]} to {turns[-1]}; choose one: --turn N")
+        raise ConfigError(
+            f"the recording holds turns {turns[0]} to {turns[-1]}; choose one: --turn N"
+        )
     return turns[0] if turn is None else turn
 
 
 def position_of(recording: Recording, turn: int, *, snake: str | None = None) -> Position:
-    """Return a turn of a recording as a position, with `snake` (its name or id) first in place of the asked one.
+    """Return a turn of a recording as a position, with `snake` (its name or id) first in place of
+    the asked one.
 
-    Raises `RecordingError` if the turn isn't there or nobody lives, and `UnknownNameError` for a snake that doesn't live.
-    """
+    Raises `RecordingError` if the turn isn't there or nobody lives, and `UnknownNameError` for a
+    snake that doesn't live."""
     board = recording.board(turn)
     you = asked_snake(recording, board) if snake is None else _named(board, snake)
-    others = [snake for snake in board["snakes"] if not snake["eliminatedCause"] and snake["id"] != you["id"]]
+    others = [
+        snake
+        for snake in board["snakes"]
+        if not snake["eliminatedCause"] and snake["id"] != you["id"]
+    ]
     snakes = [you, *others]
     settings = recording.settings
     if not others:
@@ -96,23 +112,34 @@ def _named(board: Board, name: str) -> dict[str, Any]:
     for snake in living:
         if name in (snake["id"], snake.get("name")):
             return dict(snake)
-    raise UnknownNameError("living snake", name, [str(snake.get("name") or snake["id"]) for snake in living])
+    raise UnknownNameError(
+        "living snake", name, [str(snake.get("name") or snake["id"]) for snake in living]
+    )
 
 
 def add_position(parser: argparse.ArgumentParser) -> None:
     """Add the options that let games begin at a position."""
-    what = "begin at a position: a file with a request to /move, or with a recorded game and --turn; the first player is `you`"
+    what = (
+        "begin at a position: a file with a request to /move, or with a recorded game and --turn;"
+        " the first player is `you`"
+    )
     parser.add_argument("--position", metavar="FILE", help=what)
-    parser.add_argument("--turn", type=at_least(0), help="with --position: the turn of the recorded game")
+    parser.add_argument(
+        "--turn", type=at_least(0), help="with --position: the turn of the recorded game"
+    )
 
 
 def chosen_position(options: argparse.Namespace) -> Position | None:
-    """Return the position of the options, None without one. Raises `ConfigError` for options that a position excludes."""
+    """Return the position of the options, None without one. Raises `ConfigError` for options that a
+    position excludes.
+    """
     if options.position is None:
         if options.turn is not None:
             raise ConfigError(f"--turn is {options.turn}, but it is for --position; leave it out")
         return None
-    refuse_game_options(options, "new games; with --position, the file has the board and the rules. Leave it out")
+    refuse_game_options(
+        options, "new games; with --position, the file has the board and the rules. Leave it out"
+    )
     return open_position(options.position, options.turn)
 
 

@@ -29,15 +29,21 @@ class WorkerLostError(ProcsnakeError):
 def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
     """Lend `jobs` processes, or None for one job, which this process does.
 
-    They end with the context, at once if it ends with an exception such as Ctrl-C's, and when this process is killed.
-    """
+    They end with the context, at once if it ends with an exception such as Ctrl-C's, and when this
+    process is killed."""
     if jobs < 2:
         yield None
         return
     context = get_context("spawn")
     # Nothing is ever sent. The processes see its end when this one closes it or is killed.
     theirs, ours = context.Pipe(duplex=False)
-    with theirs, ours, ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(theirs,)) as pool:
+    with (
+        theirs,
+        ours,
+        ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_begin, initargs=(theirs,)
+        ) as pool,
+    ):
         try:
             yield pool
         except BaseException:
@@ -60,7 +66,9 @@ def _end_with(until: Connection) -> None:
     os._exit(1)
 
 
-def spread(pool: ProcessPoolExecutor | None, work: Callable[[T], R], pieces: Sequence[T], tell: Tell) -> list[R]:
+def spread(
+    pool: ProcessPoolExecutor | None, work: Callable[[T], R], pieces: Sequence[T], tell: Tell
+) -> list[R]:
     """Return `work` of each piece, in the order of the pieces. What a piece raises is raised here.
 
     Raises `WorkerLostError` if a process of the pool dies.
@@ -81,7 +89,8 @@ def spread(pool: ProcessPoolExecutor | None, work: Callable[[T], R], pieces: Seq
         return [future.result() for future in pending]
     except BrokenProcessPool as error:
         raise WorkerLostError(
-            "a process that did a part of the work was killed, maybe for want of memory. Try again with fewer processes"
+            "a process that did a part of the work was killed, maybe for want of memory. Try again"
+            " with fewer processes"
         ) from error
     finally:
         # If a piece or `tell` raises, nobody waits for the rest.

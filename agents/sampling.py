@@ -14,10 +14,11 @@ _TO_UNIT = 2.0**-32
 
 
 def uniforms(state: State, boards: np.ndarray, slots: np.ndarray, *, seed: int) -> np.ndarray:
-    """Return a number in [0, 1) for each snake, float64 (n,), as a function of (seed, the game's key, its turn, the slot).
+    """Return a number in [0, 1) for each snake, float64 (n,), as a function of (seed, the game's
+    key, its turn, the slot).
 
-    The numbers are multiples of 2**-32. Raises `ConfigError` unless `seed` is an integer, of which the lowest 64 bits count.
-    """
+    The numbers are multiples of 2**-32. Raises `ConfigError` unless `seed` is an integer, of which
+    the lowest 64 bits count."""
     out = np.empty(len(boards))
     a = state.arrays
     seed64 = np.uint64(whole_seed(seed) & 0xFFFFFFFFFFFFFFFF)
@@ -26,7 +27,8 @@ def uniforms(state: State, boards: np.ndarray, slots: np.ndarray, *, seed: int) 
 
 
 def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Choose a column of each row, intp (n,). Column k has a chance proportional to weights[row, k] >= 0, with weights (n, A).
+    """Choose a column of each row, intp (n,). Column k has a chance proportional to weights[row, k]
+    >= 0, with weights (n, A).
 
     `uniform`, (n,) in [0, 1), are the draws.
     """
@@ -35,7 +37,14 @@ def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _draw(key: np.ndarray, turn: np.ndarray, seed: np.uint64, boards: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+def _draw(
+    key: np.ndarray,
+    turn: np.ndarray,
+    seed: np.uint64,
+    boards: np.ndarray,
+    slots: np.ndarray,
+    out: np.ndarray,
+) -> None:
     for n in range(len(boards)):
         b = boards[n]
         bits = rng.draw(rng.combine(key[b], seed), turn[b], rng.MOVES, slots[n])

@@ -1,8 +1,8 @@
 """`BatchEnv`: all that a trainer needs to know of any world.
 
-A world plays many games at once. Its rows are *decision makers*: in Procgen a row is a game, in Battlesnake a row is one
-snake's slot (row = game * rows_per_game + slot). Trainers see rows only, so they don't know which world they are in.
-"""
+A world plays many games at once. Its rows are *decision makers*: in Procgen a row is a game, in
+Battlesnake a row is one snake's slot (row = game * rows_per_game + slot). Trainers see rows only,
+so they don't know which world they are in."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ View = Callable[[np.ndarray], np.ndarray]
 class Views(NamedTuple):
     """V equivalent ways to show a world with A actions. The first shows the world as it is.
 
-    For example, a snake's board may be mirrored or turned: if a move was good, the mirrored or turned move is as good.
-    """
+    For example, a snake's board may be mirrored or turned: if a move was good, the mirrored or
+    turned move is as good."""
 
     pictures: tuple[View, ...]
-    """V functions. Each takes observations (n, …) and returns observations of the same shape and dtype."""
+    """V functions. Each takes observations (n, …) and returns observations of the same shape and
+    dtype.
+    """
     actions: np.ndarray
     """The action of the world that each action in a view stands for, int64 (V, A)."""
 
@@ -39,12 +41,14 @@ class BatchEnv(VectorEnv):
 
     There are two ways to drive it:
 
-    * `restart(seed)` and `advance(actions)` change the arrays below and return nothing. Trainers use these. Copy what you need
-      after the next call, and ask the world for its arrays again: most are written in place, but some are replaced.
-    * Gymnasium's `reset` and `step`, which return copies. `step` drains the episodes itself: it tells of them in `final_info`
-      alone, and whoever drives a world this way never asks for them.
+    * `restart(seed)` and `advance(actions)` change the arrays below and return nothing. Trainers
+      use these. Copy what you need after the next call, and ask the world for its arrays again:
+      most are written in place, but some are replaced.
+    * Gymnasium's `reset` and `step`, which return copies. `step` drains the episodes itself: it
+      tells of them in `final_info` alone, and whoever drives a world this way never asks for them.
 
-    These are the arrays, for R = `num_envs` rows and A actions. They hold after `restart` and after each `advance`:
+    These are the arrays, for R = `num_envs` rows and A actions. They hold after `restart` and after
+    each `advance`:
 
     ==================== ================== ===================================================================
     `observations`       space dtype (R, …) what each row sees now; the *next* episode's first after an ending
@@ -56,30 +60,34 @@ class BatchEnv(VectorEnv):
     `final_observations` space dtype (R, …) last observation of the ended episode; defined where terminated or truncated
     ==================== ================== ===================================================================
 
-    A row that was not valid when `advance` was called has reward 0 and neither flag, whatever action was passed for it.
+    A row that was not valid when `advance` was called has reward 0 and neither flag, whatever
+    action was passed for it.
 
-    A world has to define `restart`, `advance` and `drain_episodes`. What else is declared here has a default that suits most
-    worlds. `envs.compliance.check_world` tries all of it.
-    """
+    A world has to define `restart`, `advance` and `drain_episodes`. What else is declared here has
+    a default that suits most worlds. `envs.compliance.check_world` tries all of it."""
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}
 
     num_games: int
     rows_per_game: int
     env_steps_per_advance: int
-    """The number of steps that the next `advance` takes, over all games. It is more than `num_games` if actions are repeated.
-    It changes where a curriculum's stages differ, so it is read before each `advance`."""
+    """The number of steps that the next `advance` takes, over all games. It is more than
+    `num_games` if actions are repeated. It changes where a curriculum's stages differ, so it is
+    read before each `advance`."""
     observation_contract: dict[str, Any] | None = None
-    """The observation type in the form of a policy's card: `type` str, `version` int and options, in JSON's types. It is None
-    if the world has only one type of observation."""
+    """The observation type in the form of a policy's card: `type` str, `version` int and options,
+    in JSON's types. It is None if the world has only one type of observation."""
     views: Views | None = None
-    """The equivalent ways to show the world, for trainers with `symmetries`, or None if there is only one."""
+    """The equivalent ways to show the world, for trainers with `symmetries`, or None if there is
+    only one.
+    """
     evaluation: Evaluation = "episodes"
-    """How a policy is measured in this world. Any world can measure it by the returns of its episodes. Battlesnake measures it
-    in games against opponents, and Procgen on the levels of its training and on others."""
+    """How a policy is measured in this world. Any world can measure it by the returns of its
+    episodes. Battlesnake measures it in games against opponents, and Procgen on the levels of its
+    training and on others."""
     samples_actions: bool = False
-    """Whether a policy that is measured by episodes draws its actions by their probabilities, as Procgen's benchmark does. If
-    not, it takes the likeliest action."""
+    """Whether a policy that is measured by episodes draws its actions by their probabilities, as
+    Procgen's benchmark does. If not, it takes the likeliest action."""
 
     single_observation_space: Box
     single_action_space: Discrete
@@ -91,12 +99,17 @@ class BatchEnv(VectorEnv):
     truncated: np.ndarray
     final_observations: np.ndarray
 
-    def __init__(self, *, num_games: int, rows_per_game: int, observation_space: Box, action_space: Discrete) -> None:
-        self.num_games, self.rows_per_game = num_games, rows_per_game
+    def __init__(
+        self, *, num_games: int, rows_per_game: int, observation_space: Box, action_space: Discrete
+    ) -> None:
+        self.num_games = num_games
+        self.rows_per_game = rows_per_game
         self.num_envs = rows = num_games * rows_per_game
         self.env_steps_per_advance = num_games
-        self.single_observation_space, self.single_action_space = observation_space, action_space
-        self.observation_space, self.action_space = batch_space(observation_space, rows), batch_space(action_space, rows)
+        self.single_observation_space = observation_space
+        self.single_action_space = action_space
+        self.observation_space = batch_space(observation_space, rows)
+        self.action_space = batch_space(action_space, rows)
         shape = (rows, *observation_space.shape)
         self.observations = np.zeros(shape, observation_space.dtype)
         self.final_observations = np.zeros(shape, observation_space.dtype)
@@ -108,82 +121,108 @@ class BatchEnv(VectorEnv):
 
     @abstractmethod
     def restart(self, seed: int | None = None) -> None:
-        """Start every game anew. The same seed gives the same games; None continues with fresh ones."""
+        """Start every game anew. The same seed gives the same games; None continues with fresh
+        ones.
+        """
 
     @abstractmethod
     def advance(self, actions: np.ndarray) -> None:
-        """Play one step of every game. `actions` are integers (R,); those of rows that are not valid are ignored."""
+        """Play one step of every game. `actions` are integers (R,); those of rows that are not
+        valid are ignored.
+        """
 
     def checked_actions(self, actions: np.ndarray) -> np.ndarray:
-        """Return `actions` as an array, for `advance`. Raises `InvalidActionError` if they aren't integers (R,)."""
+        """Return `actions` as an array, for `advance`. Raises `InvalidActionError` if they aren't
+        integers (R,).
+        """
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
             raise InvalidActionError(
-                f"actions have shape {actions.shape} and dtype {actions.dtype}; expected integers of shape ({self.num_envs},)"
+                f"actions have shape {actions.shape} and dtype {actions.dtype}; expected integers"
+                f" of shape ({self.num_envs},)"
             )
         return actions
 
     @abstractmethod
     def drain_episodes(self) -> dict[str, np.ndarray]:
-        """Return columns with one entry for each episode that ended since the last call, in the order of their ends.
+        """Return columns with one entry for each episode that ended since the last call, in the
+        order of their ends.
 
-        There always are `row` int32, `return` float32 (undiscounted sum of rewards) and `length` int32 (actions taken). Worlds
-        add columns of their own, bool, integer or float (Battlesnake: `won`, `cause`, `snake_length`, …).
-        """
+        There always are `row` int32, `return` float32 (undiscounted sum of rewards) and `length`
+        int32 (actions taken). Worlds add columns of their own, bool, integer or float (Battlesnake:
+        `won`, `cause`, `snake_length`, …)."""
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the results of the episodes that ended with the last step, in the form of Gymnasium's `info`.
+        """Return the results of the episodes that ended with the last step, in the form of
+        Gymnasium's `info`.
 
-        `ended`, bool (R,), says in which rows an episode ended. Each result is an array (R,), with a mask `_name` beside it.
-        With the default, {}, Gymnasium's users get the columns of `drain_episodes`.
-        """
+        `ended`, bool (R,), says in which rows an episode ended. Each result is an array (R,), with
+        a mask `_name` beside it. With the default, {}, Gymnasium's users get the columns of
+        `drain_episodes`."""
         return {}
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """Return a picture for people of game `game` as it is now, uint8 (H, W, 3), with H and W even and always the same.
+        """Return a picture for people of game `game` as it is now, uint8 (H, W, 3), with H and W
+        even and always the same.
 
-        Films and `procsnake play` show it. The default shows what the game's first row sees (`envs.pictures.picture_of`).
-        """
-        return picture_of(self.observations[game * self.rows_per_game], self.single_observation_space)
+        Films and `procsnake play` show it. The default shows what the game's first row sees
+        (`envs.pictures.picture_of`)."""
+        return picture_of(
+            self.observations[game * self.rows_per_game], self.single_observation_space
+        )
 
     def remember(self, network: Any) -> None:
-        """Take notice of the present policy, a torch module. Trainers call this before each rollout.
+        """Take notice of the present policy, a torch module. Trainers call this before each
+        rollout.
 
-        The default does nothing. A world that plays against past selves keeps a copy. Here and in the two methods below, a
-        wrapper acts for itself alone, because `train.worlds.state` calls each layer.
-        """
+        The default does nothing. A world that plays against past selves keeps a copy. Here and in
+        the two methods below, a wrapper acts for itself alone, because `train.worlds.state` calls
+        each layer."""
 
     def progress(self) -> Any:
-        """Return what a checkpoint keeps of the world: pools of opponents, the stage of a curriculum, statistics, but no games.
+        """Return what a checkpoint keeps of the world: pools of opponents, the stage of a
+        curriculum, statistics, but no games.
 
-        This consists of plain values, NumPy arrays and tensors on the CPU, so that pickle can store it. It is None, the
-        default, if there is nothing to keep.
-        """
+        This consists of plain values, NumPy arrays and tensors on the CPU, so that pickle can store
+        it. It is None, the default, if there is nothing to keep."""
         return None
 
     def carry_on(self, progress: Any, network: Any) -> None:
         """Continue from what `progress` returned in an earlier session. The next call is `restart`.
 
-        This is called only if that wasn't None. `network` is a torch module of the policy's kind, which may be copied.
-        """
+        This is called only if that wasn't None. `network` is a torch module of the policy's kind,
+        which may be copied."""
 
     # Gymnasium's interface, the same for every world.
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         self.restart(seed)
         return self.observations.copy(), self._info()
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         self.advance(actions)
         info = self._info()
         ended = self.terminated | self.truncated
         if ended.any():
-            info["final_obs"], info["_final_obs"] = _as_objects(self.final_observations, ended), ended
+            info["final_obs"] = _as_objects(self.final_observations, ended)
+            info["_final_obs"] = ended
             told = self.final_info(ended)
-            # Whoever drives a world this way doesn't drain the columns, and they would grow with every episode.
+            # Whoever drives a world this way doesn't drain the columns, and they would grow with
+            # every episode.
             columns = self.drain_episodes()
-            info["final_info"], info["_final_info"] = told or by_row(columns, self.num_envs), ended
-        return self.observations.copy(), self.rewards.copy(), self.terminated.copy(), self.truncated.copy(), info
+            info["final_info"] = told or by_row(columns, self.num_envs)
+            info["_final_info"] = ended
+        return (
+            self.observations.copy(),
+            self.rewards.copy(),
+            self.terminated.copy(),
+            self.truncated.copy(),
+            info,
+        )
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {"valid": self.valid.copy()}
@@ -193,15 +232,18 @@ class BatchEnv(VectorEnv):
 
 
 def by_row(columns: Mapping[str, np.ndarray], num_rows: int) -> dict[str, np.ndarray]:
-    """Return columns of episodes that ended in one step, of which one is `row`, as Gymnasium's `info` has them.
+    """Return columns of episodes that ended in one step, of which one is `row`, as Gymnasium's
+    `info` has them.
 
     Each becomes an array (R,), which is 0 where no episode ended, with a mask `_name` beside it.
     """
-    rows, ended = columns["row"], np.zeros(num_rows, np.bool_)
+    rows = columns["row"]
+    ended = np.zeros(num_rows, np.bool_)
     ended[rows] = True
     info: dict[str, np.ndarray] = {}
     for name, column in columns.items():
-        info[name], info[f"_{name}"] = np.zeros(num_rows, column.dtype), ended
+        info[name] = np.zeros(num_rows, column.dtype)
+        info[f"_{name}"] = ended
         info[name][rows] = column
     return info
 

@@ -1,4 +1,5 @@
-"""For people who write a world or a wrapper: play it at random and see that it keeps what `BatchEnv` promises.
+"""For people who write a world or a wrapper: play it at random and see that it keeps what
+`BatchEnv` promises.
 
 from envs.compliance import check_world
 check_world("corridor", num_games=8)
@@ -26,32 +27,47 @@ _TOLERANCE = 1e-3
 
 
 def check_world(
-    world: str | Callable[..., BatchEnv], *, num_steps: int = 200, seed: int = 0, network: Any = None, **options: Any
+    world: str | Callable[..., BatchEnv],
+    *,
+    num_steps: int = 200,
+    seed: int = 0,
+    network: Any = None,
+    **options: Any,
 ) -> None:
-    """Play a world, given by name or as what makes it of `options`, for `num_steps` steps of random actions.
+    """Play a world, given by name or as what makes it of `options`, for `num_steps` steps of random
+    actions.
 
     Checked are:
 
     * what the world says of itself: spaces, `observation_contract`, `views`;
-    * after every step: shapes, dtypes and ranges of all arrays, masks, and that rows which are not valid neither earn nor end;
+    * after every step: shapes, dtypes and ranges of all arrays, masks, and that rows which are not
+      valid neither earn nor end;
     * `picture`: its shape, its dtype, and that it keeps its size;
-    * `final_info`, and that `drain_episodes` agrees with what was seen (returns and lengths only if the world is no wrapper);
+    * `final_info`, and that `drain_episodes` agrees with what was seen (returns and lengths only if
+      the world is no wrapper);
     * that the same seed gives the same games, whatever is played in rows that are not valid;
     * that a new world which carries on from `progress` has made the same progress.
 
-    `network`, a torch module of the policy's kind, is handed to `remember` and `carry_on`; a world that copies the policy needs
-    one. Raises `ComplianceError`.
-    """
-    what = f"world {world!r}" if isinstance(world, str) else f"world {getattr(world, '__name__', world)}"
+    `network`, a torch module of the policy's kind, is handed to `remember` and `carry_on`; a world
+    that copies the policy needs one. Raises `ComplianceError`."""
+    what = (
+        f"world {world!r}"
+        if isinstance(world, str)
+        else f"world {getattr(world, '__name__', world)}"
+    )
     build = partial(make, world, **options) if isinstance(world, str) else partial(world, **options)
-    first, twin, later = build(), build(), build()
+    first = build()
+    twin = build()
+    later = build()
     try:
         _check_description(first, what)
         _play(first, twin, num_steps, seed, network, what)
         shape = _checked_shape(first.picture(), what)
         first.restart()
         _check_arrays(first, f"{what}, restarted")
-        _require(_checked_shape(first.picture(), what) == shape, what, "picture doesn't keep its size")
+        _require(
+            _checked_shape(first.picture(), what) == shape, what, "picture doesn't keep its size"
+        )
         _check_progress(first, later, seed, network, what)
     finally:
         for each in (first, twin, later):
@@ -59,24 +75,55 @@ def check_world(
 
 
 def _check_description(world: BatchEnv, what: str) -> None:
-    rows, contract = world.num_games * world.rows_per_game, world.observation_contract
-    space, actions = world.single_observation_space, world.single_action_space
-    _require(world.num_envs == rows > 0, what, f"num_envs is {world.num_envs}, num_games · rows_per_game {rows}")
+    rows = world.num_games * world.rows_per_game
+    contract = world.observation_contract
+    space = world.single_observation_space
+    actions = world.single_action_space
+    _require(
+        world.num_envs == rows > 0,
+        what,
+        f"num_envs is {world.num_envs}, num_games · rows_per_game {rows}",
+    )
     numbered = isinstance(actions, Discrete) and actions.start == 0
     _require(isinstance(space, Box), what, f"observations are {space}; trainers know Box only")
     _require(numbered, what, f"actions are {actions}; trainers know Discrete(n) only")
     known = get_args(Evaluation)
-    _require(world.evaluation in known, what, f"evaluation is {world.evaluation!r}; it must be one of {', '.join(known)}")
+    _require(
+        world.evaluation in known,
+        what,
+        f"evaluation is {world.evaluation!r}; it must be one of {', '.join(known)}",
+    )
     if contract is not None:
         is_dict = isinstance(contract, dict)
-        named = is_dict and isinstance(contract.get("type"), str) and isinstance(contract.get("version"), int)
-        _require(named, what, f"observation_contract is {contract}; it needs a type (str) and a version (int)")
-        _require(_survives_json(contract), what, f"observation_contract is {contract}, which JSON doesn't give back as it was")
+        named = (
+            is_dict
+            and isinstance(contract.get("type"), str)
+            and isinstance(contract.get("version"), int)
+        )
+        _require(
+            named,
+            what,
+            f"observation_contract is {contract}; it needs a type (str) and a version (int)",
+        )
+        _require(
+            _survives_json(contract),
+            what,
+            f"observation_contract is {contract}, which JSON doesn't give back as it was",
+        )
 
 
 def _checked_shape(picture: np.ndarray, what: str) -> tuple[int, ...]:
-    fits = isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
-    _require(fits and not np.any(np.array(picture.shape[:2]) % 2), what, f"picture is {_kind(picture)}; uint8 (H, W, 3), even")
+    fits = (
+        isinstance(picture, np.ndarray)
+        and picture.dtype == np.uint8
+        and picture.ndim == 3
+        and picture.shape[2] == 3
+    )
+    _require(
+        fits and not np.any(np.array(picture.shape[:2]) % 2),
+        what,
+        f"picture is {_kind(picture)}; uint8 (H, W, 3), even",
+    )
     return picture.shape
 
 
@@ -87,8 +134,12 @@ def _survives_json(value: Any) -> bool:
         return False
 
 
-def _play(first: BatchEnv, twin: BatchEnv, num_steps: int, seed: int, network: Any, what: str) -> None:
-    rng, expected, told = np.random.default_rng(seed), _Episodes(first), _Drained(what)
+def _play(
+    first: BatchEnv, twin: BatchEnv, num_steps: int, seed: int, network: Any, what: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    expected = _Episodes(first)
+    told = _Drained(what)
     for world in (first, twin):
         world.restart(seed)
         if network is not None:
@@ -99,7 +150,8 @@ def _play(first: BatchEnv, twin: BatchEnv, num_steps: int, seed: int, network: A
     _require_same(first, twin, f"{what}, restarted")
     for step in range(num_steps):
         where = f"{what}, step {step}"
-        acting, actions = first.valid.copy(), _random_actions(first, rng)
+        acting = first.valid.copy()
+        actions = _random_actions(first, rng)
         first.advance(actions)
         twin.advance(np.where(acting, actions, 0))
         _check_arrays(first, where)
@@ -122,7 +174,8 @@ def _random_actions(world: BatchEnv, rng: np.random.Generator) -> np.ndarray:
 
 
 def _check_arrays(world: BatchEnv, where: str) -> None:
-    rows, space = world.num_envs, world.single_observation_space
+    rows = world.num_envs
+    space = world.single_observation_space
     wanted = {
         "observations": ((rows, *space.shape), space.dtype),
         "final_observations": ((rows, *space.shape), space.dtype),
@@ -140,62 +193,104 @@ def _check_arrays(world: BatchEnv, where: str) -> None:
     _require(np.isfinite(world.rewards).all(), where, "rewards are not finite")
     _require_in_space(world, world.observations[world.valid], "observations", where)
     if world.action_mask is not None:
-        _require(world.action_mask[world.valid].any(1).all(), where, "action_mask allows a row no action at all")
+        _require(
+            world.action_mask[world.valid].any(1).all(),
+            where,
+            "action_mask allows a row no action at all",
+        )
 
 
 def _check_outcome(world: BatchEnv, acting: np.ndarray, where: str) -> None:
     ended = world.terminated | world.truncated
     idle = ~acting
     _require(not world.rewards[idle].any(), where, "rewards pay rows that were not valid")
-    _require(not ended[idle].any(), where, "terminated or truncated is set for rows that were not valid")
+    _require(
+        not ended[idle].any(), where, "terminated or truncated is set for rows that were not valid"
+    )
     _require_in_space(world, world.final_observations[ended], "final_observations", where)
     if ended.any():
         info = world.final_info(ended)
         for name, column in info.items():
-            whole = np.shape(column)[:1] == (world.num_envs,) and (name.startswith("_") or f"_{name}" in info)
-            _require(whole, where, f"final_info: {name} is no array of {world.num_envs} rows with a mask _{name} beside it")
+            whole = np.shape(column)[:1] == (world.num_envs,) and (
+                name.startswith("_") or f"_{name}" in info
+            )
+            _require(
+                whole,
+                where,
+                f"final_info: {name} is no array of {world.num_envs} rows with a mask _{name}"
+                " beside it",
+            )
 
 
 def _require_in_space(world: BatchEnv, seen: np.ndarray, name: str, where: str) -> None:
     space = world.single_observation_space
-    _require(bool(((seen >= space.low) & (seen <= space.high)).all()), where, f"{name} leave the space {space}")
+    _require(
+        bool(((seen >= space.low) & (seen <= space.high)).all()),
+        where,
+        f"{name} leave the space {space}",
+    )
 
 
 def _check_views(world: BatchEnv, what: str) -> None:
-    views, seen = world.views, world.observations[world.valid]
+    views = world.views
+    seen = world.observations[world.valid]
     if views is None:
         return
-    _require(isinstance(views, Views), what, f"views is a {type(views).__name__}, not an envs.api.Views")
+    _require(
+        isinstance(views, Views), what, f"views is a {type(views).__name__}, not an envs.api.Views"
+    )
     every = np.arange(int(world.single_action_space.n))
     shape = (len(views.pictures), len(every))
     fits = isinstance(views.actions, np.ndarray) and views.actions.shape == shape
     _require(fits, what, f"views.actions is {_kind(views.actions)}; it must be an array {shape}")
-    _require((np.sort(views.actions, 1) == every).all(), what, "views.actions leave out or repeat an action in a view")
-    _require((views.actions[0] == every).all(), what, "views: the first must be the world as it is, but changes actions")
+    _require(
+        (np.sort(views.actions, 1) == every).all(),
+        what,
+        "views.actions leave out or repeat an action in a view",
+    )
+    _require(
+        (views.actions[0] == every).all(),
+        what,
+        "views: the first must be the world as it is, but changes actions",
+    )
     before = seen.copy()
     for k, picture in enumerate(views.pictures):
         shown = picture(seen)
         same_kind = shown.shape == seen.shape and shown.dtype == seen.dtype
         _require(same_kind, what, f"views: picture {k} makes {_kind(shown)} of {_kind(seen)}")
         _require(
-            k > 0 or np.array_equal(shown, before), what, "views: the first must be the world as it is, but changes pictures"
+            k > 0 or np.array_equal(shown, before),
+            what,
+            "views: the first must be the world as it is, but changes pictures",
         )
         _require(np.array_equal(seen, before), what, f"views: picture {k} changes what it is given")
 
 
 def _require_same(first: BatchEnv, twin: BatchEnv, where: str) -> None:
     """What may be looked at must be equal."""
-    _require(np.array_equal(first.valid, twin.valid), where, "valid differs between two games of one seed")
+    _require(
+        np.array_equal(first.valid, twin.valid),
+        where,
+        "valid differs between two games of one seed",
+    )
     ended = first.terminated | first.truncated
     rows = {"observations": first.valid, "action_mask": first.valid, "final_observations": ended}
     for name in ("rewards", "terminated", "truncated", *rows):
-        one, other, own = getattr(first, name), getattr(twin, name), rows.get(name, slice(None))
+        one = getattr(first, name)
+        other = getattr(twin, name)
+        own = rows.get(name, slice(None))
         if one is not None:
-            _require(np.array_equal(one[own], other[own]), where, f"{name} differ between two games of one seed")
+            _require(
+                np.array_equal(one[own], other[own]),
+                where,
+                f"{name} differ between two games of one seed",
+            )
 
 
 class _Episodes:
-    """Returns and lengths of the episodes that end, by row, as whoever looks at the arrays adds them up."""
+    """Returns and lengths of the episodes that end, by row, as whoever looks at the arrays adds
+    them up.
+    """
 
     def __init__(self, world: BatchEnv) -> None:
         self.running = np.zeros((world.num_envs, 2))
@@ -221,20 +316,29 @@ class _Drained:
             fits = isinstance(column, np.ndarray) and column.dtype == dtype
             _require(fits, self.what, f"{name} is {_kind(column)}; it must be {np.dtype(dtype)}")
         lengths = {name: len(column) for name, column in columns.items()}
-        _require(len(set(lengths.values())) == 1, self.what, f"columns have different lengths: {lengths}")
+        _require(
+            len(set(lengths.values())) == 1, self.what, f"columns have different lengths: {lengths}"
+        )
         self.parts.append(np.stack([columns[name].astype(float) for name in _ALWAYS], axis=1))
 
     def compare(self, expected: _Episodes, *, exact: bool) -> None:
         """Row by row in order of ending; with `exact` returns and lengths, too."""
-        told, seen = np.concatenate(self.parts), np.array(expected.ended, float).reshape(-1, 3)
+        told = np.concatenate(self.parts)
+        seen = np.array(expected.ended, float).reshape(-1, 3)
         told, seen = (part[np.argsort(part[:, 0], kind="stable")] for part in (told, seen))
         _require(
-            np.array_equal(told[:, 0], seen[:, 0]), self.what, f"{len(told)} episodes, but {len(seen)} rows ended, or others"
+            np.array_equal(told[:, 0], seen[:, 0]),
+            self.what,
+            f"{len(told)} episodes, but {len(seen)} rows ended, or others",
         )
         if exact:
             same_returns = np.allclose(told[:, 1], seen[:, 1], rtol=_TOLERANCE, atol=_TOLERANCE)
             _require(same_returns, self.what, "return is not the sum of the episode's rewards")
-            _require(np.array_equal(told[:, 2], seen[:, 2]), self.what, "length is not the number of actions in the episode")
+            _require(
+                np.array_equal(told[:, 2], seen[:, 2]),
+                self.what,
+                "length is not the number of actions in the episode",
+            )
 
 
 def _check_progress(first: BatchEnv, later: BatchEnv, seed: int, network: Any, what: str) -> None:
@@ -242,13 +346,18 @@ def _check_progress(first: BatchEnv, later: BatchEnv, seed: int, network: Any, w
         if (progress := layer.progress()) is not None:
             fresh.carry_on(progress, network)
             name = type(layer).__name__
-            _require(_equal(fresh.progress(), progress), what, f"{name}: who carries on has not made the progress it was given")
+            _require(
+                _equal(fresh.progress(), progress),
+                what,
+                f"{name}: who carries on has not made the progress it was given",
+            )
     later.restart(seed)
     _check_arrays(later, f"{what}, carried on")
 
 
 def _equal(one: Any, other: Any) -> bool:
-    ours, theirs = list(_leaves(one)), list(_leaves(other))
+    ours = list(_leaves(one))
+    theirs = list(_leaves(other))
     return len(ours) == len(theirs) and all(
         place == same_place and np.array_equal(np.asarray(a), np.asarray(b))
         for (place, a), (same_place, b) in zip(ours, theirs, strict=True)
@@ -267,7 +376,11 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _kind(array: Any) -> str:
-    return f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
+    return (
+        f"{array.dtype} {array.shape}"
+        if isinstance(array, np.ndarray)
+        else f"a {type(array).__name__}"
+    )
 
 
 def _require(holds: bool, where: str, trouble: str) -> None:

@@ -1,4 +1,6 @@
-"""Registers the worlds with Gymnasium and with its predecessor gym 0.26. A world is imported only when it is made."""
+"""Registers the worlds with Gymnasium and with its predecessor gym 0.26. A world is imported only
+when it is made.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ BATTLESNAKE = "procsnake/Battlesnake-v0"
 
 
 def register_gymnasium() -> None:
-    """Register with Gymnasium. `import envs` calls this, and so does `gymnasium.make("envs:procsnake/Battlesnake-v0")`."""
+    """Register with Gymnasium. `import envs` calls this, and so does
+    `gymnasium.make("envs:procsnake/Battlesnake-v0")`.
+    """
     if BATTLESNAKE not in gymnasium.registry:
         gymnasium.register(
             id=BATTLESNAKE,
@@ -30,7 +34,9 @@ def register_gymnasium() -> None:
 
 
 def register_old_gym() -> None:
-    """Register with old gym. The package's `gym.envs` entry point calls this when gym is imported, where it is installed."""
+    """Register with old gym. The package's `gym.envs` entry point calls this when gym is imported,
+    where it is installed.
+    """
     from gym.envs.registration import register, registry
 
     if BATTLESNAKE not in registry:

@@ -7,19 +7,23 @@ from gymnasium.spaces import Box
 
 _SIDE = 128
 """Pixels that the longer side of a small picture is enlarged to, or a little less."""
-_MOST_COLUMNS, _MOST_LINES = 64, 24
+_MOST_COLUMNS = 64
+_MOST_LINES = 24
 _SHADES = " ░▒▓█"
 
 
 def picture_of(observation: np.ndarray, space: Box) -> np.ndarray:
-    """One observation of `space` as uint8 (H, W, 3), H and W even; black is the space's lowest value, white its highest.
+    """One observation of `space` as uint8 (H, W, 3), H and W even; black is the space's lowest
+    value, white its highest.
 
-    (H, W, 3) is shown in colours. Of other numbers of channels each pixel shows the brightest one; (H, W) and (W,) are pictures
-    of one channel. Small pictures are enlarged. Where the space has no bounds, those of the observation count.
-    """
-    low, high = float(space.low.min()), float(space.high.max())
+    (H, W, 3) is shown in colours. Of other numbers of channels each pixel shows the brightest one;
+    (H, W) and (W,) are pictures of one channel. Small pictures are enlarged. Where the space has no
+    bounds, those of the observation count."""
+    low = float(space.low.min())
+    high = float(space.high.max())
     if not np.isfinite([low, high]).all():
-        low, high = float(observation.min()), float(observation.max())
+        low = float(observation.min())
+        high = float(observation.max())
     values = (observation.astype(np.float64) - low) / max(high - low, 1e-9)
     if values.ndim < 3:
         values = np.atleast_2d(values)[..., None]
@@ -31,7 +35,8 @@ def picture_of(observation: np.ndarray, space: Box) -> np.ndarray:
 
 
 def as_text(picture: np.ndarray, *, color: bool, columns: int | None = None) -> str:
-    """A picture uint8 (H, W, 3) as lines for a terminal of `columns` columns, at most 64 by 24 characters.
+    """A picture uint8 (H, W, 3) as lines for a terminal of `columns` columns, at most 64 by 24
+    characters.
 
     A character is two pixels, one above the other; without `color` it is a shade of grey.
     """

@@ -1,4 +1,6 @@
-"""Makes worlds by name: `make("battlesnake", num_games=256)`, `make("procgen/coinrun", levels="train:200")`."""
+"""Makes worlds by name: `make("battlesnake", num_games=256)`, `make("procgen/coinrun",
+levels="train:200")`.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ def names() -> list[str]:
 def make(name: str, **options: Any) -> BatchEnv:
     """Build the world `name` with its own keyword options.
 
-    Raises `UnknownNameError` for a name that is not registered, and `ConfigError` for options that the world refuses.
-    """
+    Raises `UnknownNameError` for a name that is not registered, and `ConfigError` for options that
+    the world refuses."""
     if name not in names():
         raise UnknownNameError("environment", name, names())
     factory = _FACTORIES[name]

@@ -34,9 +34,13 @@ from pathlib import Path
 
 if not find_spec("procsnake"):
     clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
-    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
+    source = os.environ.get("PROCSNAKE_SOURCE") or (
+        clone.as_uri() if (clone / "procsnake.py").exists() else None
+    )
     wanted = "procsnake[serve,train]" + (f" @ {source}" if source else "")
-    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+    subprocess.run(
+        [*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True
+    )
 
 # %%
 import os
@@ -83,7 +87,11 @@ watch([agents.make(name) for name in ("flood", "greedy", "greedy", "random")], "
 # the run is stands in one file, `train/experiments/battlesnake-ppo.yaml`; any of it can be changed here or with `--set`.
 
 # %%
-changes = ["budget.total_agent_steps=30000", "env.options.num_games=32"] if FAST else ["budget.max_minutes=3"]
+changes = (
+    ["budget.total_agent_steps=30000", "env.options.num_games=32"]
+    if FAST
+    else ["budget.max_minutes=3"]
+)
 experiment = Experiment.load("battlesnake-ppo", changes)
 run = train(experiment)
 print(run.path)

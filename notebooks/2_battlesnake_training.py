@@ -30,9 +30,13 @@ from pathlib import Path
 
 if not find_spec("procsnake"):
     clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
-    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
+    source = os.environ.get("PROCSNAKE_SOURCE") or (
+        clone.as_uri() if (clone / "procsnake.py").exists() else None
+    )
     wanted = "procsnake[serve,train]" + (f" @ {source}" if source else "")
-    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+    subprocess.run(
+        [*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True
+    )
 
 # %%
 import os
@@ -64,13 +68,17 @@ MINUTES = 3.0
 # moves that are not certain death, and look at game 0.
 
 # %%
-world = envs.make("battlesnake", num_games=64, num_snakes=4, observation=EgocentricPlanes(radius=5, rotate=True))
+world = envs.make(
+    "battlesnake", num_games=64, num_snakes=4, observation=EgocentricPlanes(radius=5, rotate=True)
+)
 observations, info = world.reset(seed=0)
 generator = np.random.default_rng(0)
 for _ in range(25):
     scores = generator.random(info["action_mask"].shape) * info["action_mask"]
     observations, rewards, terminated, truncated, info = world.step(scores.argmax(axis=1))
-print(f"{world.num_envs} rows, observations {observations.shape} {observations.dtype}, {int(info['valid'].sum())} snakes alive")
+print(
+    f"{world.num_envs} rows, observations {observations.shape} {observations.dtype}, {int(info['valid'].sum())} snakes alive"
+)
 Image.fromarray(rgb_array(world.state, 0, panel=True))
 
 # %% [markdown]
@@ -83,8 +91,12 @@ Image.fromarray(rgb_array(world.state, 0, panel=True))
 # %%
 def planes(picture: np.ndarray, cell: int = 8, columns: int = 4) -> Image.Image:
     """The planes of one observation side by side, each scaled to its own largest value."""
-    shown = [255 * (plane / max(1, plane.max())) for plane in np.moveaxis(picture.astype(float), -1, 0)]
-    framed = [np.pad(plane.repeat(cell, 0).repeat(cell, 1), 2, constant_values=90) for plane in shown]
+    shown = [
+        255 * (plane / max(1, plane.max())) for plane in np.moveaxis(picture.astype(float), -1, 0)
+    ]
+    framed = [
+        np.pad(plane.repeat(cell, 0).repeat(cell, 1), 2, constant_values=90) for plane in shown
+    ]
     rows = [np.hstack(framed[k : k + columns]) for k in range(0, len(framed), columns)]
     return Image.fromarray(np.vstack(rows).astype(np.uint8))
 
@@ -114,7 +126,10 @@ for name, preset in PRESETS.items():
 
 def hunter(events: np.ndarray) -> np.ndarray:
     """+1 for each snake that died on this one or lost head to head against it, −1 for the own death."""
-    kills = events[:, EVENTS.index("ate_another_snake")] + events[:, EVENTS.index("other_snake_hit_body")]
+    kills = (
+        events[:, EVENTS.index("ate_another_snake")]
+        + events[:, EVENTS.index("other_snake_hit_body")]
+    )
     return kills.astype(np.float32) - events[:, EVENTS.index("died")]
 
 
@@ -139,11 +154,18 @@ SMALL = {
         "dqn.learning_starts=2000",
         "dqn.train_batch_size=256",
     ],
-    "apex": ["budget.total_agent_steps=8000", "env.options.num_games=32", "apex.learning_starts=2000", "num_env_runners=1"],
+    "apex": [
+        "budget.total_agent_steps=8000",
+        "env.options.num_games=32",
+        "apex.learning_starts=2000",
+        "num_env_runners=1",
+    ],
 }
 runs = {}
 for algorithm, small in SMALL.items():
-    experiment = Experiment.load(f"battlesnake-{algorithm}", small if FAST else [f"budget.max_minutes={MINUTES}"])
+    experiment = Experiment.load(
+        f"battlesnake-{algorithm}", small if FAST else [f"budget.max_minutes={MINUTES}"]
+    )
     runs[algorithm] = train(experiment).path
 
 # %% [markdown]

@@ -31,9 +31,13 @@ from pathlib import Path
 
 if not find_spec("procsnake"):
     clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
-    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
+    source = os.environ.get("PROCSNAKE_SOURCE") or (
+        clone.as_uri() if (clone / "procsnake.py").exists() else None
+    )
     wanted = "procsnake[serve]" + (f" @ {source}" if source else "")
-    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+    subprocess.run(
+        [*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True
+    )
 
 # %%
 import os
@@ -68,7 +72,9 @@ def towards_food(me):
     if not me.food:
         return [0.0] * 4
     return [
-        -0.3 * min((me.distance(p, food) for food in me.food), default=0) if (p := me.ahead(move)) else -9.0
+        -0.3 * min((me.distance(p, food) for food in me.food), default=0)
+        if (p := me.ahead(move))
+        else -9.0
         for move in range(4)
     ]
 

@@ -32,9 +32,13 @@ from pathlib import Path
 
 if not find_spec("procsnake"):
     clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
-    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
+    source = os.environ.get("PROCSNAKE_SOURCE") or (
+        clone.as_uri() if (clone / "procsnake.py").exists() else None
+    )
     wanted = "procsnake[serve,train,procgen-numpy2]" + (f" @ {source}" if source else "")
-    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+    subprocess.run(
+        [*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True
+    )
     subprocess.run([*pip, "--no-deps", "gym3==0.3.3", "procgen-mirror==0.10.7"], check=True)
 
 # %%
@@ -80,7 +84,9 @@ def after(game: str, steps: int = 40) -> np.ndarray:
 
 pictures = [after(game) for game in sorted(GAMES)]
 print("  ".join(sorted(GAMES)))
-Image.fromarray(np.vstack([np.hstack(pictures[k : k + 8]) for k in (0, 8)])).resize((1024, 256), Image.Resampling.NEAREST)
+Image.fromarray(np.vstack([np.hstack(pictures[k : k + 8]) for k in (0, 8)])).resize(
+    (1024, 256), Image.Resampling.NEAREST
+)
 
 # %% [markdown]
 # ## Train on 200 levels
@@ -90,7 +96,12 @@ Image.fromarray(np.vstack([np.hstack(pictures[k : k + 8]) for k in (0, 8)])).res
 
 # %%
 if FAST:
-    changes = ["budget.total_agent_steps=1024", "env.options.num_games=8", "ppo.num_steps=64", "ppo.num_epochs=1"]
+    changes = [
+        "budget.total_agent_steps=1024",
+        "env.options.num_games=8",
+        "ppo.num_steps=64",
+        "ppo.num_epochs=1",
+    ]
     changes += ["network.options.depths=[4, 8, 8]", "network.options.hidden=32"]
 else:
     changes = ["budget.max_minutes=10"]
@@ -102,7 +113,12 @@ columns = read_columns(run.path)
 name = "episode_return_mean"
 if name in columns:
     line = Line(name="training", x=columns["agent_steps"], y=columns[name])
-    chart = Chart(title=f"{GAME} in training", x_label="decisions", y_label="return of an episode", lines=[line])
+    chart = Chart(
+        title=f"{GAME} in training",
+        x_label="decisions",
+        y_label="return of an episode",
+        lines=[line],
+    )
     draw(plt.figure(figsize=(9, 3.5), layout="constrained"), [chart])
 
 # %% [markdown]
@@ -112,7 +128,9 @@ if name in columns:
 # between the two is what it has learned by heart. Intervals: 95 %, from resampling episodes.
 
 # %%
-played = evaluate([str(run.bundle)], levels="train,test", episodes=8 if FAST else 200, seed=1, say=print)
+played = evaluate(
+    [str(run.bundle)], levels="train,test", episodes=8 if FAST else 200, seed=1, say=print
+)
 print(table([one.score for one in played]))
 
 # %% [markdown]
@@ -124,7 +142,9 @@ print(table([one.score for one in played]))
 for one in played:
     if one.score.player == POLICY:
         shortest = min(one.episodes, key=lambda episode: episode.length)
-        print(f"{one.score.split}: level {shortest.level}, return {shortest.episode_return:g} after {shortest.length} steps")
+        print(
+            f"{one.score.split}: level {shortest.level}, return {shortest.episode_return:g} after {shortest.length} steps"
+        )
         display(Picture(data=animation(one.world, one.options, shortest), format="webp"))
 
 # %% [markdown]

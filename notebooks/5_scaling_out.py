@@ -32,9 +32,13 @@ from pathlib import Path
 
 if not find_spec("procsnake"):
     clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
-    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
+    source = os.environ.get("PROCSNAKE_SOURCE") or (
+        clone.as_uri() if (clone / "procsnake.py").exists() else None
+    )
     wanted = "procsnake[serve,train,aws]" + (f" @ {source}" if source else "")
-    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+    subprocess.run(
+        [*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True
+    )
 
 # %%
 import logging
@@ -64,7 +68,11 @@ FAST = os.environ.get("FAST") == "1"
 
 # %%
 settings = Path("../../procsnake.env")
-chosen = dict(line.split("=", 1) for line in settings.read_text().splitlines()) if settings.exists() else {}
+chosen = (
+    dict(line.split("=", 1) for line in settings.read_text().splitlines())
+    if settings.exists()
+    else {}
+)
 STACK = chosen.get("PROCSNAKE_STACK", "NAME")
 CPU = chosen.get("PROCSNAKE_CPU_INSTANCE", "ml.c5.4xlarge")
 GPU = chosen.get("PROCSNAKE_GPU_INSTANCE", "ml.g5.2xlarge")
@@ -88,7 +96,10 @@ print(f"\nto start one: procsnake launch {' '.join(SCALES['single'])} --stack {S
 # without sending it:
 
 # %%
-ROLE, IMAGE = "arn:aws:iam::123456789012:role/mine", "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest"
+ROLE, IMAGE = (
+    "arn:aws:iam::123456789012:role/mine",
+    "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest",
+)
 places = ["--region", "eu-west-1", "--role", ROLE, "--image", IMAGE, "--bucket", "my-bucket"]
 assert procsnake.main(["launch", *SCALES["homogeneous"], *places, "--print-request"]) == 0
 
@@ -126,18 +137,32 @@ else:
 # the launcher gives real machines. APEX puts its learner, env runners and replay accordingly.
 
 # %%
-logging.getLogger("ray").setLevel(logging.ERROR)  # what it advises on this machine's memory matters to real clusters
+logging.getLogger("ray").setLevel(
+    logging.ERROR
+)  # what it advises on this machine's memory matters to real clusters
 cluster = Cluster()
-cluster.add_node(num_cpus=2, resources={"group_learner": 1000}, include_dashboard=False, dashboard_port=None)
+cluster.add_node(
+    num_cpus=2, resources={"group_learner": 1000}, include_dashboard=False, dashboard_port=None
+)
 for _ in range(2):
     cluster.add_node(num_cpus=1, resources={"group_rollout": 1000})
 os.environ["RAY_ADDRESS"] = cluster.address
 
-changes = ["num_env_runners=2", "env.options.num_games=16", "apex.learning_starts=1000", "apex.train_batch_size=128"]
+changes = [
+    "num_env_runners=2",
+    "env.options.num_games=16",
+    "apex.learning_starts=1000",
+    "apex.train_batch_size=128",
+]
 changes += ["budget.total_agent_steps=5000" if FAST else "budget.max_minutes=3"]
 experiment = Experiment.load("battlesnake-apex", changes)
 run = train(experiment, cluster=cluster.address)
-print({name: run.metrics[name] for name in ("agent_steps", "agent_steps_per_second", "restored_env_runners")})
+print(
+    {
+        name: run.metrics[name]
+        for name in ("agent_steps", "agent_steps_per_second", "restored_env_runners")
+    }
+)
 
 # %% [markdown]
 # ## Spot: taken away, and going on
@@ -146,13 +171,21 @@ print({name: run.metrics[name] for name in ("agent_steps", "agent_steps_per_seco
 # goes on from the newest checkpoint. Here the first session is stopped after an iteration, as SIGTERM would, and resumed.
 
 # %%
-small = ["budget.total_agent_steps=30000", "env.options.num_games=32"] if FAST else ["budget.max_minutes=2"]
+small = (
+    ["budget.total_agent_steps=30000", "env.options.num_games=32"]
+    if FAST
+    else ["budget.max_minutes=2"]
+)
 stopped = train(
-    Experiment.load("battlesnake-ppo", small), on_iteration=lambda row: row["iteration"] >= 1, cluster=cluster.address
+    Experiment.load("battlesnake-ppo", small),
+    on_iteration=lambda row: row["iteration"] >= 1,
+    cluster=cluster.address,
 )
 print(f"finished: {stopped.finished}, at {stopped.metrics['agent_steps']:.0f} decisions")
 resumed = train(resume=stopped.path, cluster=cluster.address)
-print(f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:.0f} decisions, policy {resumed.bundle}")
+print(
+    f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:.0f} decisions, policy {resumed.bundle}"
+)
 
 # %%
 ray.shutdown()

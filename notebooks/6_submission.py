@@ -33,9 +33,13 @@ from pathlib import Path
 
 if not find_spec("procsnake"):
     clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
-    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
+    source = os.environ.get("PROCSNAKE_SOURCE") or (
+        clone.as_uri() if (clone / "procsnake.py").exists() else None
+    )
     wanted = "procsnake[serve,train,procgen-numpy2]" + (f" @ {source}" if source else "")
-    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+    subprocess.run(
+        [*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True
+    )
     subprocess.run([*pip, "--no-deps", "gym3==0.3.3", "procgen-mirror==0.10.7"], check=True)
 
 # %%
@@ -69,7 +73,12 @@ def run_command(*arguments: str) -> None:
 
 # %%
 if FAST:
-    changes = ["budget.total_agent_steps=1024", "env.options.num_games=8", "ppo.num_steps=64", "ppo.num_epochs=1"]
+    changes = [
+        "budget.total_agent_steps=1024",
+        "env.options.num_games=8",
+        "ppo.num_steps=64",
+        "ppo.num_epochs=1",
+    ]
 else:
     changes = ["budget.max_minutes=10"]
 experiment = Experiment.load("procgen-ppo", ["env.name=procgen/starpilot", *changes])
@@ -79,7 +88,17 @@ run = train(Experiment.from_dict({**experiment.to_dict(), "evaluation": None}))
 # ## Export and check
 
 # %%
-run_command("export", "aicrowd", str(run.path), "--track", "generalization", "--out", "entry", "--author", "Ada")
+run_command(
+    "export",
+    "aicrowd",
+    str(run.path),
+    "--track",
+    "generalization",
+    "--out",
+    "entry",
+    "--author",
+    "Ada",
+)
 
 # %%
 sorted(str(path.relative_to("entry")) for path in Path("entry").rglob("*") if path.is_file())
@@ -98,7 +117,16 @@ display(Markdown(f"```yaml\n{next(Path('entry/experiments').glob('*.yaml')).read
 
 # %%
 subprocess.run(["git", "init", "--quiet", "--bare", "remote.git"], check=True)
-run_command("export", "submit", "entry", "--message", "first try", "--dry-run", "--remote", str(Path("remote.git").resolve()))
+run_command(
+    "export",
+    "submit",
+    "entry",
+    "--message",
+    "first try",
+    "--dry-run",
+    "--remote",
+    str(Path("remote.git").resolve()),
+)
 
 # %% [markdown]
 # ## Roll out
@@ -109,9 +137,20 @@ run_command("export", "submit", "entry", "--message", "first try", "--dry-run", 
 # %%
 played = evaluate([str(run.bundle)], levels="test", episodes=4 if FAST else 100, seed=1, say=print)
 print(table([one.score for one in played]))
-best = max((one for one in played if one.score.player == POLICY), key=lambda one: one.score.episodes)
+best = max(
+    (one for one in played if one.score.player == POLICY), key=lambda one: one.score.episodes
+)
 longest = max(best.episodes, key=lambda episode: episode.episode_return)
 display(Image(data=animation(best.world, best.options, longest), format="webp"))
 
 # %%
-run_command("export", "aicrowd", str(run.path), "--track", "generalization", "--out", "local", "--with-weights")
+run_command(
+    "export",
+    "aicrowd",
+    str(run.path),
+    "--track",
+    "generalization",
+    "--out",
+    "local",
+    "--with-weights",
+)

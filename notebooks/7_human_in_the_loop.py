@@ -37,9 +37,13 @@ from pathlib import Path
 
 if not find_spec("procsnake"):
     clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
-    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
+    source = os.environ.get("PROCSNAKE_SOURCE") or (
+        clone.as_uri() if (clone / "procsnake.py").exists() else None
+    )
     wanted = "procsnake[serve,train]" + (f" @ {source}" if source else "")
-    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+    subprocess.run(
+        [*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True
+    )
 
 # %%
 import os
@@ -95,7 +99,13 @@ ARMS = {
     "reward manipulation": ("battlesnake-unmasked", {**PAPER, **PUNISHED}),
 }
 SEEN = {"radius": 5, "reach": True}
-BOARD = {"num_games": 32 if FAST else 256, "width": 7, "height": 7, "num_snakes": 3, "observation": SEEN}
+BOARD = {
+    "num_games": 32 if FAST else 256,
+    "width": 7,
+    "height": 7,
+    "num_snakes": 3,
+    "observation": SEEN,
+}
 
 
 def experiment(arm: str, seed: int) -> Experiment:
@@ -104,10 +114,14 @@ def experiment(arm: str, seed: int) -> Experiment:
     base = Experiment.load("battlesnake-ppo").to_dict()
     budget = {"total_agent_steps": 30_000} if FAST else {"max_minutes": MINUTES}
     changes = {"name": f"study-{arm.replace(' ', '-')}", "budget": budget, "seed": seed}
-    return Experiment.from_dict({**base, **changes, "env": {"name": world, "options": {**BOARD, "rewards": rewards}}})
+    return Experiment.from_dict(
+        {**base, **changes, "env": {"name": world, "options": {**BOARD, "rewards": rewards}}}
+    )
 
 
-runs = {arm: [train(experiment(arm, seed)).path for seed in range(1 if FAST else SEEDS)] for arm in ARMS}
+runs = {
+    arm: [train(experiment(arm, seed)).path for seed in range(1 if FAST else SEEDS)] for arm in ARMS
+}
 
 # %% [markdown]
 # ## What came of it
@@ -122,7 +136,9 @@ chart = Chart(
     title="How long snakes live in self-play",
     x_label="decisions",
     y_label="turns",
-    lines=[mean_line(arm, many, "episode_len_mean", by="agent_steps") for arm, many in curves.items()],
+    lines=[
+        mean_line(arm, many, "episode_len_mean", by="agent_steps") for arm, many in curves.items()
+    ],
     from_zero=True,
 )
 draw(plt.figure(figsize=(9, 3.5), layout="constrained"), [chart])
@@ -140,10 +156,17 @@ def last(columns: dict, name: str) -> float:
     return float(values[-max(1, len(values) // 10) :].mean()) if len(values) else 0.0
 
 
-shares = {"turns": [f"{np.mean([last(c, 'episode_len_mean') for c in many]):.1f}" for many in curves.values()]}
+shares = {
+    "turns": [
+        f"{np.mean([last(c, 'episode_len_mean') for c in many]):.1f}" for many in curves.values()
+    ]
+}
 for code, name in enumerate(CAUSE_NAMES):
     if name:
-        shares[name] = [f"{np.mean([last(c, f'mean_cause_{code}') for c in many]):.1%}" for many in curves.values()]
+        shares[name] = [
+            f"{np.mean([last(c, f'mean_cause_{code}') for c in many]):.1%}"
+            for many in curves.values()
+        ]
 print(" " * 22 + "".join(f"{arm:>22}" for arm in curves))
 for name, by_arm in shares.items():
     print(f"{name:<22}" + "".join(f"{share:>22}" for share in by_arm))
@@ -156,7 +179,9 @@ for name, by_arm in shares.items():
 
 # %%
 names, games = list(ARMS), 60 if FAST else 600
-results = play_games([agents.make(runs[arm][0]) for arm in names], num_games=games, width=7, height=7)
+results = play_games(
+    [agents.make(runs[arm][0]) for arm in names], num_games=games, width=7, height=7
+)
 for arm, wins in zip(names, results.wins, strict=True):
     low, high = wilson_interval(int(wins), games)
     print(f"{arm:<22} {wins / games:>6.1%}   {low:.1%} to {high:.1%}")

@@ -1,4 +1,6 @@
-"""The command `procsnake analyse`: what a recorded game's moves were worth, where it was lost, and what kills a snake."""
+"""The command `procsnake analyse`: what a recorded game's moves were worth, where it was lost, and
+what kills a snake.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from envs.common.command_line import Progress, add_json, at_least, kept_at, make_place_for, print_json
+from envs.common.command_line import (
+    Progress,
+    add_json,
+    at_least,
+    kept_at,
+    make_place_for,
+    print_json,
+)
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.printable import printable
 from envs.common.whole_files import make_folder_of
@@ -44,26 +53,67 @@ examples:
   procsnake analyse --last 20 outputs/arena-games     # the newest recordings of a folder
   procsnake analyse --fit outputs/duels.db outputs/fours.db --out curves.json     # fit win probabilities to tournaments
 """
-_LAST_NODES, _FIT_NODES = 20_000, 5000
+_LAST_NODES = 20_000
+_FIT_NODES = 5000
 _FEW_POSITIONS = 40
 
 
 def add_analyse(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("games", nargs="*", metavar="GAME", help="file or id; with --last a folder, with --fit stores")
-    parser.add_argument("--snake", metavar="NAME", help="whose moves, by name or id (default: for whom it was recorded)")
-    parser.add_argument("--all-snakes", action="store_true", help="every snake's moves, one report after the other")
     parser.add_argument(
-        "--browser", action="store_true", help="show the analysis in the browser; without GAME, drop files there"
+        "games",
+        nargs="*",
+        metavar="GAME",
+        help="file or id; with --last a folder, with --fit stores",
     )
-    nodes = f"nodes of search per turn (default: 50000; {_LAST_NODES} with --last, {_FIT_NODES} with --fit)"
+    parser.add_argument(
+        "--snake",
+        metavar="NAME",
+        help="whose moves, by name or id (default: for whom it was recorded)",
+    )
+    parser.add_argument(
+        "--all-snakes", action="store_true", help="every snake's moves, one report after the other"
+    )
+    parser.add_argument(
+        "--browser",
+        action="store_true",
+        help="show the analysis in the browser; without GAME, drop files there",
+    )
+    nodes = (
+        f"nodes of search per turn (default: 50000; {_LAST_NODES} with --last, {_FIT_NODES} with"
+        " --fit)"
+    )
     parser.add_argument("--nodes", type=at_least(100), help=nodes)
-    parser.add_argument("--last", type=at_least(1), metavar="N", help="sum up the last N games of the archive or of a folder")
-    parser.add_argument("--all-turns", action="store_true", help="show every turn, not only those that mattered")
-    parser.add_argument("--explain", type=at_least(0), metavar="TURN", help="tell what a position's evaluation is made of")
-    parser.add_argument("--jobs", type=at_least(1), help="processes, at most as many as there are cores (the default)")
-    parser.add_argument("--curves", metavar="FILE", help="win probabilities of --fit (default: those that come along)")
-    parser.add_argument("--fit", action="store_true", help="fit win probabilities to stores of tournaments, and write --out")
+    parser.add_argument(
+        "--last",
+        type=at_least(1),
+        metavar="N",
+        help="sum up the last N games of the archive or of a folder",
+    )
+    parser.add_argument(
+        "--all-turns", action="store_true", help="show every turn, not only those that mattered"
+    )
+    parser.add_argument(
+        "--explain",
+        type=at_least(0),
+        metavar="TURN",
+        help="tell what a position's evaluation is made of",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=at_least(1),
+        help="processes, at most as many as there are cores (the default)",
+    )
+    parser.add_argument(
+        "--curves",
+        metavar="FILE",
+        help="win probabilities of --fit (default: those that come along)",
+    )
+    parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="fit win probabilities to stores of tournaments, and write --out",
+    )
     written = f"file that --fit writes (default: {_fitted()})"
     parser.add_argument("--out", metavar="FILE", help=written)
     add_database(parser)
@@ -89,29 +139,49 @@ def _explain(options: argparse.Namespace) -> int:
     played = played_by(*find_game(options.games[0], options.database, options.snake))
     position = next((one for one in played.positions if one.turn == options.explain), None)
     if position is None:
-        first, last = played.positions[0].turn, played.positions[-1].turn
-        raise ConfigError(f"--explain {options.explain} is no turn on which {played.name} chose; those are {first} to {last}")
+        first = played.positions[0].turn
+        last = played.positions[-1].turn
+        raise ConfigError(
+            f"--explain {options.explain} is no turn on which {played.name} chose; those are"
+            f" {first} to {last}"
+        )
     found = explain(*position.state())
     told = {"snake": played.name, "turn": position.turn, **found.to_dict()}
-    print_json(told) if options.json else print(printable(f"{played.name}, turn {position.turn}: {in_words(found)}", keep="\n"))
+    (
+        print_json(told)
+        if options.json
+        else print(printable(f"{played.name}, turn {position.turn}: {in_words(found)}", keep="\n"))
+    )
     return 0
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise `ConfigError` for options that exclude each other, and for a number of games that can't be."""
+    """Raise `ConfigError` for options that exclude each other, and for a number of games that can't
+    be.
+    """
     # Turn 0 can be explained, and 0 == False.
     ways = {name: getattr(options, name) for name in ("fit", "last", "browser", "explain")}
     given = [name for name, value in ways.items() if value is not None and value is not False]
     if len(given) > 1:
-        raise ConfigError(f"--{given[0]} and --{given[1]} are two ways to use this command; leave one out")
+        raise ConfigError(
+            f"--{given[0]} and --{given[1]} are two ways to use this command; leave one out"
+        )
     if options.all_snakes and (given or options.snake):
         raise ConfigError(f"--all-snakes can't be with --{(given or ['snake'])[0]}; leave one out")
     if options.out is not None and not options.fit:
         raise ConfigError(f"--out is {options.out}, but only --fit writes a file; leave it out")
     if options.browser and options.json:
-        raise ConfigError("--json prints the analysis; leave out --browser, which shows it until Ctrl-C")
-    if not set(given) & {"fit", "last"} and not len(options.games) == 1 and not (options.browser and not options.games):
-        raise ConfigError(f"analyse takes one game, not {len(options.games)}; with --last N it sums up several")
+        raise ConfigError(
+            "--json prints the analysis; leave out --browser, which shows it until Ctrl-C"
+        )
+    if (
+        not set(given) & {"fit", "last"}
+        and not len(options.games) == 1
+        and not (options.browser and not options.games)
+    ):
+        raise ConfigError(
+            f"analyse takes one game, not {len(options.games)}; with --last N it sums up several"
+        )
 
 
 def _analyse_one(options: argparse.Namespace) -> int:
@@ -125,12 +195,18 @@ def _analyse_one(options: argparse.Namespace) -> int:
     parts = played_by_each(recording) if options.all_snakes else [played_by(recording, snake)]
     # Processes take seconds to start.
     jobs = _jobs(options) if sum(len(played.positions) for played in parts) > _FEW_POSITIONS else 1
-    found, nodes, curves = list[Any](), options.nodes or NODES, _curves(options)
+    found = list[Any]()
+    nodes = options.nodes or NODES
+    curves = _curves(options)
     with processes(jobs) as pool:
         for played in parts:
             with _Progress("turn", len(played.positions)) as tell:
                 one = analyse(played, nodes=nodes, curves=curves, pool=pool, tell=tell)
-            found.append(as_json(one, pool=pool) if options.json else in_words(one, all_turns=options.all_turns))
+            found.append(
+                as_json(one, pool=pool)
+                if options.json
+                else in_words(one, all_turns=options.all_turns)
+            )
     if options.json:
         print_json({"analyses": found} if options.all_snakes else found[0])
     else:
@@ -139,7 +215,9 @@ def _analyse_one(options: argparse.Namespace) -> int:
 
 
 def _in_the_browser(options: argparse.Namespace) -> int:
-    """The viewer shows the game with its analysis, and analyses the files that are dropped on its pages."""
+    """The viewer shows the game with its analysis, and analyses the files that are dropped on its
+    pages.
+    """
     from agents.analysis.as_json import as_json
     from agents.analysis.game import NODES, analyse
     from agents.analysis.played import played_by
@@ -148,17 +226,26 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     from serve.review.routes import PAGE, review_app
     from serve.server import running
 
-    nodes, curves = options.nodes or NODES, _curves(options)
+    nodes = options.nodes or NODES
+    curves = _curves(options)
 
     def judge(recording: Recording, snake: str, tell: Tell) -> dict[str, Any]:
-        return as_json(analyse(played_by(recording, snake), nodes=nodes, curves=curves, pool=pool, tell=tell), pool=pool)
+        return as_json(
+            analyse(played_by(recording, snake), nodes=nodes, curves=curves, pool=pool, tell=tell),
+            pool=pool,
+        )
 
-    reviews, path = Reviews(judge), PAGE
+    reviews = Reviews(judge)
+    path = PAGE
     if options.games:
         recording, snake = find_game(options.games[0], options.database, options.snake)
         first = str(played_by(recording, snake).snake["id"])
         path = f"{reviews.open(recording, Path(options.games[0]).name, first=first).path}?{urlencode({'you': first})}"
-    with processes(_jobs(options)) as pool, reviews.working(), running(review_app(reviews, curves=curves)) as url:
+    with (
+        processes(_jobs(options)) as pool,
+        reviews.working(),
+        running(review_app(reviews, curves=curves)) as url,
+    ):
         print(f"the analysis is shown at {url}{path} (Ctrl-C ends the show)", flush=True)
         with suppress(KeyboardInterrupt):
             webbrowser.open(f"{url}{path}")
@@ -176,7 +263,10 @@ def _sum_up(options: argparse.Namespace) -> int:
     for told in left_out:
         print(printable(told), file=sys.stderr)
     if not analyses:
-        raise ConfigError(f"there is no game to sum up: {printable(left_out[0]) if left_out else _no_games(options)}")
+        raise ConfigError(
+            "there is no game to sum up:"
+            f" {printable(left_out[0]) if left_out else _no_games(options)}"
+        )
     figures = summary(analyses)
     if options.json:
         print_json({**figures, "left_out": left_out})
@@ -187,7 +277,10 @@ def _sum_up(options: argparse.Namespace) -> int:
 
 def _no_games(options: argparse.Namespace) -> str:
     told = f" of the snake {options.snake!r}" if options.snake else ""
-    return f"{options.games[0] if options.games else without_password(options.database)} has no finished ones{told}"
+    return (
+        f"{options.games[0] if options.games else without_password(options.database)} has no"
+        f" finished ones{told}"
+    )
 
 
 def _analyse_all(
@@ -198,11 +291,15 @@ def _analyse_all(
     from agents.analysis.played import played_by
     from agents.parallel import WorkerLostError
 
-    done, left_out = list[Any](), list[str]()
-    curves, nodes = _curves(options), options.nodes or _LAST_NODES
+    done = list[Any]()
+    left_out = list[str]()
+    curves = _curves(options)
+    nodes = options.nodes or _LAST_NODES
     for name, recording, snake in last_games(options.games, options.database, options.snake):
         try:
-            done.append(analyse(played_by(recording(), snake), nodes=nodes, curves=curves, pool=pool))
+            done.append(
+                analyse(played_by(recording(), snake), nodes=nodes, curves=curves, pool=pool)
+            )
         except UnknownNameError:
             continue  # A game that this snake didn't play.
         except WorkerLostError:
@@ -220,15 +317,24 @@ def _fit(options: argparse.Namespace) -> int:
     from agents.parallel import processes
 
     if not options.games:
-        raise ConfigError("--fit needs stores of procsnake tournament: of duels on 11×11, and of games of four")
+        raise ConfigError(
+            "--fit needs stores of procsnake tournament: of duels on 11×11, and of games of four"
+        )
     out = Path(options.out or _fitted())
     make_place_for(str(out))
     make_folder_of(out)
     with processes(_jobs(options)) as pool, _Progress("game") as tell:
-        curves, measured = fit(list(map(Path, options.games)), nodes=options.nodes or _FIT_NODES, pool=pool, tell=tell)
+        curves, measured = fit(
+            list(map(Path, options.games)), nodes=options.nodes or _FIT_NODES, pool=pool, tell=tell
+        )
     curves.write(out)
     if options.json:
-        print_json({group: {**asdict(curves.curves[group]), **asdict(one)} for group, one in measured.items()})
+        print_json(
+            {
+                group: {**asdict(curves.curves[group]), **asdict(one)}
+                for group, one in measured.items()
+            }
+        )
     else:
         print(table(curves, measured))
     print(f"written: {out}", file=sys.stderr)
@@ -255,7 +361,8 @@ class _Progress(Progress):
     def __init__(self, unit: str, units: int | None = None) -> None:
         """`units` is how many there are, if they are done several at a time."""
         super().__init__()
-        self._unit, self._units = unit, units
+        self._unit = unit
+        self._units = units
 
     def __call__(self, done: int, of: int) -> None:
         units = self._units or of

@@ -1,8 +1,8 @@
 """The Battlesnake API v1 as a Flask application: engines call it, and agents answer.
 
-`GET /` returns the snake's info; `POST /start`, `/move` and `/end` carry the game. Several snakes live at `/snakes/<name>/`,
-and the first one also answers at the root. `/health`, `/metrics` and the viewer's pages (`serve.viewer`) are for whoever runs
-the server. Source: docs.battlesnake.com/api.
+`GET /` returns the snake's info; `POST /start`, `/move` and `/end` carry the game. Several snakes
+live at `/snakes/<name>/`, and the first one also answers at the root. `/health`, `/metrics` and the
+viewer's pages (`serve.viewer`) are for whoever runs the server. Source: docs.battlesnake.com/api.
 """
 
 from __future__ import annotations
@@ -42,9 +42,13 @@ __all__ = ["Look", "create_app"]
 
 API_VERSION = "1"
 ARRIVED = "procsnake.arrived"
-"""Key of the WSGI environment at which a server leaves the `time.monotonic()` at which a request was complete."""
+"""Key of the WSGI environment at which a server leaves the `time.monotonic()` at which a request
+was complete.
+"""
 REPLY = "procsnake.reply"
-"""Where a server leaves a request's one answer (`serve.transport.front.PendingReply`), maybe before its thread is done."""
+"""Where a server leaves a request's one answer (`serve.transport.front.PendingReply`), maybe before
+its thread is done.
+"""
 GAMES = "procsnake.games"
 """Key of an application's `extensions` at which it keeps its `GameStore` (or None)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -75,22 +79,27 @@ def create_app(
     * `look` is that of all snakes, or a look by name (default: each has its own).
     * `store` is where games are kept and watched (default: nowhere).
     * `access` decides who may watch and read metrics (default: this machine only).
-    * `secret` has at least 16 letters and digits. It is the first part of the snakes' paths, and without it they answer nobody.
+    * `secret` has at least 16 letters and digits. It is the first part of the snakes' paths, and
+      without it they answer nobody.
     * `rate_limit` is the number of requests per second from one address.
-    * `trusted_proxies` are the addresses or networks of proxies whose X-Forwarded-For tells from which address a request comes.
-    * `drain_s` is how many seconds the server answers on, while `/health` says 503, once it is asked to end.
+    * `trusted_proxies` are the addresses or networks of proxies whose X-Forwarded-For tells from
+      which address a request comes.
+    * `drain_s` is how many seconds the server answers on, while `/health` says 503, once it is
+      asked to end.
     * `cores` is how many agents think at a time (default: as many as there are cores).
     * `max_think_ms` is how long one call may think at most.
 
-    Bodies are limited as `serve.transport.request_body` says. A malformed request gets 400 with a JSON reason. `serve.deadline`
-    answers for an agent that fails or is late. On a board that the engine can't hold no agent is asked, and the safest move is
-    the answer. So `/move` always gets a legal answer.
+    Bodies are limited as `serve.transport.request_body` says. A malformed request gets 400 with a
+    JSON reason. `serve.deadline` answers for an agent that fails or is late. On a board that the
+    engine can't hold no agent is asked, and the safest move is the answer. So `/move` always gets a
+    legal answer.
 
-    Raises `ConfigError` for no agents, for names that don't fit into a URL, for a bad secret, and for a rate that isn't
-    positive.
-    """
+    Raises `ConfigError` for no agents, for names that don't fit into a URL, for a bad secret, and
+    for a rate that isn't positive."""
     by_name = _checked(agents, secret)
-    looks = look if isinstance(look, Mapping) else {} if look is None else dict.fromkeys(by_name, look)
+    looks = (
+        look if isinstance(look, Mapping) else {} if look is None else dict.fromkeys(by_name, look)
+    )
     access = access or Access()
     app = Flask("procsnake", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
@@ -99,7 +108,8 @@ def create_app(
     app.extensions[TRUSTED_PROXIES] = TrustedProxies(trusted_proxies)
     # People enter their snake's URL with a slash at the end or without.
     app.url_map.strict_slashes = False
-    counts, limit = Metrics(), None if rate_limit is None else RateLimit(rate_limit)
+    counts = Metrics()
+    limit = None if rate_limit is None else RateLimit(rate_limit)
     new_games = NewGames()
     memory = GameMemory()
     shared = Cores(usable_cores() if cores is None else cores)
@@ -108,8 +118,12 @@ def create_app(
     prefix = "" if secret is None else f"/{secret}"
     for number, (name, agent) in enumerate(by_name.items()):
         decider = Decider(agent, cores=shared, memory=memory, max_think_ms=max_think_ms)
-        snake = _Snake(name, decider, looks.get(name) or Look.of(agent), store, counts, new_games, memory)
-        routes = _snake_routes(snake, f"snake{number}", limit, None if secret or not store else access)
+        snake = _Snake(
+            name, decider, looks.get(name) or Look.of(agent), store, counts, new_games, memory
+        )
+        routes = _snake_routes(
+            snake, f"snake{number}", limit, None if secret or not store else access
+        )
         app.register_blueprint(routes, url_prefix=f"{prefix}/snakes/{name}")
         if number == 0:
             app.register_blueprint(routes, name="root", url_prefix=f"{prefix}/")
@@ -121,12 +135,20 @@ def create_app(
 def _checked(agents: Mapping[str, Agent] | Agent, secret: str | None) -> dict[str, Agent]:
     by_name = {agents.name: agents} if isinstance(agents, Agent) else dict(agents)
     if not by_name:
-        raise ConfigError(f"there are no agents to serve; name at least one: {shell_command('serve', 'flood')}")
+        raise ConfigError(
+            f"there are no agents to serve; name at least one: {shell_command('serve', 'flood')}"
+        )
     for name in by_name:
         if not _NAME.fullmatch(name):
-            raise ConfigError(f"the agent name {name!r} can't be part of a URL; letters, digits, '.', '_' and '-' can")
+            raise ConfigError(
+                f"the agent name {name!r} can't be part of a URL; letters, digits, '.', '_' and"
+                " '-' can"
+            )
     if secret is not None and not _SECRET.fullmatch(secret):
-        raise ConfigError("the secret must be 16 to 100 letters, digits, '-' or '_'; make one: openssl rand -hex 16")
+        raise ConfigError(
+            "the secret must be 16 to 100 letters, digits, '-' or '_'; make one: openssl rand"
+            " -hex 16"
+        )
     return by_name
 
 
@@ -143,8 +165,13 @@ class _Snake:
         new_games: NewGames,
         memory: GameMemory,
     ) -> None:
-        self.name, self._decider, self._look, self._counts = name, decider, look, counts
-        self._store, self._new_games, self._memory = store, new_games, memory
+        self.name = name
+        self._decider = decider
+        self._look = look
+        self._counts = counts
+        self._store = store
+        self._new_games = new_games
+        self._memory = memory
 
     def info(self) -> Response:
         return jsonify(apiversion=API_VERSION, **asdict(self._look))
@@ -171,19 +198,28 @@ class _Snake:
         g.game = turn.game_id
         reply = request.environ.get(REPLY)
         decision = self._decider.decide(
-            turn, arrived=arrived, reported=body["you"].get("latency"), last_word=reply and _LastWord(reply)
+            turn,
+            arrived=arrived,
+            reported=body["you"].get("latency"),
+            last_word=reply and _LastWord(reply),
         )
         seconds = time.monotonic() - arrived
         if (store := self._keeper(body)) is not None:
-            store.moved(self.name, turn, body, decision, latency_ms=round(1000 * seconds, 3), size=g.size)
+            store.moved(
+                self.name, turn, body, decision, latency_ms=round(1000 * seconds, 3), size=g.size
+            )
         self._counts.moved(self.name, decision, seconds)
         return _move(decision.move)
 
     def _move_unheld(self, error: UnheldBoardError, arrived: float) -> Response:
-        """No agent can play there, and no archive can show it; the snake lives on as long as the safest move does."""
+        """No agent can play there, and no archive can show it; the snake lives on as long as the
+        safest move does.
+        """
         rules = error.settings.rules(error.board["width"], error.board["height"])
         move = safest_plain_move(error.board, error.hazards, error.you, rules)
-        self._counts.moved(self.name, Decision(move, note={"fallback": "board"}), time.monotonic() - arrived)
+        self._counts.moved(
+            self.name, Decision(move, note={"fallback": "board"}), time.monotonic() - arrived
+        )
         return _move(move)
 
     def end(self) -> Response:
@@ -204,14 +240,21 @@ class _Snake:
         """Where the game at hand is kept, if it is."""
         if self._store is None:
             return None
-        ids = [part.get("id") if isinstance(part := body.get(name), dict) else None for name in ("game", "you")]
+        ids = [
+            part.get("id") if isinstance(part := body.get(name), dict) else None
+            for name in ("game", "you")
+        ]
         # Only their hash is remembered: what a stranger sends to /end may be long.
-        is_kept = self._new_games.keeps(hash((self.name, *map(str, ids))), request.remote_addr or "")
+        is_kept = self._new_games.keeps(
+            hash((self.name, *map(str, ids))), request.remote_addr or ""
+        )
         return self._store if is_kept else None
 
 
 class _LastWord:
-    """The event loop, which answers with a move when time is up (`serve.transport.front.PendingReply`)."""
+    """The event loop, which answers with a move when time is up
+    (`serve.transport.front.PendingReply`).
+    """
 
     def __init__(self, reply: Any) -> None:
         self._reply = reply
@@ -227,9 +270,11 @@ def _move(move: int) -> Response:
     return jsonify(move=MOVE_NAMES[move], shout="")
 
 
-def _snake_routes(snake: _Snake, name: str, limit: RateLimit | None, access: Access | None) -> Blueprint:
-    """`name` is the blueprint's. `access`: whose browser gets the viewer at `/`, where the snake's info is for engines; None:
-    nobody's."""
+def _snake_routes(
+    snake: _Snake, name: str, limit: RateLimit | None, access: Access | None
+) -> Blueprint:
+    """`name` is the blueprint's. `access`: whose browser gets the viewer at `/`, where the snake's
+    info is for engines; None: nobody's."""
     routes = Blueprint(name, __name__)
 
     @routes.get("/")
@@ -247,7 +292,8 @@ def _snake_routes(snake: _Snake, name: str, limit: RateLimit | None, access: Acc
 
     @routes.before_request
     def not_from_a_page() -> Any:
-        # A page anywhere can have a browser on this machine post to it, and would write into the owner's games.
+        # A page anywhere can have a browser on this machine post to it, and would write into the
+        # owner's games.
         if request.method == "POST" and is_a_web_pages(request):
             return _refusal(403, "web pages can't play: engines send no Origin")
         return None
@@ -258,10 +304,14 @@ def _snake_routes(snake: _Snake, name: str, limit: RateLimit | None, access: Acc
     return routes
 
 
-def _add_owners_routes(app: Flask, store: GameStore | None, access: Access, counts: Metrics, *, has_secret: bool) -> None:
+def _add_owners_routes(
+    app: Flask, store: GameStore | None, access: Access, counts: Metrics, *, has_secret: bool
+) -> None:
     @app.get("/health")
     def health() -> tuple[Response, int]:
-        """Moves are answered whether games can be saved or not, so only that is asked, and whether it will go on."""
+        """Moves are answered whether games can be saved or not, so only that is asked, and whether
+        it will go on.
+        """
         if app.extensions[DRAINING].has_begun:
             return jsonify(status="draining"), 503
         return jsonify(status="ok"), 200
@@ -277,10 +327,14 @@ def _add_owners_routes(app: Flask, store: GameStore | None, access: Access, coun
 
 
 def _add_answers(app: Flask, counts: Metrics) -> None:
-    """Add what every answer has, and the answers when something is wrong: JSON, and never a trace."""
+    """Add what every answer has, and the answers when something is wrong: JSON, and never a
+    trace.
+    """
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(WebhookError, lambda error: _refusal(400, str(error)))
-    app.register_error_handler(RecursionError, lambda error: _refusal(400, "the body is nested too deeply"))
+    app.register_error_handler(
+        RecursionError, lambda error: _refusal(400, "the body is nested too deeply")
+    )
     app.register_error_handler(Exception, _unexpected)
 
     @app.after_request
@@ -294,7 +348,11 @@ def _add_answers(app: Flask, counts: Metrics) -> None:
 def _body() -> dict[str, Any]:
     length = request.content_length
     # Flask itself would put megabytes together from small pieces.
-    data = request.get_data() if length is None or length > MAX_BODY_BYTES else request.environ["wsgi.input"].read(length)
+    data = (
+        request.get_data()
+        if length is None or length > MAX_BODY_BYTES
+        else request.environ["wsgi.input"].read(length)
+    )
     try:
         body, g.size = read_body(data)
     except TooLargeError as error:
@@ -310,7 +368,8 @@ def _http_error(error: HTTPException) -> BaseResponse:
     """With the headers that go with the status, such as Allow."""
     answer = error.get_response()
     if answer.status_code >= 400:
-        answer.data, answer.content_type = json.dumps({"error": error.description or error.name}), "application/json"
+        answer.data = json.dumps({"error": error.description or error.name})
+        answer.content_type = "application/json"
     return answer
 
 

@@ -1,4 +1,6 @@
-"""Runs `procsnake serve` in a process of its own, for notebooks and scripts that continue while it runs."""
+"""Runs `procsnake serve` in a process of its own, for notebooks and scripts that continue while it
+runs.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,31 @@ class ServeError(ProcsnakeError):
 
 
 class Background:
-    """A running server. `url` answers when the constructor returns. `stop()`, or leaving a `with` block, ends it.
+    """A running server. `url` answers when the constructor returns. `stop()`, or leaving a `with`
+    block, ends it.
 
-    `arguments` are those of `procsnake serve`, such as "flood", "--no-games". Without --port, any free port is taken. Raises
-    `ServeError` with the server's last words if it ends, or if it doesn't answer within `patience_s` seconds.
-    """
+    `arguments` are those of `procsnake serve`, such as "flood", "--no-games". Without --port, any
+    free port is taken. Raises `ServeError` with the server's last words if it ends, or if it
+    doesn't answer within `patience_s` seconds."""
 
     def __init__(self, *arguments: str, patience_s: float = 300.0) -> None:
         # Of an option that is given twice the last one counts, in whatever form it is written.
-        command = [sys.executable, "-u", "-m", "procsnake", "serve", "--port", "0", *map(str, arguments)]
+        command = [
+            sys.executable,
+            "-u",
+            "-m",
+            "procsnake",
+            "serve",
+            "--port",
+            "0",
+            *map(str, arguments),
+        ]
         self._folder = tempfile.TemporaryDirectory(prefix="procsnake-serve-")
         self.log = Path(self._folder.name) / "log.txt"
         with self.log.open("w") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            )
         weakref.finalize(self, self._process.terminate)  # also when the program that made it ends
         try:
             self.url = self._wait(time.monotonic() + patience_s)
@@ -53,7 +67,10 @@ class Background:
     def pids(self) -> list[int]:
         """Return the ids of the server's processes: the one that was started, and its children."""
         parent = self._process.pid
-        return [parent, *map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())]
+        return [
+            parent,
+            *map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()),
+        ]
 
     def stop(self) -> None:
         """End the server and wait until it has ended. Its games are saved."""
@@ -64,5 +81,10 @@ class Background:
     def __enter__(self) -> Background:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()

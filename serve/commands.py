@@ -1,4 +1,6 @@
-"""The commands `procsnake play`, `match`, `serve` and `games`, and those of analysis, doctor, Arena and the exports."""
+"""The commands `procsnake play`, `match`, `serve` and `games`, and those of analysis, doctor, Arena
+and the exports.
+"""
 
 from __future__ import annotations
 
@@ -76,91 +78,193 @@ examples:
   procsnake games list
   procsnake games export games/                       # every finished game as a recording, to look at or to learn from
 """
-_MOST_DAYS, _MOST_MIB = 1_000_000, 1 << 40
-"""Bounds that mean "for ever" and "all", and whose seconds and bytes any database can compute with."""
+_MOST_DAYS = 1_000_000
+_MOST_MIB = 1 << 40
+"""Bounds that mean "for ever" and "all", and whose seconds and bytes any database can compute
+with.
+"""
 LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "author": "who made it"}
 
 
 def add_commands(command: Commands) -> None:
     """Add the commands of `serve`."""
-    _add_play(command("play", run_play, "Play one game in the terminal, with local agents and over HTTP.", PLAY_HELP))
-    add_match(command("match", run_match, "Play one game: told, or watched in terminal or browser.", MATCH_HELP))
-    _add_serve(command("serve", run_serve, "Serve snakes to any Battlesnake engine over HTTP.", SERVE_HELP))
-    _add_games(command("games", run_games, "List or export the games that a server has kept.", GAMES_HELP))
-    add_analyse(
-        command("analyse", run_analyse, "Find out what the moves of a game were worth, and where it was lost.", ANALYSE_HELP)
+    _add_play(
+        command(
+            "play",
+            run_play,
+            "Play one game in the terminal, with local agents and over HTTP.",
+            PLAY_HELP,
+        )
     )
-    add_doctor(command("doctor", run_doctor, "Check a snake's URL as a platform would, before it does.", DOCTOR_HELP))
+    add_match(
+        command(
+            "match",
+            run_match,
+            "Play one game: told, or watched in terminal or browser.",
+            MATCH_HELP,
+        )
+    )
+    _add_serve(
+        command("serve", run_serve, "Serve snakes to any Battlesnake engine over HTTP.", SERVE_HELP)
+    )
+    _add_games(
+        command("games", run_games, "List or export the games that a server has kept.", GAMES_HELP)
+    )
+    add_analyse(
+        command(
+            "analyse",
+            run_analyse,
+            "Find out what the moves of a game were worth, and where it was lost.",
+            ANALYSE_HELP,
+        )
+    )
+    add_doctor(
+        command(
+            "doctor",
+            run_doctor,
+            "Check a snake's URL as a platform would, before it does.",
+            DOCTOR_HELP,
+        )
+    )
     add_warm_up(command)
     # What runs is the subcommand's.
-    add_arena(command("arena", None, "Enter a snake on Arena, follow it, and fetch its games.", ARENA_HELP))
-    add_export(command("export", None, "Write policies in other forms, and entries to the AIcrowd competition.", EXPORT_HELP))
+    add_arena(
+        command(
+            "arena", None, "Enter a snake on Arena, follow it, and fetch its games.", ARENA_HELP
+        )
+    )
+    add_export(
+        command(
+            "export",
+            None,
+            "Write policies in other forms, and entries to the AIcrowd competition.",
+            EXPORT_HELP,
+        )
+    )
 
 
 def _add_play(parser: argparse.ArgumentParser) -> None:
-    players = "two to sixteen players, or one for a solo game or an episode of its world; or a world and who plays in it"
+    players = (
+        "two to sixteen players, or one for a solo game or an episode of its world; or a world and"
+        " who plays in it"
+    )
     parser.add_argument("players", nargs="*", help=players)
     parser.add_argument(
-        "--delay", type=pause, help=f"seconds between two turns on screen (default: {TURN_S}; elsewhere the world's)"
+        "--delay",
+        type=pause,
+        help=f"seconds between two turns on screen (default: {TURN_S}; elsewhere the world's)",
     )
-    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
+    parser.add_argument(
+        "--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move"
+    )
     add_effort(parser)
     add_position(parser)
     record = (
-        "write the game as JSON lines, as the official command line does; an episode of another world as .mp4, .gif or .webp"
+        "write the game as JSON lines, as the official command line does; an episode of another"
+        " world as .mp4, .gif or .webp"
     )
     parser.add_argument("--record", metavar="FILE", help=record)
     add_json(parser)
     parser.add_argument(
-        "--levels", help="Procgen: all, train:N, test:N or start:num (default: all, or as the policy was trained)"
+        "--levels",
+        help=(
+            "Procgen: all, train:N, test:N or start:num (default: all, or as the policy was"
+            " trained)"
+        ),
     )
-    parser.add_argument("--mode", help="Procgen: distribution mode (default: easy, or as the policy was trained)")
+    parser.add_argument(
+        "--mode", help="Procgen: distribution mode (default: easy, or as the policy was trained)"
+    )
     add_imports(parser)
     add_game_options(parser)
     add_by_hand(parser)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("agents", nargs="+", metavar="AGENT", help="agents to serve; the first answers at /")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s; 0.0.0.0: all)")
-    parser.add_argument("--port", type=port, default=8000, help="port to listen on; 0: any free one (default: %(default)s)")
-    parser.add_argument("--workers", type=at_least(1), default=1, help="worker processes (default: %(default)s)")
+    parser.add_argument(
+        "agents", nargs="+", metavar="AGENT", help="agents to serve; the first answers at /"
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on (default: %(default)s; 0.0.0.0: all)",
+    )
+    parser.add_argument(
+        "--port",
+        type=port,
+        default=8000,
+        help="port to listen on; 0: any free one (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--workers", type=at_least(1), default=1, help="worker processes (default: %(default)s)"
+    )
     for part, what in LOOK_PARTS.items():
-        told = f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: as the bundle says)"
+        told = (
+            f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: as the"
+            " bundle says)"
+        )
         kind = _color if part == "color" else str
-        parser.add_argument(f"--{part}", action="append", default=[], type=kind, metavar="VALUE", help=told)
+        parser.add_argument(
+            f"--{part}", action="append", default=[], type=kind, metavar="VALUE", help=told
+        )
     secret = "first part of the snakes' paths, to keep strangers out (default: PROCSNAKE_SECRET)"
     _add_secret(parser, "secret", "PROCSNAKE_SECRET", "SECRET", secret)
     parser.add_argument(
         "--rate-limit",
         type=float,
         metavar="N",
-        help="requests per second that one address may send to each of the --workers (default: no limit)",
+        help=(
+            "requests per second that one address may send to each of the --workers (default: no"
+            " limit)"
+        ),
     )
     parser.add_argument(
         "--trusted-proxy",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="proxy, or network of proxies, whose X-Forwarded-For says who calls; may be repeated (default: none)",
+        help=(
+            "proxy, or network of proxies, whose X-Forwarded-For says who calls; may be repeated"
+            " (default: none)"
+        ),
     )
     parser.add_argument(
         "--drain",
         type=between(0, 300),
         default=0,
         metavar="SECONDS",
-        help="answer on for so long after SIGTERM while /health says 503, so that a proxy moves on (default: %(default)s)",
+        help=(
+            "answer on for so long after SIGTERM while /health says 503, so that a proxy moves on"
+            " (default: %(default)s)"
+        ),
     )
-    think = "the most milliseconds that one call may think, whatever a game's time-out is (default: %(default)s)"
-    parser.add_argument("--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think)
-    token = "whoever has this token may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
+    think = (
+        "the most milliseconds that one call may think, whatever a game's time-out is (default:"
+        " %(default)s)"
+    )
+    parser.add_argument(
+        "--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think
+    )
+    token = (
+        "whoever has this token may watch games and read metrics from elsewhere (default:"
+        " PROCSNAKE_TOKEN)"
+    )
     _add_secret(parser, "viewer-token", "PROCSNAKE_TOKEN", "TOKEN", token)
     add_imports(parser)
-    parser.add_argument("--log-json", action="store_true", help="log as JSON, one object per line (default: as text)")
+    parser.add_argument(
+        "--log-json",
+        action="store_true",
+        help="log as JSON, one object per line (default: as text)",
+    )
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
-    days, mib = between(1, _MOST_DAYS), between(1, _MOST_MIB)
-    parser.add_argument("--keep-days", type=days, default=30, help="days to keep games (default: %(default)s)")
-    parser.add_argument("--keep-mib", type=mib, default=1024, help="MiB of games to keep (default: %(default)s)")
+    days = between(1, _MOST_DAYS)
+    mib = between(1, _MOST_MIB)
+    parser.add_argument(
+        "--keep-days", type=days, default=30, help="days to keep games (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--keep-mib", type=mib, default=1024, help="MiB of games to keep (default: %(default)s)"
+    )
     add_database(parser)
 
 
@@ -176,34 +280,54 @@ def _color(text: str) -> str:
     return text
 
 
-def _add_secret(parser: argparse.ArgumentParser, name: str, variable: str, value: str, what: str) -> None:
-    """An option whose value other users of the machine could read in the list of processes, and a file for it."""
-    parser.add_argument(f"--{name}", default=os.environ.get(variable) or None, metavar=value, help=what)
-    parser.add_argument(f"--{name}-file", metavar="FILE", help=f"file with the {value.lower()}, which then shows in no `ps`")
+def _add_secret(
+    parser: argparse.ArgumentParser, name: str, variable: str, value: str, what: str
+) -> None:
+    """An option whose value other users of the machine could read in the list of processes, and a
+    file for it.
+    """
+    parser.add_argument(
+        f"--{name}", default=os.environ.get(variable) or None, metavar=value, help=what
+    )
+    parser.add_argument(
+        f"--{name}-file",
+        metavar="FILE",
+        help=f"file with the {value.lower()}, which then shows in no `ps`",
+    )
 
 
 def _read_secrets(options: argparse.Namespace) -> list[str]:
-    """Put the contents of the files where the values would be; what to tell whoever shows them to others.
+    """Put the contents of the files where the values would be; what to tell whoever shows them to
+    others.
 
     Raises `ConfigError` for a file that can't be read.
     """
     shown = []
     for flag, variable in (("--secret", "PROCSNAKE_SECRET"), ("--viewer-token", "PROCSNAKE_TOKEN")):
         name = flag[2:].replace("-", "_")
-        file, value = getattr(options, f"{name}_file"), getattr(options, name)
+        file = getattr(options, f"{name}_file")
+        value = getattr(options, name)
         if file is not None:
             try:
                 setattr(options, name, Path(file).read_text(encoding="utf-8").strip())
             except (OSError, ValueError) as error:
                 raise ConfigError(f"{flag}-file {file} can't be read: {reason(error)}") from error
         elif value not in (None, os.environ.get(variable)):
-            shown.append(f"the list of processes shows {flag} to all users of this machine; {variable} and {flag}-file don't")
+            shown.append(
+                f"the list of processes shows {flag} to all users of this machine; {variable} and"
+                f" {flag}-file don't"
+            )
     return shown
 
 
 def _add_games(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("list", "export"), help="what to do")
-    parser.add_argument("directory", nargs="?", default=kept_at("games"), help="where to export to (default: %(default)s)")
+    parser.add_argument(
+        "directory",
+        nargs="?",
+        default=kept_at("games"),
+        help="where to export to (default: %(default)s)",
+    )
     parser.add_argument("--snake", help="only what this snake of ours played")
     add_json(parser)
     add_database(parser)
@@ -229,7 +353,9 @@ def run_play(options: argparse.Namespace) -> int:
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    """Run `procsnake serve`: in worker processes under gunicorn, or in this process where gunicorn can't run."""
+    """Run `procsnake serve`: in worker processes under gunicorn, or in this process where gunicorn
+    can't run.
+    """
     from serve import logs, processes
     from serve.server import begin_to_listen, bind, url_of, warm_up
 
@@ -239,7 +365,9 @@ def run_serve(options: argparse.Namespace) -> int:
     shown = _read_secrets(options)
     forks = processes.can_fork()
     if options.workers > 1 and not forks:
-        raise ConfigError(f"--workers {options.workers} needs gunicorn and a system that can fork; leave it away")
+        raise ConfigError(
+            f"--workers {options.workers} needs gunicorn and a system that can fork; leave it away"
+        )
     with bind(options.host, options.port) as listener:
         print("warming up …", flush=True)
         warm_up({})
@@ -254,11 +382,14 @@ def run_serve(options: argparse.Namespace) -> int:
         # What a terminal shows can be pasted into the platform's form; a log is to hold no secret.
         path = f"/{options.secret}" if options.secret and sys.stdout.isatty() else ""
         text = f"serving {', '.join(evaluations)} at {url}{path} (Ctrl-C stops)"
-        text += "".join(f"\n{name} evaluates positions by: {told}" for name, told in evaluations.items() if told)
+        text += "".join(
+            f"\n{name} evaluates positions by: {told}" for name, told in evaluations.items() if told
+        )
         if not options.no_games and options.database.startswith(SQLITE):
             text += f"\ngames are kept in {options.database.removeprefix(SQLITE)}"
         if forks:
-            # Two may have bound the port and warmed up; the other one's answer isn't to be told as ours.
+            # Two may have bound the port and warmed up; the other one's answer isn't to be told as
+            # ours.
             begin_to_listen(listener)
             processes.announce(url, text)
             processes.run(
@@ -319,7 +450,9 @@ def _served(options: argparse.Namespace) -> dict[str, Any]:
         agent = agents.make(spec)
         name = given or agent.name.replace("+", "-")
         if name in served:
-            raise ConfigError(f"two snakes are called {name!r}; give one another name: {name}-2={spec}")
+            raise ConfigError(
+                f"two snakes are called {name!r}; give one another name: {name}-2={spec}"
+            )
         served[name] = agent
     return served
 
@@ -330,7 +463,10 @@ def _make_app(options: argparse.Namespace, served: dict[str, Any], store: Any = 
     from serve.customizations import Look
     from serve.viewer import Access
 
-    chosen = {name: {part: _chosen(getattr(options, part), part, name, served) for part in LOOK_PARTS} for name in served}
+    chosen = {
+        name: {part: _chosen(getattr(options, part), part, name, served) for part in LOOK_PARTS}
+        for name in served
+    }
     return create_app(
         served,
         look={name: Look.of(agent, chosen[name]) for name, agent in served.items()},
@@ -362,7 +498,9 @@ def _store(options: argparse.Namespace) -> Any:
 
     if options.no_games:
         return None
-    return GameStore(options.database, max_bytes=options.keep_mib << 20, max_age_s=86400.0 * options.keep_days)
+    return GameStore(
+        options.database, max_bytes=options.keep_mib << 20, max_age_s=86400.0 * options.keep_days
+    )
 
 
 def run_games(options: argparse.Namespace) -> int:
@@ -372,7 +510,8 @@ def run_games(options: argparse.Namespace) -> int:
     with closing(GameArchive(options.database)) as archive:
         if not archive.exists:
             raise GamesUnavailableError(
-                f"there is no {options.database}; procsnake serve keeps its games in one, --database says which"
+                f"there is no {options.database}; procsnake serve keeps its games in one,"
+                " --database says which"
             )
         return _export_or_list(archive, options)
 
@@ -381,14 +520,20 @@ def _export_or_list(archive: GameArchive, options: argparse.Namespace) -> int:
     if options.action == "export":
         return _export(archive, options)
     if options.json:
-        print_json([game for game in archive.every_game() if options.snake in (None, game["snake"])])
+        print_json(
+            [game for game in archive.every_game() if options.snake in (None, game["snake"])]
+        )
         return 0
-    rows = [_listed(game) for game in archive.every_game() if options.snake in (None, game["snake"])]
+    rows = [
+        _listed(game) for game in archive.every_game() if options.snake in (None, game["snake"])
+    ]
     if rows:
         print(in_columns(rows, ("began", "snake", "result", "turns", "cause", "game")))
     else:
         whose = "" if options.snake is None else f" of the snake {options.snake!r}"
-        print(printable(f"{without_password(options.database)} has no games{whose}"), file=sys.stderr)
+        print(
+            printable(f"{without_password(options.database)} has no games{whose}"), file=sys.stderr
+        )
     return 0
 
 
@@ -399,7 +544,9 @@ def _export(archive: GameArchive, options: argparse.Namespace) -> int:
         left_out.append(told)
         print(told, file=sys.stderr, flush=True)
 
-    count = sum(1 for _ in archive.export(options.directory, snake=options.snake, leave_out=leave_out))
+    count = sum(
+        1 for _ in archive.export(options.directory, snake=options.snake, leave_out=leave_out)
+    )
     if options.json:
         print_json({"games": count, "directory": options.directory, "left_out": left_out})
     else:

@@ -12,7 +12,9 @@ _LAST_CALL_S = 0.06
 
 @dataclass(eq=False)
 class Call:
-    """A call that thinks or waits for a core. It should be done at `until`, by `time.monotonic()`."""
+    """A call that thinks or waits for a core. It should be done at `until`, by
+    `time.monotonic()`.
+    """
 
     due: float
     game: object
@@ -23,14 +25,14 @@ class Call:
 class Cores:
     """Lets `count` calls run at a time, the most urgent first, and tells each how long it may take.
 
-    Twenty searches that run at once on two cores would all end late, and none would profit from its core's caches. One after
-    the other, each with a tenth of the time, they search as much and end in time. A call that comes alone gets all of the
-    time.
+    Twenty searches that run at once on two cores would all end late, and none would profit from its
+    core's caches. One after the other, each with a tenth of the time, they search as much and end
+    in time. A call that comes alone gets all of the time.
 
-    Each game gets the same part of the time, however many calls it makes; its second call comes after everybody's first. If
-    the cores are taken for so long that a game would lose its part, its call runs beside the others, with at most twice
-    `count` calls at a time. So does any call that still waits 60 ms before it is due.
-    """
+    Each game gets the same part of the time, however many calls it makes; its second call comes
+    after everybody's first. If the cores are taken for so long that a game would lose its part, its
+    call runs beside the others, with at most twice `count` calls at a time. So does any call that
+    still waits 60 ms before it is due."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -40,7 +42,8 @@ class Cores:
         self._lock = threading.Lock()
 
     def enter(self, due: float, *, game: object = None) -> Call:
-        """Wait for a core. The returned call says until when to think; give it to `leave` afterwards.
+        """Wait for a core. The returned call says until when to think; give it to `leave`
+        afterwards.
 
         Each call without a `game` counts as a game of its own.
         """
@@ -70,17 +73,24 @@ class Cores:
                 following.may_begin.set()
 
     def _begin(self, call: Call, slots: int) -> Call:
-        """The time that is left, divided by the rounds that all games here take together on so many slots."""
+        """The time that is left, divided by the rounds that all games here take together on so many
+        slots.
+        """
         self._running.append(call)
         now = time.monotonic()
         call.until = now + (call.due - now) / self._rounds(slots)
         return call
 
     def _would_wait_in_vain(self, call: Call) -> bool:
-        """Whether the first core to be free comes too late for the call's part of the time, and there is room beside."""
+        """Whether the first core to be free comes too late for the call's part of the time, and
+        there is room beside.
+        """
         now = time.monotonic()
         part = (call.due - now) / self._rounds(self.count, newcomers=1)
-        return len(self._running) < 2 * self.count and min(other.until for other in self._running) > call.due - part
+        return (
+            len(self._running) < 2 * self.count
+            and min(other.until for other in self._running) > call.due - part
+        )
 
     def _rounds(self, slots: int, *, newcomers: int = 0) -> float:
         return max(1.0, (len({call.game for call in self._here()}) + newcomers) / slots)

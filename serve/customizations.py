@@ -15,7 +15,9 @@ from envs.common.errors import ConfigError, UnknownNameError
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How a snake appears on the board. Raises `ConfigError` for a colour that is none or a text that is too long."""
+    """How a snake appears on the board. Raises `ConfigError` for a colour that is none or a text
+    that is too long.
+    """
 
     color: str = "#128a7a"
     """The snake's colour, as "#RRGGBB"."""
@@ -30,14 +32,19 @@ class Look:
 
     def __post_init__(self) -> None:
         if not isinstance(self.color, str) or not re.fullmatch(r"#[0-9A-Fa-f]{6}", self.color):
-            raise ConfigError(f"color is {self.color!r}; it must be #RRGGBB in hexadecimal, such as #128a7a")
+            raise ConfigError(
+                f"color is {self.color!r}; it must be #RRGGBB in hexadecimal, such as #128a7a"
+            )
         for name, text in asdict(self).items():
             if not isinstance(text, str) or len(text) > 100:
-                raise ConfigError(f"{name} is {str(text)[:40]!r}; it must be a text of at most 100 characters")
+                raise ConfigError(
+                    f"{name} is {str(text)[:40]!r}; it must be a text of at most 100 characters"
+                )
 
     @classmethod
     def of(cls, agent: Agent, chosen: Mapping[str, str | None] | None = None) -> Look:
-        """Return an agent's look: as `chosen`, or as `look` in the configuration on its bundle's card, or in its own colour.
+        """Return an agent's look: as `chosen`, or as `look` in the configuration on its bundle's
+        card, or in its own colour.
 
         Raises `UnknownNameError` for a part that no look has.
         """
@@ -56,8 +63,12 @@ class Look:
 
 
 def own_color(agent: Agent) -> str:
-    """Return a colour that depends on a policy's weights, or on another agent's name, so that two can be told apart."""
+    """Return a colour that depends on a policy's weights, or on another agent's name, so that two
+    can be told apart.
+    """
     card = getattr(agent, "card", None)
     identity = card.files.get("policy.onnx", agent.name) if card is not None else agent.name
     hue = hashlib.sha256(identity.encode()).digest()[0] / 256
-    return "#{:02x}{:02x}{:02x}".format(*(round(255 * part) for part in colorsys.hls_to_rgb(hue, 0.42, 0.65)))
+    return "#{:02x}{:02x}{:02x}".format(
+        *(round(255 * part) for part in colorsys.hls_to_rgb(hue, 0.42, 0.65))
+    )

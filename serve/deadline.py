@@ -25,39 +25,46 @@ from serve.stalls import stall_ms
 
 log = logging.getLogger(__name__)
 
-MIN_TIMEOUT_MS, MAX_TIMEOUT_MS = 100, 10_000
+MIN_TIMEOUT_MS = 100
+MAX_TIMEOUT_MS = 10_000
 MAX_THINK_MS = 1000
 """How long one call may think by default.
 
 A bound is needed because strangers choose a game's time-out, and cores are shared.
 """
 _GRACE_S = 0.02
-_LEAST_CALLS, _SPARE_CALLS = 32, 8
+_LEAST_CALLS = 32
+_SPARE_CALLS = 8
 
 
 class LastWord(Protocol):
     """Something that answers in time even if this thread doesn't get to it: the event loop."""
 
     def at(self, due: float, move: int) -> None:
-        """Have this move answered at `due` by `time.monotonic()`, unless the answer has been claimed by then."""
+        """Have this move answered at `due` by `time.monotonic()`, unless the answer has been
+        claimed by then.
+        """
 
     def claim(self) -> bool:
         """Whether the answer is still ours to give. If so, nobody else gives it from now on."""
 
 
 class Decider:
-    """Asks an agent for a move, waits no longer than the game allows, and answers in its place if it fails.
+    """Asks an agent for a move, waits no longer than the game allows, and answers in its place if
+    it fails.
 
-    An answer is due at the game's time-out, limited to 100..10 000 ms and counted from the request's arrival, less a margin.
-    The margin is what `GameMargin` has learned of this game, in its record in `memory`, plus the time that this process has
-    lately been kept from running (`stall_ms`) as long as half of the time-out is left. In any case an answer is due after
+    An answer is due at the game's time-out, limited to 100..10 000 ms and counted from the
+    request's arrival, less a margin. The margin is what `GameMargin` has learned of this game, in
+    its record in `memory`, plus the time that this process has lately been kept from running
+    (`stall_ms`) as long as half of the time-out is left. In any case an answer is due after
     `max_think_ms`. If a game had time-outs, the log says how much of its time is left.
 
-    The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more games think than there are
-    `cores`. The answer is `safest_move` if the agent raises or takes too long, or if `max_concurrent` earlier calls are still
-    running: an agent that hangs can't be stopped, only left behind. By default these are 32, or, if that is more, 8 beside
-    twice as many as there are `cores`. The log says so once a minute for each of these reasons and each type of exception.
-    """
+    The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more
+    games think than there are `cores`. The answer is `safest_move` if the agent raises or takes too
+    long, or if `max_concurrent` earlier calls are still running: an agent that hangs can't be
+    stopped, only left behind. By default these are 32, or, if that is more, 8 beside twice as many
+    as there are `cores`. The log says so once a minute for each of these reasons and each type of
+    exception."""
 
     def __init__(
         self,
@@ -71,7 +78,8 @@ class Decider:
     ) -> None:
         self.agent = agent
         self._memory = memory or GameMemory()
-        self._max_think_ms, self._stall_ms = max_think_ms, stall_ms
+        self._max_think_ms = max_think_ms
+        self._stall_ms = stall_ms
         self._cores = cores or Cores(usable_cores())
         most = max_concurrent or max(_LEAST_CALLS, 2 * self._cores.count + _SPARE_CALLS)
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="agent")
@@ -79,13 +87,18 @@ class Decider:
         self._seldom = Seldom()
 
     def decide(
-        self, turn: Turn, *, arrived: float | None = None, reported: Any = None, last_word: LastWord | None = None
+        self,
+        turn: Turn,
+        *,
+        arrived: float | None = None,
+        reported: Any = None,
+        last_word: LastWord | None = None,
     ) -> Decision:
         """Return the agent's decision, or the safest move with the reason in `note["fallback"]`.
 
-        `arrived` is when the request arrived, by `time.monotonic()`. `reported` is the engine's `you.latency`, whatever it is.
-        `last_word` gets the safest move, to answer with when time is up; if it has answered, that move is the decision.
-        """
+        `arrived` is when the request arrived, by `time.monotonic()`. `reported` is the engine's
+        `you.latency`, whatever it is. `last_word` gets the safest move, to answer with when time is
+        up; if it has answered, that move is the decision."""
         arrived = time.monotonic() if arrived is None else arrived
         game = turn.game_id, turn.ids[turn.you]
         timeout_ms = min(MAX_TIMEOUT_MS, max(MIN_TIMEOUT_MS, turn.timeout_ms))
@@ -98,12 +111,14 @@ class Decider:
         due = arrived + budget_ms / 1000
         if last_word is not None:
             last_word.at(due, safest_move(turn.state, turn.you))
-        # What makes our answer late makes the agent late, too, and its move is worth more than the safest.
+        # What makes our answer late makes the agent late, too, and its move is worth more than the
+        # safest.
         enough = due - _GRACE_S - (margin_ms - learned_ms) / 2000
         decision = self._decide_by(due, enough, turn, f"{budget_ms:.0f} ms")
         if last_word is not None and not last_word.claim() and "fallback" not in decision.note:
             decision = self._fall_back(turn, "late", f"no answer within {budget_ms:.0f} ms")
-        # Not by way of the memory, which would begin anew if the next turn's request has come meanwhile.
+        # Not by way of the memory, which would begin anew if the next turn's request has come
+        # meanwhile.
         margin.answered(turn.number, 1000 * (time.monotonic() - arrived))
         return decision
 
@@ -134,24 +149,45 @@ class Decider:
             return self._fall_back(turn, type(error).__name__, type(error).__name__, error)
         decision = call.result()
         if not _is_a_move(decision):
-            return self._fall_back(turn, "no move", f"{decision!r:.100} is no decision for a move from 0 to 3")
+            return self._fall_back(
+                turn, "no move", f"{decision!r:.100} is no decision for a move from 0 to 3"
+            )
         return decision
 
-    def _fall_back(self, turn: Turn, kind: str, why: str, error: BaseException | None = None) -> Decision:
-        # Strangers choose boards and time-outs, so they could have all of these logged as often as they like.
+    def _fall_back(
+        self, turn: Turn, kind: str, why: str, error: BaseException | None = None
+    ) -> Decision:
+        # Strangers choose boards and time-outs, so they could have all of these logged as often as
+        # they like.
         if self._seldom.allows(kind):
-            level, game = logging.WARNING if error is None else logging.ERROR, {"game": turn.game_id}
-            log.log(level, "answering for agent %s, turn %d: %s", self.agent.name, turn.number, why, exc_info=error, extra=game)
+            level = logging.WARNING if error is None else logging.ERROR
+            game = {"game": turn.game_id}
+            log.log(
+                level,
+                "answering for agent %s, turn %d: %s",
+                self.agent.name,
+                turn.number,
+                why,
+                exc_info=error,
+                extra=game,
+            )
         return Decision(safest_move(turn.state, turn.you), note={"fallback": why})
 
 
 def _is_a_move(decision: object) -> bool:
-    return isinstance(decision, Decision) and isinstance(decision.move, int | np.integer) and 0 <= decision.move < 4
+    return (
+        isinstance(decision, Decision)
+        and isinstance(decision.move, int | np.integer)
+        and 0 <= decision.move < 4
+    )
 
 
 def safest_move(state: State, you: int) -> int:
-    """Return the move whose cell has the most free neighbours, among those that are not certain death; the first of equals."""
-    arrays, rules = state.arrays, state.rules
+    """Return the move whose cell has the most free neighbours, among those that are not certain
+    death; the first of equals.
+    """
+    arrays = state.arrays
+    rules = state.rules
     safe = safe_moves(state, np.array([0]), np.array([you]))[0]
     head = int(head_cell(arrays, 0, you))
 

@@ -1,4 +1,6 @@
-"""Says at `/health` that a server is about to end, so that a proxy sends it nothing more while it still answers."""
+"""Says at `/health` that a server is about to end, so that a proxy sends it nothing more while it
+still answers.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ DRAINING = "procsnake.draining"
 
 
 class Draining:
-    """The last `seconds` of a server, in which it answers whatever comes. With 0 it ends at once."""
+    """The last `seconds` of a server, in which it answers whatever comes. With 0 it ends at
+    once.
+    """
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds

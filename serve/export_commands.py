@@ -1,4 +1,6 @@
-"""The command `procsnake export`: policies and submissions in other forms. Each subcommand has a pair of functions."""
+"""The command `procsnake export`: policies and submissions in other forms. Each subcommand has a
+pair of functions.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from agents.export.savedmodel import SAVEDMODEL_HELP, add_savedmodel, run_savedmodel
-from envs.common.command_line import USER_ERROR, Commands, add_json, print_json, progress_on_stderr, shell_command
+from envs.common.command_line import (
+    USER_ERROR,
+    Commands,
+    add_json,
+    print_json,
+    progress_on_stderr,
+    shell_command,
+)
 from envs.common.errors import ConfigError
 from envs.common.printable import printable
 from envs.common.whole_files import replace_whole
@@ -38,41 +47,84 @@ examples:
 """
 CHECK_HELP = f"{CLOSED}\n\nEach finding comes with its fix. Exit code 2 if there are any."
 SUBMIT_HELP = (
-    f"{CLOSED}\n\nChecks first. The tag is submission- and the message; pushing it to gitlab.aicrowd.com is what hands in."
+    f"{CLOSED}\n\nChecks first. The tag is submission- and the message; pushing it to"
+    " gitlab.aicrowd.com is what hands in."
 )
-ONNX_HELP = "The file of the bundle: observations (batch, …) → logits, values; card.json beside it tells what they are."
+ONNX_HELP = (
+    "The file of the bundle: observations (batch, …) → logits, values; card.json beside it tells"
+    " what they are."
+)
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
     command = Commands(parser)
 
-    def add(name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str) -> argparse.ArgumentParser:
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
+    ) -> argparse.ArgumentParser:
         added = command(name, run, summary, examples)
         added.set_defaults(command=f"export {name}")
         return added
 
-    _add_aicrowd(add("aicrowd", run_aicrowd, "Write an entry to AIcrowd's NeurIPS 2020 Procgen.", AICROWD_HELP))
-    checking = add("check", run_check, "Read an entry for every rule of the competition.", CHECK_HELP)
+    _add_aicrowd(
+        add(
+            "aicrowd",
+            run_aicrowd,
+            "Write an entry to AIcrowd's NeurIPS 2020 Procgen.",
+            AICROWD_HELP,
+        )
+    )
+    checking = add(
+        "check", run_check, "Read an entry for every rule of the competition.", CHECK_HELP
+    )
     _add_directory(checking)
     add_json(checking)
     _add_submit(add("submit", run_submit, "Hand an entry in.", SUBMIT_HELP))
-    add_savedmodel(add("savedmodel", run_savedmodel, "Write a policy for TensorFlow Serving.", SAVEDMODEL_HELP))
-    _add_onnx(add("onnx", run_onnx, "Copy a policy's ONNX file out of its run or bundle.", ONNX_HELP))
+    add_savedmodel(
+        add("savedmodel", run_savedmodel, "Write a policy for TensorFlow Serving.", SAVEDMODEL_HELP)
+    )
+    _add_onnx(
+        add("onnx", run_onnx, "Copy a policy's ONNX file out of its run or bundle.", ONNX_HELP)
+    )
 
 
 def _add_aicrowd(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="RUN|EXPERIMENT", help="run folder, policy bundle, experiment's name or YAML file")
     parser.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], help="change a setting; as for procsnake train"
+        "source",
+        metavar="RUN|EXPERIMENT",
+        help="run folder, policy bundle, experiment's name or YAML file",
     )
-    parser.add_argument("--track", required=True, help="sample-efficiency (all levels) or generalization (200 levels)")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write; an older export is renewed")
-    parser.add_argument("--framework", default="tf", help="tf or torch (default: %(default)s)")
-    parser.add_argument("--with-weights", action="store_true", help="a local package with the trained weights")
-    parser.add_argument("--starter-kit", metavar="CLONE", help="add to this clone of AIcrowd's kit, whose files stay")
     parser.add_argument(
-        "--author", action="append", default=[], metavar="NAME", help="for aicrowd.json; can be given more than once"
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="change a setting; as for procsnake train",
+    )
+    parser.add_argument(
+        "--track",
+        required=True,
+        help="sample-efficiency (all levels) or generalization (200 levels)",
+    )
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="folder to write; an older export is renewed"
+    )
+    parser.add_argument("--framework", default="tf", help="tf or torch (default: %(default)s)")
+    parser.add_argument(
+        "--with-weights", action="store_true", help="a local package with the trained weights"
+    )
+    parser.add_argument(
+        "--starter-kit",
+        metavar="CLONE",
+        help="add to this clone of AIcrowd's kit, whose files stay",
+    )
+    parser.add_argument(
+        "--author",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="for aicrowd.json; can be given more than once",
     )
 
 
@@ -83,13 +135,19 @@ def _add_directory(parser: argparse.ArgumentParser) -> None:
 def _add_submit(parser: argparse.ArgumentParser) -> None:
     _add_directory(parser)
     parser.add_argument("--message", required=True, help="what is new; it also names the tag")
-    parser.add_argument("--remote", help="name or URL of the git remote (default: the one at gitlab.aicrowd.com)")
+    parser.add_argument(
+        "--remote", help="name or URL of the git remote (default: the one at gitlab.aicrowd.com)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="check, and tell what would be done")
 
 
 def _add_onnx(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("policy", metavar="RUN", help="run folder, policy bundle, or a champion's name")
-    parser.add_argument("--out", required=True, metavar="FILE", help="file to write, or a folder for policy.onnx")
+    parser.add_argument(
+        "policy", metavar="RUN", help="run folder, policy bundle, or a champion's name"
+    )
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help="file to write, or a folder for policy.onnx"
+    )
 
 
 def run_aicrowd(options: argparse.Namespace) -> int:
@@ -129,13 +187,17 @@ def _source(options: argparse.Namespace) -> str | dict[str, Any]:
         if not options.set:
             return options.source
         if options.with_weights:
-            raise ConfigError("--set changes settings that the weights were not trained with; leave it away, or --with-weights")
+            raise ConfigError(
+                "--set changes settings that the weights were not trained with; leave it away, or"
+                " --with-weights"
+            )
         return options.override_experiment(bundles.load(options.source).card.config, options.set)
     return options.load_experiment(options.source, options.set)
 
 
 def _is_experiment(source: str) -> bool:
-    """Whatever is there is a run or bundle, but for YAML files; what isn't is an experiment's name unless it looks like a path.
+    """Whatever is there is a run or bundle, but for YAML files; what isn't is an experiment's name
+    unless it looks like a path.
 
     A champion's name is that of its bundle.
     """
@@ -154,10 +216,21 @@ def _mended(options: argparse.Namespace, settings: Sequence[str]) -> str:
     changes = [word for setting in (*options.set, *settings) for word in ("--set", setting)]
     if options.with_weights:
         card = bundles.load(options.source).card
-        return f"{card.command or shell_command('train', card.config['name'])} {shlex.join(changes)}"
+        return (
+            f"{card.command or shell_command('train', card.config['name'])} {shlex.join(changes)}"
+        )
     kit = ["--starter-kit", options.starter_kit] if options.starter_kit else []
     authors = [word for author in options.author for word in ("--author", author)]
-    target = ["--track", options.track, "--framework", options.framework, "--out", options.out, *kit, *authors]
+    target = [
+        "--track",
+        options.track,
+        "--framework",
+        options.framework,
+        "--out",
+        options.out,
+        *kit,
+        *authors,
+    ]
     return shell_command("export", "aicrowd", options.source, *changes, *target)
 
 
@@ -175,7 +248,10 @@ def run_check(options: argparse.Namespace) -> int:
         if findings:
             print(f"{len(findings)} to mend")
         else:
-            print("every rule is kept" + ("; a local package: it carries weights and can't be handed in" if local else ""))
+            print(
+                "every rule is kept"
+                + ("; a local package: it carries weights and can't be handed in" if local else "")
+            )
     if options.json:
         print_json({"findings": [asdict(finding) for finding in findings], "is_local": local})
     return USER_ERROR if findings else 0
@@ -186,7 +262,9 @@ def run_submit(options: argparse.Namespace) -> int:
     from serve.aicrowd import submit
 
     print(CLOSED)
-    done = submit(options.directory, options.message, remote=options.remote, dry_run=options.dry_run)
+    done = submit(
+        options.directory, options.message, remote=options.remote, dry_run=options.dry_run
+    )
     for line in done.commands:
         print(line)
     print(f"{done.tag} {'would be' if options.dry_run else 'is'} pushed to {done.remote}")
@@ -198,13 +276,16 @@ def run_onnx(options: argparse.Namespace) -> int:
     from agents import bundle as bundles
     from agents.bundle import ONNX
 
-    bundle, target = bundles.load(options.policy), Path(options.out)
+    bundle = bundles.load(options.policy)
+    target = Path(options.out)
     if os.path.isdir(target):
         target /= ONNX
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         replace_whole(target, bundle.onnx)
     except OSError as error:
-        raise ConfigError(f"{target} can't be written: {error.strerror or error}. Choose another place") from error
+        raise ConfigError(
+            f"{target} can't be written: {error.strerror or error}. Choose another place"
+        ) from error
     print(f"written: {target}")
     return 0

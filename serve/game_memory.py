@@ -1,4 +1,6 @@
-"""What a server remembers of the games at hand between requests: who lives, and how far away the engine is."""
+"""What a server remembers of the games at hand between requests: who lives, and how far away the
+engine is.
+"""
 
 from __future__ import annotations
 
@@ -40,16 +42,22 @@ class _Held:
 class GameMemory:
     """The games that a process plays. Any number of threads may use it.
 
-    A game is forgotten at `/start`, if its turn goes back (a crashed runner replays it from turn 0 under the same
-    id), after `max_idle_s` seconds without a request, and once `max_games` others were asked for later. A process starts with
-    no memory: a second worker, or a Lambda that was frozen, reads the next request of a game as if it were the only one.
-    `clock` counts seconds, never back.
-    """
+    A game is forgotten at `/start`, if its turn goes back (a crashed runner replays it from turn 0
+    under the same id), after `max_idle_s` seconds without a request, and once `max_games` others
+    were asked for later. A process starts with no memory: a second worker, or a Lambda that was
+    frozen, reads the next request of a game as if it were the only one. `clock` counts seconds,
+    never back."""
 
     def __init__(
-        self, *, max_games: int = 1024, max_idle_s: float = 600.0, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        max_games: int = 1024,
+        max_idle_s: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._max_games, self._max_idle_s, self._clock = max_games, max_idle_s, clock
+        self._max_games = max_games
+        self._max_idle_s = max_idle_s
+        self._clock = clock
         self._games: OrderedDict[GameKey, _Held] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -57,14 +65,18 @@ class GameMemory:
         return len(self._games)
 
     def start(self, body: Mapping[str, Any]) -> Turn:
-        """Read the body of `/start` and forget what was remembered of its game. Raises what `read_move_request` raises."""
+        """Read the body of `/start` and forget what was remembered of its game. Raises what
+        `read_move_request` raises.
+        """
         turn = read_move_request(body)
         with self._lock:
             self._games.pop((turn.game_id, turn.ids[turn.you]), None)
         return turn
 
     def read_move(self, body: Mapping[str, Any]) -> Turn:
-        """Read the body of `/move`: who lives is exact if the turn before is remembered. Raises as `read_move_request`."""
+        """Read the body of `/move`: who lives is exact if the turn before is remembered. Raises as
+        `read_move_request`.
+        """
         key = _key(body)
         if key is None:
             return read_move_request(body)  # It names what is wrong.
@@ -72,7 +84,9 @@ class GameMemory:
             return read_move_request(body, history=record.lives)
 
     def read_end(self, body: Mapping[str, Any]) -> Turn | None:
-        """Read the body of `/end` as `read_end_request` does, with what the game's last turns have shown."""
+        """Read the body of `/end` as `read_end_request` does, with what the game's last turns have
+        shown.
+        """
         key = _key(body)
         if key is None:
             return read_end_request(body)
@@ -81,7 +95,8 @@ class GameMemory:
 
     @contextmanager
     def record(self, game: GameKey, turn: int) -> Iterator[GameRecord]:
-        """Lend the record of a game whose request of this turn is at hand. Nobody else has it meanwhile.
+        """Lend the record of a game whose request of this turn is at hand. Nobody else has it
+        meanwhile.
 
         It is a new one if the game is unknown, or was further than this turn.
         """
@@ -98,7 +113,10 @@ class GameMemory:
                 held = self._games[game] = _Held(GameRecord(turn), now)
             held.used = now
             self._games.move_to_end(game)
-            while len(self._games) > self._max_games or next(iter(self._games.values())).used < now - self._max_idle_s:
+            while (
+                len(self._games) > self._max_games
+                or next(iter(self._games.values())).used < now - self._max_idle_s
+            ):
                 self._games.popitem(last=False)
             return held
 

@@ -1,25 +1,35 @@
 """Learns from the engine's reports how long before a game's time-out an answer must leave.
 
-With each turn an engine reports how long our last answer took by its clock (`you.latency`). The overhead is that time less the
-time by our own clock: it is the network, and whatever waits before and after us. Strangers make the reports, so a report only
-moves the margin of the game that it names, and a report that is no plausible number is ignored.
+With each turn an engine reports how long our last answer took by its clock (`you.latency`). The
+overhead is that time less the time by our own clock: it is the network, and whatever waits before
+and after us. Strangers make the reports, so a report only moves the margin of the game that it
+names, and a report that is no plausible number is ignored.
 
-An engine tells a time-out as 0 (Arena), as the time-out, or as more. A 0 for an answer that took us a millisecond can't be its
-latency. So after a time-out the overhead is known to be at least the time-out less what we used, and then how large it is can
-only be learned from an answer that arrives: the next ones are given almost at once.
-"""
+An engine tells a time-out as 0 (Arena), as the time-out, or as more. A 0 for an answer that took us
+a millisecond can't be its latency. So after a time-out the overhead is known to be at least the
+time-out less what we used, and then how large it is can only be learned from an answer that
+arrives: the next ones are given almost at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-START_MS, MIN_MS, LEAST_BUDGET_MS = 80.0, 40.0, 40.0
-"""The margin of a game of which nothing is known, the least margin, and the least that a margin leaves of a time-out."""
+START_MS = 80.0
+MIN_MS = 40.0
+LEAST_BUDGET_MS = 40.0
+"""The margin of a game of which nothing is known, the least margin, and the least that a margin
+leaves of a time-out.
+"""
 REACH_MS = 60.0
-"""How much of a time-out a network must leave for our answers to be in time: the least budget, and time to write and send."""
-_RESERVE_MS, _DECAY, _DECAY_WHEN_FAR = 70.0, 0.9, 0.99
-_CAREFUL_TURNS, _CAREFUL_GROWTH = 12, 8
+"""How much of a time-out a network must leave for our answers to be in time: the least budget, and
+time to write and send.
+"""
+_RESERVE_MS = 70.0
+_DECAY = 0.9
+_DECAY_WHEN_FAR = 0.99
+_CAREFUL_TURNS = 12
+_CAREFUL_GROWTH = 8
 _MOST_GROWTHS = 4
 _OUT_OF_REACH = 3
 _LONGEST_REPORT = 60_000
@@ -29,14 +39,15 @@ _LONGEST_REPORT = 60_000
 class GameMargin:
     """What is known of the way between one game's engine and us.
 
-    The margin is 80 ms, at most half of the time-out, until something is known. Then it is the peak of the overhead plus its
-    spread, or plus 70 ms if that is more. It leaves 40 ms of the time-out in any case. The peak sinks and the lowest overhead
-    rises by a tenth per turn towards the newest one; in a game that had a time-out the peak sinks by a hundredth.
+    The margin is 80 ms, at most half of the time-out, until something is known. Then it is the peak
+    of the overhead plus its spread, or plus 70 ms if that is more. It leaves 40 ms of the time-out
+    in any case. The peak sinks and the lowest overhead rises by a tenth per turn towards the newest
+    one; in a game that had a time-out the peak sinks by a hundredth.
 
-    After the first time-out that our own clock doesn't explain 12 answers are given within 40 ms, after the second 96, and so
-    on. If three such answers in a row were late as well, and no report ever was another than 0, the engine is out of reach or
-    doesn't measure; then there is nothing to be gained, and the margin is that of the beginning.
-    """
+    After the first time-out that our own clock doesn't explain 12 answers are given within 40 ms,
+    after the second 96, and so on. If three such answers in a row were late as well, and no report
+    ever was another than 0, the engine is out of reach or doesn't measure; then there is nothing to
+    be gained, and the margin is that of the beginning."""
 
     turn: int = -1
     """The turn that was answered last."""
@@ -55,7 +66,9 @@ class GameMargin:
     """How many time-outs there were when the owner was told of them last."""
 
     def margin_ms(self, turn: int, reported: Any, timeout_ms: float) -> float:
-        """Return the margin for an answer on `turn`. `reported` is the engine's `you.latency` of this request, unchecked."""
+        """Return the margin for an answer on `turn`. `reported` is the engine's `you.latency` of
+        this request, unchecked.
+        """
         latency_ms = milliseconds(reported)
         if latency_ms is not None and 0 <= self.turn == turn - 1:
             self._learn(turn, latency_ms, timeout_ms)
@@ -68,13 +81,18 @@ class GameMargin:
         return min(longest_ms, max(MIN_MS, self.peak_ms + max(_RESERVE_MS, self.peak_ms - low_ms)))
 
     def answered(self, turn: int, took_ms: float) -> None:
-        """Note how long an answer took by our clock since the request's arrival, in milliseconds."""
+        """Note how long an answer took by our clock since the request's arrival, in
+        milliseconds.
+        """
         if turn >= self.turn:
-            self.turn, self.took_ms = turn, took_ms
+            self.turn = turn
+            self.took_ms = took_ms
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Whether even answers that are given at once come too late, as far as the engine's reports tell."""
+        """Whether even answers that are given at once come too late, as far as the engine's reports
+        tell.
+        """
         return self.late_at_once >= _OUT_OF_REACH
 
     @property
@@ -83,19 +101,22 @@ class GameMargin:
         return self.is_out_of_reach and not self.has_measured
 
     def news(self, turn: int, margin_ms: float, timeout_ms: float) -> str:
-        """Return what the owner should now be told of this game, "" for nothing. Each time-out is news once."""
+        """Return what the owner should now be told of this game, "" for nothing. Each time-out is
+        news once.
+        """
         if self.timeouts == self.reported_timeouts:
             return ""
         if self.is_out_of_reach:
             text = (
-                f"no answer is in time, not even within {REACH_MS:.0f} ms: the way to the engine takes more than "
-                f"{timeout_ms - REACH_MS:.0f} of the {timeout_ms:.0f} ms of a move, or the engine doesn't measure. "
-                "Only a server nearer to the engine can mend that"
+                f"no answer is in time, not even within {REACH_MS:.0f} ms: the way to the engine"
+                f" takes more than {timeout_ms - REACH_MS:.0f} of the {timeout_ms:.0f} ms of a"
+                " move, or the engine doesn't measure. Only a server nearer to the engine can mend"
+                " that"
             )
         elif turn >= self.careful_until:
             text = (
-                f"the way to the engine takes up to {self.peak_ms:.0f} of the {timeout_ms:.0f} ms of a move; "
-                f"{timeout_ms - margin_ms:.0f} ms are left to think"
+                f"the way to the engine takes up to {self.peak_ms:.0f} of the {timeout_ms:.0f} ms"
+                f" of a move; {timeout_ms - margin_ms:.0f} ms are left to think"
             )
         else:
             return ""
@@ -113,24 +134,38 @@ class GameMargin:
     def _learn_timeout(self, turn: int, timeout_ms: float) -> None:
         if self.took_ms <= REACH_MS:
             self.late_at_once += 1
-        known_ms, least_ms = self.peak_ms or 0.0, timeout_ms - self.took_ms
+        known_ms = self.peak_ms or 0.0
+        least_ms = timeout_ms - self.took_ms
         if least_ms <= known_ms:
             return  # We were late ourselves.
         self.peak_ms = least_ms
         if turn > self.careful_until:
             self.timeouts += 1
-            self.careful_until = turn + _CAREFUL_TURNS * _CAREFUL_GROWTH ** min(self.timeouts - 1, _MOST_GROWTHS)
+            self.careful_until = turn + _CAREFUL_TURNS * _CAREFUL_GROWTH ** min(
+                self.timeouts - 1, _MOST_GROWTHS
+            )
 
     def _learn_overhead(self, overhead_ms: float) -> None:
         self.late_at_once = 0
         decay = _DECAY_WHEN_FAR if self.timeouts else _DECAY
-        peak_ms = overhead_ms if self.peak_ms is None else decay * self.peak_ms + (1 - decay) * overhead_ms
-        low_ms = overhead_ms / 2 if self.low_ms is None else _DECAY * self.low_ms + (1 - _DECAY) * overhead_ms
-        self.peak_ms, self.low_ms = max(overhead_ms, peak_ms), min(overhead_ms, low_ms)
+        peak_ms = (
+            overhead_ms
+            if self.peak_ms is None
+            else decay * self.peak_ms + (1 - decay) * overhead_ms
+        )
+        low_ms = (
+            overhead_ms / 2
+            if self.low_ms is None
+            else _DECAY * self.low_ms + (1 - _DECAY) * overhead_ms
+        )
+        self.peak_ms = max(overhead_ms, peak_ms)
+        self.low_ms = min(overhead_ms, low_ms)
 
 
 def milliseconds(reported: Any) -> float | None:
-    """Return a report as a number from 0 to 60 000, or None for what is none. Engines write it as a text or as a number."""
+    """Return a report as a number from 0 to 60 000, or None for what is none. Engines write it as a
+    text or as a number.
+    """
     if isinstance(reported, str):
         is_digits = len(reported) <= 6 and reported.isascii() and reported.isdigit()
         number: float = int(reported) if is_digits else -1

@@ -1,4 +1,6 @@
-"""The command `procsnake match`: one game, shown in the terminal or in the browser, or only its result."""
+"""The command `procsnake match`: one game, shown in the terminal or in the browser, or only its
+result.
+"""
 
 from __future__ import annotations
 
@@ -46,28 +48,49 @@ examples:
 """
 _ANIMATIONS = (".mp4", ".gif", ".svg")
 _FILMS = (*_ANIMATIONS, ".webp")
-"""What `replay animate` makes of a recording, and what else `play --record` takes in other worlds."""
+"""What `replay animate` makes of a recording, and what else `play --record` takes in other
+worlds.
+"""
 
 
 def add_match(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("players", nargs="+", metavar="PLAYER", help="two to sixteen players, or one for a solo game")
+    parser.add_argument(
+        "players",
+        nargs="+",
+        metavar="PLAYER",
+        help="two to sixteen players, or one for a solo game",
+    )
     add_json(parser)
     add_imports(parser)
     parser.add_argument("--watch", action="store_true", help="draw the game in the terminal")
-    parser.add_argument("--browser", action="store_true", help="show it in the browser, turn by turn; Ctrl-C ends the show")
-    parser.add_argument("--delay", type=pause, default=0.12, help="seconds between two turns that are watched")
-    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
+    parser.add_argument(
+        "--browser",
+        action="store_true",
+        help="show it in the browser, turn by turn; Ctrl-C ends the show",
+    )
+    parser.add_argument(
+        "--delay", type=pause, default=0.12, help="seconds between two turns that are watched"
+    )
+    parser.add_argument(
+        "--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move"
+    )
     add_effort(parser)
     add_position(parser)
-    parser.add_argument("--record", metavar="FILE", help="write the game as JSON lines, as the official command line does")
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="write the game as JSON lines, as the official command line does",
+    )
     add_game_options(parser)
 
 
 def run_match(options: argparse.Namespace) -> int:
     """Run `procsnake match`. Returns the exit code."""
     if options.json and options.browser:
-        raise ConfigError("--json prints how the game ended; leave out --browser, which shows it until Ctrl-C")
+        raise ConfigError(
+            "--json prints how the game ended; leave out --browser, which shows it until Ctrl-C"
+        )
     for player in options.players:
         options.register_worlds(player, options.imports)
     if options.browser:
@@ -93,7 +116,9 @@ def _play(referee: Any, *, quiet: bool) -> None:
 
 @contextmanager
 def no_part_left(record: str | None) -> Iterator[None]:
-    """Remove what has been recorded of a game that Ctrl-C breaks off. After a failure it stays: it shows where that was."""
+    """Remove what has been recorded of a game that Ctrl-C breaks off. After a failure it stays: it
+    shows where that was.
+    """
     try:
         yield
     except KeyboardInterrupt:
@@ -105,12 +130,13 @@ def no_part_left(record: str | None) -> Iterator[None]:
 def check_record(record: str | None) -> None:
     """Raise `ConfigError` for a file that no recording of Battlesnake should have."""
     if record is not None and (suffix := Path(record).suffix.lower()) in _FILMS:
-        lines, film = Path(record).with_suffix(".jsonl"), Path(record)
+        lines = Path(record).with_suffix(".jsonl")
+        film = Path(record)
         if suffix not in _ANIMATIONS:
             film = film.with_suffix(".gif")
         raise ConfigError(
-            f"--record writes a game of Battlesnake as JSON lines, not as {suffix}. Record {lines}, and make the film of it:"
-            f" {shell_command('replay', 'animate', lines, '--out', film)}"
+            f"--record writes a game of Battlesnake as JSON lines, not as {suffix}. Record {lines},"
+            f" and make the film of it: {shell_command('replay', 'animate', lines, '--out', film)}"
         )
 
 
@@ -158,7 +184,8 @@ def tell_evaluations(referee: Any) -> None:
 def _tell(referee: Any) -> None:
     from envs.battlesnake.state import CAUSE_NAMES
 
-    result, a = referee.result, referee.state.arrays
+    result = referee.result
+    a = referee.state.arrays
     rows = []
     for slot, name in enumerate(referee.names):
         fate = CAUSE_NAMES[result.causes[slot]]
@@ -169,10 +196,13 @@ def _tell(referee: Any) -> None:
 
 
 def as_json(referee: Any) -> dict[str, Any]:
-    """Return how the game ended: the winner (None for a draw), the number of turns, and each snake's result."""
+    """Return how the game ended: the winner (None for a draw), the number of turns, and each
+    snake's result.
+    """
     from envs.battlesnake.state import CAUSE_NAMES
 
-    result, a = referee.result, referee.state.arrays
+    result = referee.result
+    a = referee.state.arrays
     snakes = [
         {
             "name": name,
@@ -188,7 +218,9 @@ def as_json(referee: Any) -> dict[str, Any]:
 
 
 def _in_the_browser(options: argparse.Namespace) -> int:
-    """The viewer shows the game as the referee knows it: whole, with what every agent here thought."""
+    """The viewer shows the game as the referee knows it: whole, with what every agent here
+    thought.
+    """
     from flask import Flask, redirect
 
     from serve.server import running, warm_up

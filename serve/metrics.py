@@ -18,10 +18,12 @@ class Metrics:
     """The counters of one application.
 
     * `procsnake_move_seconds{snake}`: the time from a request's arrival to the decision.
-    * `procsnake_moves_total{snake, by}`: decisions by the "agent" or, in its place, by the "watchdog".
+    * `procsnake_moves_total{snake, by}`: decisions by the "agent" or, in its place, by the
+      "watchdog".
     * `procsnake_games_total{snake, event}`: how often /start and /end were received.
     * `procsnake_requests_total{endpoint, status}`: all answers.
-    * `procsnake_unsaved_turns`, `procsnake_lost_turns`: turns that wait for the database, and turns that couldn't be recorded.
+    * `procsnake_unsaved_turns`, `procsnake_lost_turns`: turns that wait for the database, and turns
+      that couldn't be recorded.
     * `process_*`: memory, time and files, if there is only one process.
     """
 
@@ -38,17 +40,34 @@ class Metrics:
             registry=self._registry,
         )
         self._moves = Counter(
-            "procsnake_moves", "Decisions, by the agent or by the watchdog.", ["snake", "by"], registry=self._registry
+            "procsnake_moves",
+            "Decisions, by the agent or by the watchdog.",
+            ["snake", "by"],
+            registry=self._registry,
         )
-        self._games = Counter("procsnake_games", "Calls of /start and /end.", ["snake", "event"], registry=self._registry)
+        self._games = Counter(
+            "procsnake_games",
+            "Calls of /start and /end.",
+            ["snake", "event"],
+            registry=self._registry,
+        )
         self._requests = Counter(
-            "procsnake_requests", "Answers, by endpoint and HTTP status.", ["endpoint", "status"], registry=self._registry
+            "procsnake_requests",
+            "Answers, by endpoint and HTTP status.",
+            ["endpoint", "status"],
+            registry=self._registry,
         )
         self._unsaved = Gauge(
-            "procsnake_unsaved_turns", "Turns that wait for the database.", multiprocess_mode="livesum", registry=self._registry
+            "procsnake_unsaved_turns",
+            "Turns that wait for the database.",
+            multiprocess_mode="livesum",
+            registry=self._registry,
         )
         self._lost = Gauge(
-            "procsnake_lost_turns", "Turns that could not be recorded.", multiprocess_mode="livesum", registry=self._registry
+            "procsnake_lost_turns",
+            "Turns that could not be recorded.",
+            multiprocess_mode="livesum",
+            registry=self._registry,
         )
         if SHARED_FOLDER not in os.environ:
             ProcessCollector(registry=self._registry)

@@ -1,8 +1,9 @@
-"""Describes what our snakes answer, as an OpenAPI 3.1 document: the Battlesnake API v1 with the limits of `read_move_request`.
+"""Describes what our snakes answer, as an OpenAPI 3.1 document: the Battlesnake API v1 with the
+limits of `read_move_request`.
 
-A schema can't say that `you` must be alive, or that a body's parts must hang together. So a request that fits the schema may
-still get 400, but never a 5xx. Source of the fields: docs.battlesnake.com/api.
-"""
+A schema can't say that `you` must be alive, or that a body's parts must hang together. So a request
+that fits the schema may still get 400, but never a 5xx. Source of the fields:
+docs.battlesnake.com/api."""
 
 from __future__ import annotations
 
@@ -19,19 +20,28 @@ MAX_SHOUT = 256
 
 
 def document() -> dict[str, Any]:
-    """Return the document. Its paths are relative to where it is served, so that it doesn't reveal a secret path."""
+    """Return the document. Its paths are relative to where it is served, so that it doesn't reveal
+    a secret path.
+    """
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "A Battlesnake",
             "version": _version(),
-            "description": "Webhook API v1, served by procsnake. Unknown fields are ignored; (0, 0) is the bottom left.",
+            "description": (
+                "Webhook API v1, served by procsnake. Unknown fields are ignored; (0, 0) is the"
+                " bottom left."
+            ),
         },
         "servers": [{"url": "./"}],
         "paths": {
             "/": {"get": _call("info", "Who this snake is.", "Info")},
             "/start": {"post": _call("start", "A game begins.", "Nothing", takes_body=True)},
-            "/move": {"post": _call("move", "Where to? Always answered in the game's time.", "Move", takes_body=True)},
+            "/move": {
+                "post": _call(
+                    "move", "Where to? Always answered in the game's time.", "Move", takes_body=True
+                )
+            },
             "/end": {"post": _call("end", "A game is over.", "Nothing", takes_body=True)},
         },
         "components": {"schemas": _schemas()},
@@ -46,14 +56,22 @@ def _version() -> str:
 
 
 def _call(name: str, summary: str, answer: str, *, takes_body: bool = False) -> dict[str, Any]:
-    answers = {"200": _answer(summary, answer), "429": _answer("Too many requests from this address.", "Error")}
+    answers = {
+        "200": _answer(summary, answer),
+        "429": _answer("Too many requests from this address.", "Error"),
+    }
     operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": answers}
     if takes_body:
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref("Request")}}}
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": _ref("Request")}},
+        }
         answers["400"] = _answer("The body is no game, or `you` can't be asked. Says why.", "Error")
         answers["403"] = _answer("The request comes from a web page.", "Error")
         answers["413"] = _answer(
-            "Beside equal hazards, the body is larger than 256 KiB or holds more than 10 240 values.", "Error"
+            "Beside equal hazards, the body is larger than 256 KiB or holds more than 10 240"
+            " values.",
+            "Error",
         )
     return operation
 
@@ -69,7 +87,12 @@ def _schemas() -> dict[str, Schema]:
 def _request_schemas() -> dict[str, Schema]:
     return {
         "Request": _object(
-            {"game": _ref("Game"), "turn": _whole(0, MAX_TURN), "board": _ref("Board"), "you": _ref("Snake")},
+            {
+                "game": _ref("Game"),
+                "turn": _whole(0, MAX_TURN),
+                "board": _ref("Board"),
+                "you": _ref("Snake"),
+            },
             required=["game", "board", "you"],
         ),
         "Game": _object(
@@ -77,17 +100,25 @@ def _request_schemas() -> dict[str, Schema]:
                 "id": _text(),
                 "ruleset": {
                     "description": "What isn't known here is read as standard.",
-                    "properties": {"name": {"examples": list(RULESETS)}, "settings": _ref("Settings")},
+                    "properties": {
+                        "name": {"examples": list(RULESETS)},
+                        "settings": _ref("Settings"),
+                    },
                 },
                 "map": {"examples": ["standard", *MAP_IDS][:5]},
-                "timeout": {"description": "Milliseconds for an answer, the way there and back included."},
+                "timeout": {
+                    "description": "Milliseconds for an answer, the way there and back included."
+                },
                 "source": _any_text(),
             },
             required=["id"],
         ),
         "Settings": {
             "properties": {
-                **{name: _number() for name in ("foodSpawnChance", "minimumFood", "hazardDamagePerTurn")},
+                **{
+                    name: _number()
+                    for name in ("foodSpawnChance", "minimumFood", "hazardDamagePerTurn")
+                },
                 "royale": {"properties": {"shrinkEveryNTurns": _number()}},
             }
         },
@@ -109,7 +140,9 @@ def _request_schemas() -> dict[str, Schema]:
                 "body": {**_points(), "description": "Head first."},
                 "latency": {
                     **_any_text(),
-                    "description": 'How long the last answer took, in milliseconds; "0" on the first turn.',
+                    "description": (
+                        'How long the last answer took, in milliseconds; "0" on the first turn.'
+                    ),
                 },
                 "shout": _any_text(),
                 "squad": _any_text(),
@@ -117,7 +150,9 @@ def _request_schemas() -> dict[str, Schema]:
             },
             required=["id", "health", "body"],
         ),
-        "Point": _object({axis: _whole(-MOST_SIDE, 2 * MOST_SIDE) for axis in ("x", "y")}, required=["x", "y"]),
+        "Point": _object(
+            {axis: _whole(-MOST_SIDE, 2 * MOST_SIDE) for axis in ("x", "y")}, required=["x", "y"]
+        ),
     }
 
 
@@ -132,7 +167,11 @@ def _answer_schemas() -> dict[str, Schema]:
             required=["apiversion", "author", "color", "head", "tail", "version"],
         ),
         "Move": _object(
-            {"move": {"enum": list(MOVE_NAMES)}, "shout": {"type": "string", "maxLength": MAX_SHOUT}}, required=["move"]
+            {
+                "move": {"enum": list(MOVE_NAMES)},
+                "shout": {"type": "string", "maxLength": MAX_SHOUT},
+            },
+            required=["move"],
         ),
         "Nothing": {"type": "object", "maxProperties": 0},
         "Error": _object({"error": _any_text()}, required=["error"]),
@@ -152,13 +191,20 @@ def _whole(low: int, high: int) -> Schema:
 
 
 def _side() -> Schema:
-    played = f"Agents play sides of {MIN_SIDE} to {MAX_SIDE}; elsewhere the answer is the safest move."
+    played = (
+        f"Agents play sides of {MIN_SIDE} to {MAX_SIDE}; elsewhere the answer is the safest move."
+    )
     return {**_whole(1, MOST_SIDE), "description": played}
 
 
 def _number() -> Schema:
     """A setting of the official program, which takes any integer."""
-    return {"description": "Read as the nearest integer that makes a difference; what is no integer as the usual one."}
+    return {
+        "description": (
+            "Read as the nearest integer that makes a difference; what is no integer as the usual"
+            " one."
+        )
+    }
 
 
 def _text() -> Schema:

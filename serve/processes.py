@@ -1,8 +1,9 @@
-"""Serves from worker processes under gunicorn, for servers that run for months. A worker that dies is replaced.
+"""Serves from worker processes under gunicorn, for servers that run for months. A worker that dies
+is replaced.
 
-The master listens and forks. A worker makes its own agents and answers from an event loop (`serve.server`). The master makes
-no agents, because onnxruntime starts threads when it is imported, and a process that is forked after that hangs.
-"""
+The master listens and forks. A worker makes its own agents and answers from an event loop
+(`serve.server`). The master makes no agents, because onnxruntime starts threads when it is
+imported, and a process that is forked after that hangs."""
 
 from __future__ import annotations
 
@@ -36,15 +37,17 @@ def can_fork() -> bool:
 
 @contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """Have the processes that are started within count together: in the user's folder, or in one that is removed at the end.
+    """Have the processes that are started within count together: in the user's folder, or in one
+    that is removed at the end.
 
-    Enter it before anything is counted; otherwise nothing is shared. The folder lies in memory where that can be: the files are
-    mapped, and on a full disk whoever touches a page of one is killed.
-    """
+    Enter it before anything is counted; otherwise nothing is shared. The folder lies in memory
+    where that can be: the files are mapped, and on a full disk whoever touches a page of one is
+    killed."""
     if SHARED_FOLDER in os.environ:
         yield
         return
-    owner, place = os.getpid(), _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else None
+    owner = os.getpid()
+    place = _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else None
     folder = tempfile.mkdtemp(prefix=f"procsnake-metrics-{owner}-", dir=place)
     os.environ[SHARED_FOLDER] = folder
     try:
@@ -57,12 +60,13 @@ def _shared_metrics() -> Iterator[None]:
 
 
 def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Call `work` in a child process and return its result, so that nothing that it imports or starts is left in this process.
+    """Call `work` in a child process and return its result, so that nothing that it imports or
+    starts is left in this process.
 
     The result is JSON-able.
 
-    Raises `ConfigError` with the message of a `ProcsnakeError`, and `SystemExit` if the child ends in any other way.
-    """
+    Raises `ConfigError` with the message of a `ProcsnakeError`, and `SystemExit` if the child ends
+    in any other way."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -96,7 +100,9 @@ def _tell_parent(work: Callable[[], dict[str, Any]], writer: int) -> NoReturn:
 
 
 def announce(url: str, text: str) -> None:
-    """Start a process that prints a line once the server that this process is about to run has answered, and then ends."""
+    """Start a process that prints a line once the server that this process is about to run has
+    answered, and then ends.
+    """
     parent = os.getpid()
     if os.fork() == 0:
         try:
@@ -105,13 +111,20 @@ def announce(url: str, text: str) -> None:
             os._exit(0)
 
 
-def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int = 1, drain_s: float = 0.0) -> None:
-    """Serve on a bound socket, which gunicorn takes over, until a signal ends it. Each worker calls `make_app`.
+def run(
+    make_app: Callable[[], Flask],
+    listener: socket.socket,
+    *,
+    workers: int = 1,
+    drain_s: float = 0.0,
+) -> None:
+    """Serve on a bound socket, which gunicorn takes over, until a signal ends it. Each worker calls
+    `make_app`.
 
     The workers may take `drain_s` seconds to drain (`serve.draining`).
 
-    A closed terminal ends it, too, unless this process ignores SIGHUP. Raises `SystemExit` at the end, as gunicorn does.
-    """
+    A closed terminal ends it, too, unless this process ignores SIGHUP. Raises `SystemExit` at the
+    end, as gunicorn does."""
     from gunicorn.app.base import BaseApplication
 
     class Application(BaseApplication):
@@ -143,7 +156,8 @@ def _settings(fd: int, workers: int, drain_s: float) -> dict[str, Any]:
 
 
 def _hear_of_a_closed_terminal(arbiter: Any) -> None:
-    """Have SIGHUP end the server as SIGTERM does, or do nothing where it was ignored before, as it is under `nohup`.
+    """Have SIGHUP end the server as SIGTERM does, or do nothing where it was ignored before, as it
+    is under `nohup`.
 
     Gunicorn would set itself up anew, with a socket that it has taken over already.
     """
@@ -174,7 +188,8 @@ def _worker_class() -> type:
             # A terminal that is closed tells all processes; the master says what comes of it.
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
-        # What a terminal sends for Ctrl-C, and the master for it, ends a worker as gently as SIGTERM does.
+        # What a terminal sends for Ctrl-C, and the master for it, ends a worker as gently as
+        # SIGTERM does.
         handle_quit = handle_exit
 
         def _beat(self) -> None:

@@ -1,4 +1,6 @@
-"""Finds recorded games wherever they are kept: in files, among the games fetched from Arena, and in a server's archive."""
+"""Finds recorded games wherever they are kept: in files, among the games fetched from Arena, and in
+a server's archive.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,17 @@ if TYPE_CHECKING:
 
 
 def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, str | None]:
-    """Return the recording in a file, of a game fetched from Arena, or of a game in the archive at `database`, by its id.
+    """Return the recording in a file, of a game fetched from Arena, or of a game in the archive at
+    `database`, by its id.
 
-    With it comes `snake` as the game calls it: None, the snake for whom it was recorded, where `snake` is what the server calls
-    that one. Raises `ConfigError` if there is no such game, `RecordingError` for files that are no recordings,
-    `GamesUnavailableError` if the archive can't be read, and `MissingDependencyError` without the extra that reads it.
-    """
+    With it comes `snake` as the game calls it: None, the snake for whom it was recorded, where
+    `snake` is what the server calls that one. Raises `ConfigError` if there is no such game,
+    `RecordingError` for files that are no recordings, `GamesUnavailableError` if the archive can't
+    be read, and `MissingDependencyError` without the extra that reads it."""
     if os.path.isdir(name):
-        raise ConfigError(f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up")
+        raise ConfigError(
+            f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up"
+        )
     file = _file(name)
     if file is not None:
         return open_recording(file), snake
@@ -59,19 +64,25 @@ def _file(name: str) -> Path | None:
 def last_games(
     names: Sequence[str], database: str, snake: str | None
 ) -> Iterator[tuple[str, Callable[[], Recording], str | None]]:
-    """Yield the name and the reader of each finished game, the newest first, and `snake` as `find_game` returns it.
+    """Yield the name and the reader of each finished game, the newest first, and `snake` as
+    `find_game` returns it.
 
-    They are those of the files and folders in `names`, or without any those in the archive at `database` in which `snake`
-    played; the doctor's checks are left out. A game that was fetched from Arena as well is read from there, since frames tell
-    all of it, and its name says so. Raises `ConfigError` if there is no such place, and as `find_game` does.
-    """
+    They are those of the files and folders in `names`, or without any those in the archive at
+    `database` in which `snake` played; the doctor's checks are left out. A game that was fetched
+    from Arena as well is read from there, since frames tell all of it, and its name says so. Raises
+    `ConfigError` if there is no such place, and as `find_game` does."""
     if names:
-        for path in sorted(recording_files(names), key=lambda path: path.stat().st_mtime, reverse=True):
+        for path in sorted(
+            recording_files(names), key=lambda path: path.stat().st_mtime, reverse=True
+        ):
             yield path.name, partial(open_recording, path), snake
         return
     with closing(_archive(database)) as archive:
         if not archive.exists:
-            raise ConfigError(f"there is no {database}; procsnake serve keeps its games in one. Or name a folder of recordings")
+            raise ConfigError(
+                f"there is no {database}; procsnake serve keeps its games in one. Or name a folder"
+                " of recordings"
+            )
         for game in archive.every_game(live=False):
             if game["is_check"] or snake not in (None, game["snake"], *game["snakes"]):
                 continue
@@ -84,10 +95,11 @@ def last_games(
 
 
 def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]:
-    """Return the absolute paths of the files and folders in `names`, and of recordings of the games whose ids are among them.
+    """Return the absolute paths of the files and folders in `names`, and of recordings of the games
+    whose ids are among them.
 
-    A game of the archive at `database` is written to `folder`, where it outlives the archive. Raises what `find_game` does.
-    """
+    A game of the archive at `database` is written to `folder`, where it outlives the archive.
+    Raises what `find_game` does."""
     found = []
     for name in names:
         path = _file(name)
@@ -97,7 +109,9 @@ def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]
             # Whoever played chose the id, so it is made a file's name and nothing else.
             path = recording.write(folder / f"{file_name(name)}.jsonl")
         elif not os.path.exists(path):
-            raise ConfigError(f"there is no {name}; name files or folders of recordings, or games by their ids")
+            raise ConfigError(
+                f"there is no {name}; name files or folders of recordings, or games by their ids"
+            )
         found.append(path.absolute())
     return found
 

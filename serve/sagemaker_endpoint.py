@@ -1,8 +1,9 @@
-"""A snake as a SageMaker endpoint: `GET /ping` and `POST /invocations` on port 8080 (`python -m serve.sagemaker_endpoint`).
+"""A snake as a SageMaker endpoint: `GET /ping` and `POST /invocations` on port 8080 (`python -m
+serve.sagemaker_endpoint`).
 
-An endpoint has one address for everything. So the call's name (info, start, move or end) comes in the custom attributes that
-the caller sets. The platform stops a container with SIGTERM and kills it 30 s later.
-"""
+An endpoint has one address for everything. So the call's name (info, start, move or end) comes in
+the custom attributes that the caller sets. The platform stops a container with SIGTERM and kills it
+30 s later."""
 
 from __future__ import annotations
 
@@ -17,21 +18,29 @@ PORT = 8080
 MODEL_FOLDER = "/opt/ml/model"
 """The folder into which SageMaker unpacks the model's archive, a bundle."""
 ATTRIBUTES = "HTTP_X_AMZN_SAGEMAKER_CUSTOM_ATTRIBUTES"
-_CALLS = {"info": ("GET", "/"), "start": ("POST", "/start"), "move": ("POST", "/move"), "end": ("POST", "/end")}
+_CALLS = {
+    "info": ("GET", "/"),
+    "start": ("POST", "/start"),
+    "move": ("POST", "/move"),
+    "end": ("POST", "/end"),
+}
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Endpoint:
-    """A snake's WSGI application behind an endpoint's two addresses. All other addresses stay as they are.
+    """A snake's WSGI application behind an endpoint's two addresses. All other addresses stay as
+    they are.
 
-    `/ping` is `/health`. `/invocations` is the call that the custom attributes name, or `move` if they are empty.
-    """
+    `/ping` is `/health`. `/invocations` is the call that the custom attributes name, or `move` if
+    they are empty."""
 
     def __init__(self, application: Wsgi) -> None:
         self._application = application
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
         asked = environ.get("REQUEST_METHOD"), environ.get("PATH_INFO")
         if asked == ("GET", "/ping"):
             environ = {**environ, "PATH_INFO": "/health"}
@@ -42,7 +51,9 @@ class Endpoint:
 
 
 def main() -> int:
-    """Serve the model's bundle until SIGTERM. Without a bundle, serve the agent that `PROCSNAKE_AGENT` names."""
+    """Serve the model's bundle until SIGTERM. Without a bundle, serve the agent that
+    `PROCSNAKE_AGENT` names.
+    """
     import agents
     from serve import logs
     from serve.arena import create_app

@@ -1,9 +1,10 @@
-"""Serves the application with uvicorn in this process, warmed up before the first connection is taken.
+"""Serves the application with uvicorn in this process, warmed up before the first connection is
+taken.
 
-Uvicorn is an event loop that reads requests as they trickle in. It runs on every platform and takes a socket that we bound.
-`serve.transport.connections` limits what may arrive, `serve.transport.front` gives requests to threads, and `serve.processes`
-runs all this in worker processes.
-"""
+Uvicorn is an event loop that reads requests as they trickle in. It runs on every platform and takes
+a socket that we bound. `serve.transport.connections` limits what may arrive,
+`serve.transport.front` gives requests to threads, and `serve.processes` runs all this in worker
+processes."""
 
 from __future__ import annotations
 
@@ -39,10 +40,16 @@ from serve.transport.trusted_proxies import TRUSTED_PROXIES
 
 log = logging.getLogger(__name__)
 
-KEEP_ALIVE_S, STOP_S = 60, 8
-"""How long an idle connection is kept, and how long running requests may take once the server stops, in seconds."""
+KEEP_ALIVE_S = 60
+STOP_S = 8
+"""How long an idle connection is kept, and how long running requests may take once the server
+stops, in seconds.
+"""
 _BACKLOG = 1024
-_TICK_S, _TICKS_PER_BEAT, _NAP_S, _ASK_S = 0.1, 10, 0.02, 2.0
+_TICK_S = 0.1
+_TICKS_PER_BEAT = 10
+_NAP_S = 0.02
+_ASK_S = 2.0
 _WARM_UP_S = 0.1
 ARENA_SIDES = (11, 7, 19)
 """Sides of the boards that are played online, the ladder's first."""
@@ -53,10 +60,13 @@ class PortInUseError(ProcsnakeError):
 
 
 class Loop(uvicorn.Server):
-    """Uvicorn with our limits, for one application. It calls `on_beat` once per second, and leaves signals to its owner."""
+    """Uvicorn with our limits, for one application. It calls `on_beat` once per second, and leaves
+    signals to its owner.
+    """
 
     def __init__(self, app: Flask, *, on_beat: Callable[[], None] | None = None) -> None:
-        self._front, self._on_beat = Front(app), on_beat
+        self._front = Front(app)
+        self._on_beat = on_beat
         self._draining: Draining = app.extensions.get(DRAINING, Draining())
         self._wake: Callable[[], object] | None = None
         config = uvicorn.Config(
@@ -80,7 +90,8 @@ class Loop(uvicorn.Server):
         super().__init__(config)
 
     def stop(self) -> None:
-        """Take no more requests once drained, answer the running ones, and end. The second call ends what drains.
+        """Take no more requests once drained, answer the running ones, and end. The second call
+        ends what drains.
 
         Any thread and any signal handler may call this.
         """
@@ -91,10 +102,12 @@ class Loop(uvicorn.Server):
                 wake()
 
     async def main_loop(self) -> None:
-        stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
         self._wake = lambda: loop.call_soon_threadsafe(stopping.set)
         for counter in itertools.count():
-            # Uvicorn would call by the wall clock, and not at all once that is set back; gunicorn kills whoever is silent.
+            # Uvicorn would call by the wall clock, and not at all once that is set back; gunicorn
+            # kills whoever is silent.
             if self._on_beat is not None and counter % _TICKS_PER_BEAT == 0:
                 self._on_beat()
             self.should_exit = self.should_exit or self._draining.is_over
@@ -122,20 +135,25 @@ class Server:
     """
 
     def __init__(self, app: Flask, listener: socket.socket) -> None:
-        self._app, self._listener = app, listener
+        self._app = app
+        self._listener = listener
         self._loop: Loop | None = None
         self.port = int(self._listener.getsockname()[1])
         self.url = url_of(self._listener)
 
     def open(self) -> None:
-        """Begin to take connections, which `run` answers. Raises `PortInUseError` if another program was faster."""
+        """Begin to take connections, which `run` answers. Raises `PortInUseError` if another
+        program was faster.
+        """
         if self._loop is not None:
             return
         begin_to_listen(self._listener)
         self._loop = Loop(self._app)
 
     def run(self) -> None:
-        """Serve until `close`, SIGTERM, Ctrl-C or the terminal's end. Running requests are answered first."""
+        """Serve until `close`, SIGTERM, Ctrl-C or the terminal's end. Running requests are answered
+        first.
+        """
         self.open()
         assert self._loop is not None
         with _stopping(self._loop):
@@ -143,10 +161,14 @@ class Server:
 
     def announce(self, text: str) -> None:
         """Print a line once `run` has answered a first request."""
-        threading.Thread(target=say_when_answering, args=(self.url, text), name="announcer", daemon=True).start()
+        threading.Thread(
+            target=say_when_answering, args=(self.url, text), name="announcer", daemon=True
+        ).start()
 
     def close(self) -> None:
-        """Stop listening. Running requests are answered; then all connections are closed, and `run` returns."""
+        """Stop listening. Running requests are answered; then all connections are closed, and `run`
+        returns.
+        """
         if self._loop is None:
             self._listener.close()
         else:
@@ -155,7 +177,9 @@ class Server:
 
 @contextmanager
 def _stopping(loop: Loop) -> Iterator[None]:
-    """Have the signals that end programs end this one in peace. Only the main thread hears signals."""
+    """Have the signals that end programs end this one in peace. Only the main thread hears
+    signals.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -169,15 +193,21 @@ def _stopping(loop: Loop) -> Iterator[None]:
 
 def _ending_signals() -> list[signal.Signals]:
     """Windows has no SIGHUP, and `nohup` has it ignored."""
-    hears_terminal = hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    hears_terminal = (
+        hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    )
     return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hears_terminal else [])]
 
 
 logging.getLogger("uvicorn.error").addFilter(Seldom())
 
 
-def say_when_answering(url: str, text: str, *, is_wanted: Callable[[], bool] = lambda: True) -> None:
-    """Print a line once the server at `url` has answered a first request, unless the line is no longer wanted by then."""
+def say_when_answering(
+    url: str, text: str, *, is_wanted: Callable[[], bool] = lambda: True
+) -> None:
+    """Print a line once the server at `url` has answered a first request, unless the line is no
+    longer wanted by then.
+    """
     while is_wanted():
         if answers(url):
             print(text, flush=True)
@@ -202,19 +232,27 @@ def listen(app: Flask, *, host: str = "127.0.0.1", port: int = 0) -> Server:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket with this address that doesn't listen yet. Port 0 means any free one. Raises `PortInUseError`."""
+    """Return a socket with this address that doesn't listen yet. Port 0 means any free one. Raises
+    `PortInUseError`.
+    """
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-    except (OSError, OverflowError, TypeError) as error:  # A TypeError is one of the host's letters.
+    except (
+        OSError,
+        OverflowError,
+        TypeError,
+    ) as error:  # A TypeError is one of the host's letters.
         listener.close()
         raise _port_error(error, host, port) from error
     return listener
 
 
 def begin_to_listen(listener: socket.socket) -> None:
-    """Begin to take connections on a bound socket. Raises `PortInUseError` if another program was faster."""
+    """Begin to take connections on a bound socket. Raises `PortInUseError` if another program was
+    faster.
+    """
     try:
         listener.listen(_BACKLOG)
     except OSError as error:
@@ -225,12 +263,18 @@ def _port_error(error: Exception, host: str, port: int) -> PortInUseError:
     in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
     why = "another program listens there" if in_use else str(error)
     is_no_host = isinstance(error, TypeError | socket.gaierror)
-    fix = "Name an address of this machine with --host" if is_no_host else "Try another port, or --port 0 for any"
+    fix = (
+        "Name an address of this machine with --host"
+        if is_no_host
+        else "Try another port, or --port 0 for any"
+    )
     return PortInUseError(f"can't listen on {host} port {port}: {why}. {fix}")
 
 
 def url_of(listener: socket.socket) -> str:
-    """Return a URL at which a socket's address can be called from here; the address that stands for "any" can't be called."""
+    """Return a URL at which a socket's address can be called from here; the address that stands for
+    "any" can't be called.
+    """
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -238,7 +282,9 @@ def url_of(listener: socket.socket) -> str:
 
 @contextmanager
 def running(app: Flask) -> Iterator[str]:
-    """Run the application in a thread, on a free port that only this machine can reach. Yields its URL."""
+    """Run the application in a thread, on a free port that only this machine can reach. Yields its
+    URL.
+    """
     server = listen(app)
     server.open()
     thread = threading.Thread(target=server.run, name="server", daemon=True)
@@ -251,10 +297,14 @@ def running(app: Flask) -> Iterator[str]:
 
 
 def warm_up(agents: Mapping[str, Agent]) -> None:
-    """Have every agent play one move, and the watchdog answer once for it, so that no game waits for kernels to be compiled."""
+    """Have every agent play one move, and the watchdog answer once for it, so that no game waits
+    for kernels to be compiled.
+    """
     request = _opening(ARENA_SIDES[0])
     safest_move(read_move_request(request).state, 0)
-    cause_of_death(request["board"], request["you"]["id"], [UP], ruleset="standard", hazard_damage=0)
+    cause_of_death(
+        request["board"], request["you"]["id"], [UP], ruleset="standard", hazard_damage=0
+    )
     for name, agent in agents.items():
         _play_one_move(name, agent)
 
@@ -262,9 +312,8 @@ def warm_up(agents: Mapping[str, Agent]) -> None:
 def keep_from_garbage_search() -> None:
     """Have Python look for garbage only among what is made from now on.
 
-    A search through the agents and the application stops all threads, the event loop's too, for a tenth of a second. Call this
-    once all is made, in a process that does nothing but serve.
-    """
+    A search through the agents and the application stops all threads, the event loop's too, for a
+    tenth of a second. Call this once all is made, in a process that does nothing but serve."""
     gc.collect()
     gc.freeze()
 

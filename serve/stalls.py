@@ -1,8 +1,7 @@
 """Measures stalls: how long this process is kept from running when the whole machine is busy.
 
-A timer that should end an agent's thinking is late by a stall, and so is everything after it. A thread of its own measures
-this.
-"""
+A timer that should end an agent's thinking is late by a stall, and so is everything after it. A
+thread of its own measures this."""
 
 from __future__ import annotations
 
@@ -12,7 +11,9 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-_NAP_S, _USUAL_S, _HALF_LIFE_S = 0.02, 0.003, 10.0
+_NAP_S = 0.02
+_USUAL_S = 0.003
+_HALF_LIFE_S = 10.0
 
 
 class Stalls:
@@ -23,8 +24,14 @@ class Stalls:
     Three milliseconds too many are usual and don't count. `clock` counts seconds, never back.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep) -> None:
-        self._clock, self._sleep = clock, sleep
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
         self.ms = 0.0
 
     def nap(self) -> None:
@@ -49,7 +56,9 @@ def _of_this_process() -> Stalls:
 
 
 def stall_ms() -> float:
-    """Return the peak of this process's latest stalls, in milliseconds. The first call starts the measurement."""
+    """Return the peak of this process's latest stalls, in milliseconds. The first call starts the
+    measurement.
+    """
     return _of_this_process().ms
 
 

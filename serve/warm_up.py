@@ -1,7 +1,8 @@
-"""Compiles ahead of time what players, servers and trainers would otherwise compile at their first use: `procsnake warm-up`.
+"""Compiles ahead of time what players, servers and trainers would otherwise compile at their first
+use: `procsnake warm-up`.
 
-Every part does once what it will do later, in miniature, so that nothing has to know which functions that takes.
-"""
+Every part does once what it will do later, in miniature, so that nothing has to know which
+functions that takes."""
 
 from __future__ import annotations
 
@@ -27,15 +28,18 @@ PLAYERS = {
 }  # fmt: skip
 """The built-in players, each with the CPU-seconds that it takes to compile after those before it.
 
-They are the times of one run, divided by the number of programs that shared the core: rough, but the estimate mends itself.
-"""
+They are the times of one run, divided by the number of programs that shared the core: rough, but
+the estimate mends itself. """
 POLICY = "champion-standard"
 """The player that stands for all policies."""
-POLICY_COST, TRAINING_COST = 16.0, 44.0
+POLICY_COST = 16.0
+TRAINING_COST = 44.0
 TRAINING = "training"
 """The name that stands for the world in which trainers train."""
 SIDES = (11, 7, 19)
-"""Sides of the boards on which a player is tried, until it plays on one: a policy may know boards of one size only."""
+"""Sides of the boards on which a player is tried, until it plays on one: a policy may know boards
+of one size only.
+"""
 WARM_UP_HELP = """\
 Whatever is compiled is kept in ~/.cache/procsnake, or where the environment variable PROCSNAKE_CACHE says.
 
@@ -52,7 +56,9 @@ class Part:
 
     name: str
     cost: float
-    """How many CPU-seconds it takes where nothing is compiled yet; only the ratios between parts count."""
+    """How many CPU-seconds it takes where nothing is compiled yet; only the ratios between parts
+    count.
+    """
     run: Callable[[], None]
 
 
@@ -62,32 +68,48 @@ class Compiled:
 
     name: str
     functions: int
-    """The number of functions that were compiled. It is 0 if all of them were found in the cache."""
+    """The number of functions that were compiled. It is 0 if all of them were found in the
+    cache.
+    """
     seconds: float
 
 
 def parts_of(players: Sequence[str]) -> list[Part]:
-    """Return the parts of these players, one of which may be `TRAINING`; without any, those of all that are built in."""
+    """Return the parts of these players, one of which may be `TRAINING`; without any, those of all
+    that are built in.
+    """
     named = list(players) or [*PLAYERS, POLICY, TRAINING]
     training = Part(name=TRAINING, cost=TRAINING_COST, run=step_worlds)
     return [
-        training if name == TRAINING else Part(name=name, cost=PLAYERS.get(name, POLICY_COST), run=partial(play, name))
+        (
+            training
+            if name == TRAINING
+            else Part(name=name, cost=PLAYERS.get(name, POLICY_COST), run=partial(play, name))
+        )
         for name in named
     ]
 
 
 def compile_parts(parts: Sequence[Part], say: Callable[[str], None]) -> list[Compiled]:
-    """Compile the parts, one after the other, and say before each one how long all that is left will take.
+    """Compile the parts, one after the other, and say before each one how long all that is left
+    will take.
 
-    The estimate takes this machine to be as fast for the rest as it was so far. Raises what `agents.make` raises.
-    """
+    The estimate takes this machine to be as fast for the rest as it was so far. Raises what
+    `agents.make` raises."""
     done: list[Compiled] = []
     with _counting() as count:
         for number, part in enumerate(parts):
             say(f"{number + 1} of {len(parts)}: {part.name}, {_left(parts, done)}")
-            before, began = count(), time.monotonic()
+            before = count()
+            began = time.monotonic()
             part.run()
-            done.append(Compiled(name=part.name, functions=count() - before, seconds=round(time.monotonic() - began, 1)))
+            done.append(
+                Compiled(
+                    name=part.name,
+                    functions=count() - before,
+                    seconds=round(time.monotonic() - began, 1),
+                )
+            )
     return done
 
 
@@ -101,7 +123,9 @@ def _left(parts: Sequence[Part], done: Sequence[Compiled]) -> str:
 
 @contextmanager
 def _counting() -> Iterator[Callable[[], int]]:
-    """Yields a function that tells how many functions have been compiled since. What comes out of the cache doesn't count."""
+    """Yields a function that tells how many functions have been compiled since. What comes out of
+    the cache doesn't count.
+    """
     from numba.core import event
 
     with event.install_recorder("numba:compile") as recorder:
@@ -109,7 +133,9 @@ def _counting() -> Iterator[Callable[[], int]]:
 
 
 def play(player: str) -> None:
-    """Have a player play two turns: among four and in a duel, in one game and in many at once; and answer for a server."""
+    """Have a player play two turns: among four and in a duel, in one game and in many at once; and
+    answer for a server.
+    """
     name, spec = split_name(player)
     agent = agents.make(spec)
     problem: ProcsnakeError | None = None
@@ -133,16 +159,23 @@ def _play_on(agent: Agent, side: int) -> None:
     from agents.evaluation.referee import Referee
 
     for seats in (4, 2):
-        for _ in Referee([agent] * seats, width=side, height=side, max_turns=2, tell_deadline=False).play():
+        for _ in Referee(
+            [agent] * seats, width=side, height=side, max_turns=2, tell_deadline=False
+        ).play():
             pass
         play_games([agent] * seats, num_games=2, width=side, height=side, max_turns=2)
 
 
 def step_worlds() -> None:
-    """Advance the world in which snakes are trained by a step, with the observations that our experiments show them."""
+    """Advance the world in which snakes are trained by a step, with the observations that our
+    experiments show them.
+    """
     import numpy as np
 
-    for observation in ({"view": "window", "radius": 5, "rotate": True}, {"type": "bordered-num", "own_first": True}):
+    for observation in (
+        {"view": "window", "radius": 5, "rotate": True},
+        {"type": "bordered-num", "own_first": True},
+    ):
         world = envs.make("battlesnake", num_games=2, num_snakes=4, observation=observation)
         world.restart(0)
         world.advance(np.zeros(world.num_envs, np.int64))
@@ -151,16 +184,27 @@ def step_worlds() -> None:
 
 def add_warm_up(command: Commands) -> None:
     """Add the command `procsnake warm-up`."""
-    parser = command("warm-up", run_warm_up, "Compile ahead of time, so that no first game waits for it.", WARM_UP_HELP)
+    parser = command(
+        "warm-up",
+        run_warm_up,
+        "Compile ahead of time, so that no first game waits for it.",
+        WARM_UP_HELP,
+    )
     parser.add_argument(
-        "players", nargs="*", metavar="player", help="names or bundles, or the word training (default: all that there is)"
+        "players",
+        nargs="*",
+        metavar="player",
+        help="names or bundles, or the word training (default: all that there is)",
     )
     add_json(parser)
 
 
 def run_warm_up(options: argparse.Namespace) -> int:
     """Run `procsnake warm-up`. Returns the exit code."""
-    done = compile_parts(parts_of(options.players), lambda text: print(f"compiling {text}", file=sys.stderr, flush=True))
+    done = compile_parts(
+        parts_of(options.players),
+        lambda text: print(f"compiling {text}", file=sys.stderr, flush=True),
+    )
     if options.json:
         print_json([asdict(one) for one in done])
         return 0
@@ -169,4 +213,8 @@ def run_warm_up(options: argparse.Namespace) -> int:
 
 
 def _told(one: Compiled) -> str:
-    return f"{one.functions} functions compiled in {one.seconds:.1f} s" if one.functions else "all was compiled before"
+    return (
+        f"{one.functions} functions compiled in {one.seconds:.1f} s"
+        if one.functions
+        else "all was compiled before"
+    )

@@ -20,10 +20,14 @@ PATIENCE_MS = 20_000
 @contextmanager
 def launched() -> Iterator[Any]:
     """A browser of Playwright's; a test that asks for one fails where none is installed."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install playwright")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is missing: pip install playwright"
+    )
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
-        pytest.fail(f"none of {', '.join(BROWSERS)} is installed; as root: apt-get install -y chromium")
+        pytest.fail(
+            f"none of {', '.join(BROWSERS)} is installed; as root: apt-get install -y chromium"
+        )
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
@@ -32,8 +36,11 @@ def launched() -> Iterator[Any]:
 
 @contextmanager
 def page_of(chromium: Any, *, expected: str = "", **options: Any) -> Iterator[Any]:
-    """A page that fails the test if a script of it fails or wants what its policy forbids; but for what is `expected`."""
-    context, trouble = chromium.new_context(**options), []
+    """A page that fails the test if a script of it fails or wants what its policy forbids; but for
+    what is `expected`.
+    """
+    context = chromium.new_context(**options)
+    trouble = []
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.on("pageerror", lambda error: trouble.append(str(error)))

@@ -14,12 +14,12 @@ from tests.browser import launched
 
 pytest_plugins = ["tests.pace", "tests.skips"]
 
-# Ray's workers are nice by 15: beside other tests they would get a hundredth of the machine, and take minutes to their first
-# rollout.
+# Ray's workers are nice by 15: beside other tests they would get a hundredth of the machine, and
+# take minutes to their first rollout.
 os.environ.update(RAY_worker_niceness="0")
 
-# What a shell starts in the background ignores Ctrl-C, and what nohup starts ignores a closed terminal.
-# So would all that the tests start, interrupt and hang up.
+# What a shell starts in the background ignores Ctrl-C, and what nohup starts ignores a closed
+# terminal. So would all that the tests start, interrupt and hang up.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -28,11 +28,18 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 @pytest.fixture(autouse=True)
 def root_logger() -> Iterator[None]:
-    """`procsnake serve` has all loggers write to standard error, which in a test is closed when the test has ended."""
+    """`procsnake serve` has all loggers write to standard error, which in a test is closed when the
+    test has ended.
+    """
     root = logging.getLogger()
-    before, level = list(root.handlers), root.level
+    before = list(root.handlers)
+    level = root.level
     yield
-    for handler in [handler for handler in root.handlers if handler not in before and type(handler) is logging.StreamHandler]:
+    for handler in [
+        handler
+        for handler in root.handlers
+        if handler not in before and type(handler) is logging.StreamHandler
+    ]:
         root.removeHandler(handler)
     root.setLevel(level)
 

@@ -14,4 +14,6 @@ def lint(tool: str, *files: Path) -> subprocess.CompletedProcess[str]:
     program = Path(sysconfig.get_path("scripts")) / tool
     if not program.is_file():
         pytest.skip(f"{tool} is not installed")
-    return subprocess.run([program, *files], capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        [program, *files], capture_output=True, text=True, timeout=300, check=False
+    )

@@ -1,8 +1,8 @@
-"""What `make test-fast` leaves out: the tests marked `slow`. They are named here, in one list, and not where they stand.
+"""What `make test-fast` leaves out: the tests marked `slow`. They are named here, in one list, and
+not where they stand.
 
-A test that starts Ray or PostgreSQL is slow by its fixture. The others took more than about 1.5 s of processor time,
-with the engine compiled.
-"""
+A test that starts Ray or PostgreSQL is slow by its fixture. The others took more than about 1.5 s
+of processor time, with the engine compiled."""
 
 from __future__ import annotations
 

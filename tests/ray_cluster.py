@@ -31,7 +31,9 @@ def start_ray(address: str = "local", **options: Any) -> None:
 
 @contextmanager
 def ray_cluster(*nodes: dict[str, Any]) -> Iterator[Any]:
-    """Start a cluster with these nodes. The shared Ray, if it runs, makes room, and is started anew afterwards."""
+    """Start a cluster with these nodes. The shared Ray, if it runs, makes room, and is started anew
+    afterwards.
+    """
     import ray
     from ray.cluster_utils import Cluster
 
@@ -40,7 +42,8 @@ def ray_cluster(*nodes: dict[str, Any]) -> Iterator[Any]:
     cluster = Cluster()
     try:
         for node in nodes:
-            # Without a port Ray tests none. It tests its own default otherwise, and leaks the socket where another Ray has it.
+            # Without a port Ray tests none. It tests its own default otherwise, and leaks the
+            # socket where another Ray has it.
             cluster.add_node(include_dashboard=False, dashboard_port=None, **node)
         start_ray(address=cluster.address)
         yield cluster

@@ -1,9 +1,10 @@
-"""The skips that are expected, in one list. Where PROCSNAKE_REFUSE_SKIPS is set, any other skip is a failure.
+"""The skips that are expected, in one list. Where PROCSNAKE_REFUSE_SKIPS is set, any other skip is
+a failure.
 
 `.ci/run` sets it. Without it, whoever lacks a program or a Python 3.7 still sees `make test` pass.
 
-Procgen doesn't exist for Python 3.13. There a test that ends with our error about it is skipped, too.
-"""
+Procgen doesn't exist for Python 3.13. There a test that ends with our error about it is skipped,
+too."""
 
 from __future__ import annotations
 
@@ -19,16 +20,24 @@ from envs.common.errors import install_beside
 
 REFUSE = "PROCSNAKE_REFUSE_SKIPS"
 EXPECTED = {
-    "tests/agents/export/test_savedmodel.py": ["the extra [tensorflow] is not installed"],  # has an environment of its own
+    "tests/agents/export/test_savedmodel.py": [
+        "the extra [tensorflow] is not installed"
+    ],  # has an environment of its own
     "tests/train/test_mxnet_dqn.py": ["the extra [mxnet] is not installed"],  # has one, too
     "tests/train/comparison/test_compare.py": ["the extra [mxnet] is not installed"],
     "tests/benchmarks/test_commands.py": ["the extra [mxnet] is not installed"],
     "tests/train/sagemaker/test_sdk.py": ["the extra [sagemaker] is not installed"],  # has one, too
-    "tests/clients/test_supersuit.py": ["the clients' environment is not installed"],  # has one, too
+    "tests/clients/test_supersuit.py": [
+        "the clients' environment is not installed"
+    ],  # has one, too
     "tests/clients/test_stable_baselines.py": ["the clients' environment is not installed"],
-    "tests/train/runs/test_trackers.py": ["the trackers are not installed"],  # `make test-trackers` runs it
+    "tests/train/runs/test_trackers.py": [
+        "the trackers are not installed"
+    ],  # `make test-trackers` runs it
     "tests/envs/common/test_sqlite_files.py": ["Python 3.10 can't set SQLite's limits"],
-    "tests/train/engines/test_kuberay.py": ["KubeRay's CRD is not in schemas/"],  # others' data, which isn't committed
+    "tests/train/engines/test_kuberay.py": [
+        "KubeRay's CRD is not in schemas/"
+    ],  # others' data, which isn't committed
     "tests/docs/test_commands.py": [
         "needs an AWS account",
         "needs an account on Arena; tests/serve/ladder has a stand-in",
@@ -44,7 +53,10 @@ EXPECTED = {
         "shows its game until Ctrl-C; tests/serve/viewer/browser/test_game.py watches one",
         "trains for minutes; `make play` calls it",
         "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
-        "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a small one",
+        (
+            "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a"
+            " small one"
+        ),
         "plays for minutes at least; tests/agents/tuning/test_commands.py plays a little",
         "needs the stores of 1200 games; tests/agents/analysis/test_fitting.py has small ones",
         "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder",
@@ -73,12 +85,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     return _judged((yield), item.config)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     return _judged((yield), collector.config)
 
 
@@ -87,7 +103,11 @@ def _judged(report: Report, config: pytest.Config) -> Report:
     for extra, install in NOT_HERE.items():
         if "MissingDependencyError: " in said and install in said:
             report.outcome = "skipped"
-            report.longrepr = (report.nodeid.partition("::")[0], 0, f"Skipped: no {extra} for this Python")
+            report.longrepr = (
+                report.nodeid.partition("::")[0],
+                0,
+                f"Skipped: no {extra} for this Python",
+            )
             return report
     return _refused(report, config)
 
@@ -96,11 +116,12 @@ def _refused(report: Report, config: pytest.Config) -> Report:
     """The report; a failure if it is of a skip that isn't wanted."""
     if not (config.stash[_REFUSES] and report.skipped and isinstance(report.longrepr, tuple)):
         return report
-    file, reason = report.nodeid.partition("::")[0], re.sub("^Skipped: ", "", report.longrepr[2])
+    file = report.nodeid.partition("::")[0]
+    reason = re.sub("^Skipped: ", "", report.longrepr[2])
     if reason not in EXPECTED.get(file, ()):
         report.outcome = "failed"
         report.longrepr = (
-            f"skipped, which {REFUSE} forbids: {reason}\n"
-            f"Install what it needs; or, if it can't run anywhere, add file and reason to EXPECTED in tests/skips.py."
+            f"skipped, which {REFUSE} forbids: {reason}\nInstall what it needs; or, if it can't run"
+            " anywhere, add file and reason to EXPECTED in tests/skips.py."
         )
     return report

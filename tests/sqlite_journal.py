@@ -6,16 +6,17 @@ import struct
 from pathlib import Path
 
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
-_PAGE, _SECTOR = 4096, 512
+_PAGE = 4096
+_SECTOR = 512
 _LOCKED_BYTES = 0x40000000
 
 
 def write_journal(database: Path, *, names: Path) -> None:
     """Write a rollback journal beside a database with pages of 4096 bytes.
 
-    By SQLite's file format, it holds no pages, and says that it belongs to a transaction over several databases whose super-
-    journal is the file `names`. SQLite deletes such a file once no journal that it lists is left.
-    """
+    By SQLite's file format, it holds no pages, and says that it belongs to a transaction over
+    several databases whose super- journal is the file `names`. SQLite deletes such a file once no
+    journal that it lists is left."""
     name = bytes(names)
     checksum = sum(byte if byte < 128 else byte - 256 for byte in name) & 0xFFFFFFFF
     header = _MAGIC + struct.pack(">5I", 0, 0, database.stat().st_size // _PAGE, _SECTOR, _PAGE)

@@ -27,7 +27,9 @@ COMPOSED = sorted((ROOT / "serve" / "deploy").glob("compose*.yaml"))
 
 def pinned(path: Path) -> Iterator[tuple[str, str]]:
     """Name and version of each package that a file pins."""
-    for name, version in re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+    for name, version in re.findall(
+        r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", path.read_text(encoding="utf-8"), re.MULTILINE
+    ):
         yield canonicalize_name(name), version
 
 
@@ -48,7 +50,11 @@ def test_no_pinned_package_has_a_known_hole(path: Path) -> None:
 @pytest.mark.parametrize("path", COMPOSED, ids=lambda path: path.name)
 def test_no_image_has_a_known_hole(path: Path) -> None:
     services = yaml.safe_load(path.read_text(encoding="utf-8"))["services"]
-    texts = [service["image"].split(":-")[-1].rstrip("}") for service in services.values() if "image" in service]
+    texts = [
+        service["image"].split(":-")[-1].rstrip("}")
+        for service in services.values()
+        if "image" in service
+    ]
     images = iter([tuple(re.split(r"[:@-]", text)[:2]) for text in texts])
     assert texts
     assert too_old(images, ADVISORIES["images"]) == []
@@ -61,6 +67,8 @@ def test_the_list_is_dated_and_of_what_is_installed() -> None:
 
 
 def test_an_old_pin_is_named_with_its_holes(tmp_path: Path) -> None:
-    (tmp_path / "lock.txt").write_text("Pillow==12.1.1 \\\n    --hash=sha256:0\nflask==3.0; python_version < '3.11'\n")
+    (tmp_path / "lock.txt").write_text(
+        "Pillow==12.1.1 \\\n    --hash=sha256:0\nflask==3.0; python_version < '3.11'\n"
+    )
     (line,) = too_old(pinned(tmp_path / "lock.txt"), ADVISORIES["packages"])
     assert line.startswith("pillow 12.1.1 < 12.2.0: CVE-")

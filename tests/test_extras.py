@@ -1,8 +1,9 @@
-"""What a user has after `pip install '.[EXTRA]'`: environments from the wheel, with nothing else in them.
+"""What a user has after `pip install '.[EXTRA]'`: environments from the wheel, with nothing else in
+them.
 
-The plain one runs every command that needs no extra, and says in a line which extra each other one needs. Then an extra's own
-environment runs the commands that need it. They are the first examples of the commands' --help, in miniature.
-"""
+The plain one runs every command that needs no extra, and says in a line which extra each other one
+needs. Then an extra's own environment runs the commands that need it. They are the first examples
+of the commands' --help, in miniature."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ CHAMPIONS = (
     "match champion-standard flood --seed 1",
     "evaluate champion-standard --games 1",
     "export onnx champion-standard --out policy.onnx",
-    "export aicrowd champion-coinrun --track generalization --out entry --author 'Ada <ada@example.org>'",
+    (
+        "export aicrowd champion-coinrun --track generalization --out entry --author 'Ada"
+        " <ada@example.org>'"
+    ),
     "export check entry",
 )
 PLAIN = (
@@ -42,7 +46,12 @@ PLAIN = (
     "launch battlesnake-ppo --instances ml.c5.4xlarge --explain",
 )
 NEEDING = {
-    "serve": ("serve flood --port 0", "games list", "match flood greedy --browser", "analyse --browser"),
+    "serve": (
+        "serve flood --port 0",
+        "games list",
+        "match flood greedy --browser",
+        "analyse --browser",
+    ),
     "train": (
         "train battlesnake-ppo",
         "train battlesnake-imitation",
@@ -69,12 +78,22 @@ NEEDING = {
 }
 """By extra, what a plain installation refuses."""
 RUNS = {
-    "serve": ("warm-up champion-standard",),  # tests/serve/test_deploy.py serves from such an environment
+    "serve": (
+        "warm-up champion-standard",
+    ),  # tests/serve/test_deploy.py serves from such an environment
     "train": ("train battlesnake-ppo --minutes 0.02", "plot run", *CHAMPIONS[1:2]),
-    "procgen": ("play champion-coinrun --delay 0 --record film.mp4", "evaluate champion-coinrun --episodes 2", *CHAMPIONS),
-    "aws": ("launch battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.8",),
+    "procgen": (
+        "play champion-coinrun --delay 0 --record film.mp4",
+        "evaluate champion-coinrun --episodes 2",
+        *CHAMPIONS,
+    ),
+    "aws": (
+        "launch battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.8",
+    ),
 }
-"""By extra, what its environment runs. MXNet, TensorFlow, AWS's SDK and the trackers have environments in the Makefile."""
+"""By extra, what its environment runs. MXNet, TensorFlow, AWS's SDK and the trackers have
+environments in the Makefile.
+"""
 WITHOUT_CONSTRAINTS = {"procgen"}
 """The extras that ask for NumPy 1; constraints.txt has NumPy 2."""
 
@@ -83,27 +102,42 @@ WITHOUT_CONSTRAINTS = {"procgen"}
 def plain(tmp_path_factory) -> Path:
     """An environment with the wheel, without pip."""
     folder = tmp_path_factory.mktemp("plain")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "environment"], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", folder / "environment"], check=True
+    )
     wheel = built_wheel(folder)
     install(folder / "environment", str(wheel), "--constraint", ROOT / "constraints.txt")
     return folder / "environment"
 
 
 def install(environment: Path, *words: str | Path) -> None:
-    pip = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "install", "--quiet", "--no-compile"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        environment / "bin" / "python",
+        "install",
+        "--quiet",
+        "--no-compile",
+    ]
     subprocess.run([*pip, *words], check=True, timeout=900)
 
 
 @pytest.fixture
 def desk(tmp_path) -> Path:
     """A working directory with a run in it."""
-    shutil.unpack_archive(ROOT / "tests" / "data" / "runs-9be3ed9" / "ppo.tar.xz", tmp_path, "xztar")
+    shutil.unpack_archive(
+        ROOT / "tests" / "data" / "runs-9be3ed9" / "ppo.tar.xz", tmp_path, "xztar"
+    )
     (tmp_path / "ppo").rename(tmp_path / "run")
     return tmp_path
 
 
 def results(environment: Path, commands: tuple[str, ...], cwd: Path) -> list[list]:
-    places, codes = run_each(environment / "bin" / "python", [shlex.split(command) for command in commands], cwd=cwd)
+    places, codes = run_each(
+        environment / "bin" / "python", [shlex.split(command) for command in commands], cwd=cwd
+    )
     assert all(Path(place).is_relative_to(environment) for place in places)
     return codes
 

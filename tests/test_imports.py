@@ -1,4 +1,6 @@
-"""Imports point down the plan of the house, and never in a circle. Imports inside functions count, too."""
+"""Imports point down the plan of the house, and never in a circle. Imports inside functions count,
+too.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BELOW = {"envs": set(), "agents": {"envs"}, "train": {"agents", "envs"}, "serve": {"agents", "envs"}}
+BELOW = {
+    "envs": set(),
+    "agents": {"envs"},
+    "train": {"agents", "envs"},
+    "serve": {"agents", "envs"},
+}
 """What each top-level room may import besides itself."""
 HEAVY = {"torch", "ray"}
 LIGHT_AT_LOAD = ("envs", "agents", "serve")
@@ -27,7 +34,9 @@ def sources(root: Path) -> dict[str, Path]:
     """Return the files of our modules by the modules' names."""
     files = (path.relative_to(root) for room in BELOW for path in root.glob(f"{room}/**/*.py"))
     ours = [path for path in files if not path.is_relative_to(TEMPLATE)]
-    return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): root / path for path in ours}
+    return {
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): root / path for path in ours
+    }
 
 
 def statements(node: ast.AST, at_load: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
@@ -38,11 +47,15 @@ def statements(node: ast.AST, at_load: bool) -> Iterator[tuple[ast.Import | ast.
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child, at_load
         elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
-            yield from statements(child, at_load and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+            yield from statements(
+                child, at_load and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            )
 
 
 def imported(path: Path, modules: Mapping[str, Path]) -> Imported:
-    """Return what a file imports; of `from a import b` it is `a.b` where that is a module of ours, otherwise `a`."""
+    """Return what a file imports; of `from a import b` it is `a.b` where that is a module of ours,
+    otherwise `a`.
+    """
     found: Imported = set()
     for statement, at_load in statements(ast.parse(path.read_text()), at_load=True):
         if isinstance(statement, ast.Import):
@@ -62,7 +75,9 @@ def graph(root: Path = ROOT) -> dict[str, Imported]:
 def circle(modules: Mapping[str, Imported]) -> list[str]:
     """Return the modules along a circle of imports, or an empty list if there is none."""
     try:
-        TopologicalSorter({name: {other for other, _ in found} - {name} for name, found in modules.items()}).prepare()
+        TopologicalSorter(
+            {name: {other for other, _ in found} - {name} for name, found in modules.items()}
+        ).prepare()
     except CycleError as error:
         return list(error.args[1])
     return []
@@ -72,15 +87,25 @@ def upward(modules: Mapping[str, Imported]) -> list[str]:
     """Return the imports that point to a room that doesn't lie below."""
     rooms = {room: set(BELOW) - below - {room} for room, below in BELOW.items()}
     pairs = [(name, other) for name, found in modules.items() for other, _ in found]
-    return [f"{name} → {other}" for name, other in pairs if other.partition(".")[0] in rooms[name.partition(".")[0]]]
+    return [
+        f"{name} → {other}"
+        for name, other in pairs
+        if other.partition(".")[0] in rooms[name.partition(".")[0]]
+    ]
 
 
 def heavy(modules: Mapping[str, Imported], room: str) -> list[str]:
     """Return how the modules of a room reach torch or Ray by what they import at load."""
-    ways = [[name] for name in modules if name.partition(".")[0] == room and not name.startswith(HEAVY_ONES)]
+    ways = [
+        [name]
+        for name in modules
+        if name.partition(".")[0] == room and not name.startswith(HEAVY_ONES)
+    ]
     seen = {way[0] for way in ways}
     for way in ways:
-        for other in sorted({other for other, at_load in modules.get(way[-1], ()) if at_load} - seen):
+        for other in sorted(
+            {other for other, at_load in modules.get(way[-1], ()) if at_load} - seen
+        ):
             seen.add(other)
             ways.append([*way, other])
     return [" → ".join(way) for way in ways if way[-1].partition(".")[0] in HEAVY]
@@ -107,7 +132,12 @@ def test_neither_torch_nor_ray_is_imported_at_load(ours, room):
 
 
 def test_envs_knows_neither_torch_nor_ray_anywhere(ours):
-    pairs = [(name, other) for name, found in ours.items() if name.partition(".")[0] == "envs" for other, _ in found]
+    pairs = [
+        (name, other)
+        for name, found in ours.items()
+        if name.partition(".")[0] == "envs"
+        for other, _ in found
+    ]
     assert [f"{name} → {other}" for name, other in pairs if other.partition(".")[0] in HEAVY] == []
 
 

@@ -15,12 +15,25 @@ FILES = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").rglob("
 
 
 def test_every_entry_names_a_file():
-    assert [entry for entry in SLOW if not any(name.startswith(entry.partition("::")[0]) for name in FILES)] == []
+    assert [
+        entry
+        for entry in SLOW
+        if not any(name.startswith(entry.partition("::")[0]) for name in FILES)
+    ] == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_room_has_quick_tests(room):
-    assert len([name for name in FILES if name.startswith(f"tests/{room}/") and not name.startswith(SLOW)]) >= 5
+    assert (
+        len(
+            [
+                name
+                for name in FILES
+                if name.startswith(f"tests/{room}/") and not name.startswith(SLOW)
+            ]
+        )
+        >= 5
+    )
 
 
 def test_a_test_is_slow_by_its_file_or_by_what_it_starts(pytester, monkeypatch):

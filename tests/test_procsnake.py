@@ -33,21 +33,45 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
     [
         (["trian"], "Did you mean 'train'"),
         (["train"], "one of the arguments"),
-        (["train", "battlesnake-ppo", "--mintues", "3"], "train: unknown option '--mintues'. Did you mean '--minutes'"),
+        (
+            ["train", "battlesnake-ppo", "--mintues", "3"],
+            "train: unknown option '--mintues'. Did you mean '--minutes'",
+        ),
         (["train", "battlesnake-ppo", "more"], "procsnake train: unexpected 'more'. See "),
-        (["compare", "battlesnak"], "procsnake compare: unknown world 'battlesnak'. Did you mean 'battlesnake'"),
+        (
+            ["compare", "battlesnak"],
+            "procsnake compare: unknown world 'battlesnak'. Did you mean 'battlesnake'",
+        ),
         (["train", "batlesnake-ppo"], "Did you mean 'battlesnake-ppo'"),
-        (["train", "battlesnake-ppo", "--set", "env.name=battlesnak"], "Did you mean 'battlesnake'"),
+        (
+            ["train", "battlesnake-ppo", "--set", "env.name=battlesnak"],
+            "Did you mean 'battlesnake'",
+        ),
         (["train", "battlesnake-ppo", "--set", "algorithm=pp0"], "Did you mean 'ppo'"),
-        (["train", "battlesnake-ppo", "--set", "ppo.learning_rat=1"], "Did you mean 'ppo.learning_rate'"),
+        (
+            ["train", "battlesnake-ppo", "--set", "ppo.learning_rat=1"],
+            "Did you mean 'ppo.learning_rate'",
+        ),
         (["train", "battlesnake-ppo", "--set", "env.options.width=2"], "width is 2"),
-        (["train", "--resume", ""], "train: argument --resume: it is empty; maybe it comes from a variable that isn't set"),
+        (
+            ["train", "--resume", ""],
+            "train: argument --resume: it is empty; maybe it comes from a variable that isn't set",
+        ),
         (["train", "--config", ""], "argument --config: it is empty"),
-        (["train", "battlesnake-ppo", "--help-keys", "--init-from", ""], "argument --init-from: it is empty"),
+        (
+            ["train", "battlesnake-ppo", "--help-keys", "--init-from", ""],
+            "argument --init-from: it is empty",
+        ),
         (["evaluate", ""], "argument agent: it is empty"),
         (["evaluate", "flood", "--games", "1", "--against", ""], "argument --against: it is empty"),
-        (["launch", "battlesnake-ppo", "--kms-key", "", "--on", "sagemaker"], "argument --kms-key: it is empty"),
-        (["launch", "--on", "slurm", "battlesnake-ppo", "--out", ""], "argument --out: it is empty"),
+        (
+            ["launch", "battlesnake-ppo", "--kms-key", "", "--on", "sagemaker"],
+            "argument --kms-key: it is empty",
+        ),
+        (
+            ["launch", "--on", "slurm", "battlesnake-ppo", "--out", ""],
+            "argument --out: it is empty",
+        ),
         (["train", "--resume", "/nowhere"], "/nowhere is no run"),
         (["evaluate", "flod"], "Did you mean 'flood'"),
         (["evaluate", "/nowhere/bundle"], "no policy bundle at /nowhere/bundle"),
@@ -55,43 +79,100 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["evaluate", "flood", "--games", "0"], "0 is less than 1"),
         (["evaluate", "flood", "--ruleset", "wraped"], "Did you mean 'wrapped'"),
         (["evaluate", "flood", "--num-snakes", "2"], "--num-snakes is 2, but without --against"),
-        (["evaluate", "flood", "--solo", "--num-snakes", "4"], "--num-snakes is 4, but without --against"),
-        (["evaluate", "flood", "--max-turns", "9", "--games", "1"], "--max-turns is 9, but it is for --solo alone"),
-        (["evaluate", "flood", "--boards", "7", "--games", "1"], "--boards is 7, but it is for --solo alone"),
-        (["evaluate", "flood", "--episodes", "5"], "--episodes is 5, but it is for other worlds than Battlesnake"),
+        (
+            ["evaluate", "flood", "--solo", "--num-snakes", "4"],
+            "--num-snakes is 4, but without --against",
+        ),
+        (
+            ["evaluate", "flood", "--max-turns", "9", "--games", "1"],
+            "--max-turns is 9, but it is for --solo alone",
+        ),
+        (
+            ["evaluate", "flood", "--boards", "7", "--games", "1"],
+            "--boards is 7, but it is for --solo alone",
+        ),
+        (
+            ["evaluate", "flood", "--episodes", "5"],
+            "--episodes is 5, but it is for other worlds than Battlesnake",
+        ),
         (["evaluate", "flood", "--greedy"], "--greedy is for other worlds than Battlesnake"),
-        (["evaluate", "flood", "--solo", "--episodes", "5"], "--episodes is 5, but it is for other worlds than Battlesnake"),
-        (["evaluate", "champion-fruitbot", "--games", "1"], "--games is 1, but it is for games of Battlesnake"),
-        (["evaluate", "champion-fruitbot", "--against", "flood"], "--against is flood, but it is for games of Battlesnake"),
+        (
+            ["evaluate", "flood", "--solo", "--episodes", "5"],
+            "--episodes is 5, but it is for other worlds than Battlesnake",
+        ),
+        (
+            ["evaluate", "champion-fruitbot", "--games", "1"],
+            "--games is 1, but it is for games of Battlesnake",
+        ),
+        (
+            ["evaluate", "champion-fruitbot", "--against", "flood"],
+            "--against is flood, but it is for games of Battlesnake",
+        ),
         (
             ["evaluate", "champion-fruitbot", "--levels", "test", "--ruleset", "royale"],
             "--ruleset is royale, but it is for games",
         ),
-        (["evaluate", "champion-fruitbot", "--minimum-food", "9"], "--minimum-food is 9, but it is for games of"),
-        (["evaluate", "champion-fruitbot", "--nodes", "9"], "--nodes is 9, but it is for games of Battlesnake"),
-        (["play", "champion-fruitbot", "--width", "7"], "--width is 7, but it is for games of Battlesnake"),
-        (["play", "procgen/coinrun", "--time", "7"], "--time is 7.0, but it is for games of Battlesnake"),
-        (["evaluate", "flood", "--report", "x.html"], "--report is x.html, but it is for other worlds than Battlesnake"),
-        (["analyse", "game.jsonl", "--out", "x.json"], "--out is x.json, but only --fit writes a file"),
+        (
+            ["evaluate", "champion-fruitbot", "--minimum-food", "9"],
+            "--minimum-food is 9, but it is for games of",
+        ),
+        (
+            ["evaluate", "champion-fruitbot", "--nodes", "9"],
+            "--nodes is 9, but it is for games of Battlesnake",
+        ),
+        (
+            ["play", "champion-fruitbot", "--width", "7"],
+            "--width is 7, but it is for games of Battlesnake",
+        ),
+        (
+            ["play", "procgen/coinrun", "--time", "7"],
+            "--time is 7.0, but it is for games of Battlesnake",
+        ),
+        (
+            ["evaluate", "flood", "--report", "x.html"],
+            "--report is x.html, but it is for other worlds than Battlesnake",
+        ),
+        (
+            ["analyse", "game.jsonl", "--out", "x.json"],
+            "--out is x.json, but only --fit writes a file",
+        ),
         (["play", "flood", "greedy", "--delay", "nan"], "nan is no number of at least 0"),
         (["match", "flood", "greedy", "--watch", "--delay", "-1"], "-1 is no number of at least 0"),
-        (["quickstart", "--experiment", "nowhere", "--delay", "-1"], "-1 is no number of at least 0"),
+        (
+            ["quickstart", "--experiment", "nowhere", "--delay", "-1"],
+            "-1 is no number of at least 0",
+        ),
         (["play", "flood", "ftp://x"], "is not the URL of a snake"),
         (["play", "flood", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
-        (["serve", "flood", "--port", "70000"], "70000 is no port; ports go from 0, any free one, to 65535. See "),
+        (
+            ["serve", "flood", "--port", "70000"],
+            "70000 is no port; ports go from 0, any free one, to 65535. See ",
+        ),
         (["serve", "flood", "--color", "blue"], "color is 'blue'"),
-        (["serve", "flood", "--keep-mib", "9999999999999"], "9999999999999 is more than 1099511627776. See "),
+        (
+            ["serve", "flood", "--keep-mib", "9999999999999"],
+            "9999999999999 is more than 1099511627776. See ",
+        ),
         (["serve", "flood", "--keep-days", "1" + "0" * 400], "0 is more than 1000000. See "),
         (["replay", "show", "/nowhere.jsonl"], "cannot read recording /nowhere.jsonl"),
         (["replay", "shw", "/nowhere.jsonl"], "Did you mean 'show'"),
         (["replay", "to-test", RECORDING], "choose one: --turn N"),
         (["replay", "show", RECORDING, "--delay", "-0.5"], "-0.5 is no number of at least 0"),
         (["replay", "show", RECORDING, "--delay", "1e300"], "1e300 seconds are more than an hour"),
-        (["replay", "show", RECORDING, "--out", "x.svg"], f"replay animate {RECORDING} --out x.svg"),
+        (
+            ["replay", "show", RECORDING, "--out", "x.svg"],
+            f"replay animate {RECORDING} --out x.svg",
+        ),
         (["replay", "animate", RECORDING, "--turn", "3"], f"replay show {RECORDING} --turn 3"),
         (["replay", "show", RECORDING, "--turn", "9999"], "9999"),
-        (["replay", "show", RECORDING, "--width", "7"], "--width is 7, but the recording says 11; leave it out"),
-        (["replay", "animate", RECORDING, "--out", "/tmp/x.bmp"], "unknown animation format '.bmp'"),
+        (
+            ["replay", "show", RECORDING, "--width", "7"],
+            "--width is 7, but the recording says 11; leave it out",
+        ),
+        (
+            ["replay", "animate", RECORDING, "--out", "/tmp/x.bmp"],
+            "unknown animation format '.bmp'",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -111,10 +192,16 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, said):
         (["analyse", "--fit", "LONG", "--out", "fitted.json"], "there is no x"),
         (["compare", "LONG"], "unknown world"),
         (["evaluate", "LONG"], "unknown agent"),
-        (["export", "aicrowd", "LONG", "--track", "generalization", "--out", "entry"], "unknown experiment"),
+        (
+            ["export", "aicrowd", "LONG", "--track", "generalization", "--out", "entry"],
+            "unknown experiment",
+        ),
         (["export", "check", "LONG"], "there is no folder"),
         (["export", "onnx", "LONG", "--out", "policy.onnx"], "there is no policy bundle"),
-        (["export", "onnx", "champion-duel", "--out", "LONG"], "can't be written: File name too long"),
+        (
+            ["export", "onnx", "champion-duel", "--out", "LONG"],
+            "can't be written: File name too long",
+        ),
         (["games", "list", "--database", "sqlite:///LONG"], "there is no sqlite:///x"),
         (["play", "LONG", "flood"], "unknown agent"),
         (["play", "procgen/LONG"], "unknown environment"),
@@ -124,7 +211,9 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, said):
     ],
     ids=str,
 )
-def test_a_name_that_no_file_can_have_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, arguments, said):
+def test_a_name_that_no_file_can_have_is_one_line_and_exit_code_2(
+    capsys, tmp_path, monkeypatch, arguments, said
+):
     monkeypatch.chdir(tmp_path)
     Path("procgen").mkdir()
     code, _, told = run(capsys, *(word.replace("LONG", "x" * 256) for word in arguments))
@@ -168,7 +257,18 @@ def test_versions_are_those_of_what_is_installed(capsys):
 
 
 def test_evaluate_prints_json_of_what_was_played(capsys):
-    code, out, _ = run(capsys, "evaluate", "flood", "--against", "random", "--num-snakes", "2", "--games", "40", "--json")
+    code, out, _ = run(
+        capsys,
+        "evaluate",
+        "flood",
+        "--against",
+        "random",
+        "--num-snakes",
+        "2",
+        "--games",
+        "40",
+        "--json",
+    )
     (score,) = json.loads(out)
     assert (code, score["games"], score["opponents"]) == (0, 40, ["random"])
     assert score["wins"] > 30
@@ -204,10 +304,16 @@ def on_a_terminal(*arguments: str, columns: int, **environment: str) -> str:
     """All that a command writes to a terminal of so many columns and 30 lines."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
-    clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR")}
+    clean = {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR")
+    }
     settings = clean | {"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment}
     command = [sys.executable, "-m", "procsnake", *arguments]
-    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=settings, cwd=ROOT) as child:
+    with subprocess.Popen(
+        command, stdin=follower, stdout=follower, stderr=follower, env=settings, cwd=ROOT
+    ) as child:
         os.close(follower)
         written = b""
         try:
@@ -226,9 +332,15 @@ SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 @pytest.mark.parametrize(("columns", "beside"), [(100, True), (50, False), (20, False)])
 def test_a_watched_game_fits_its_terminal(columns, beside):
-    """A line that is too long would be broken into two, and the next picture would be drawn a line too low."""
+    """A line that is too long would be broken into two, and the next picture would be drawn a line
+    too low.
+    """
     shown = on_a_terminal("replay", "show", RECORDING, "--delay", "0", columns=columns)
-    lines = [line for part in re.split(r"\x1b\[[0-9]*A|\r\n|\n|\r", shown) for line in [SEQUENCE.sub("", part)]]
+    lines = [
+        line
+        for part in re.split(r"\x1b\[[0-9]*A|\r\n|\n|\r", shown)
+        for line in [SEQUENCE.sub("", part)]
+    ]
     assert max(map(len, lines)) <= columns
     assert shown.count(" turn ") > 3
     assert any("│  A " in line for line in lines) == beside
@@ -239,7 +351,9 @@ def test_no_color_is_kept_to_on_a_terminal():
     assert "\x1b[38" not in shown
     assert "\x1b[48" not in shown
     assert "A▲" in shown or "A▶" in shown
-    assert "\x1b[38;2;" in on_a_terminal("replay", "show", RECORDING, "--turn", "3", "--delay", "0", columns=100)
+    assert "\x1b[38;2;" in on_a_terminal(
+        "replay", "show", RECORDING, "--turn", "3", "--delay", "0", columns=100
+    )
 
 
 def test_ctrl_c_while_all_is_imported_is_one_line(monkeypatch, capsys):
@@ -252,7 +366,9 @@ def test_ctrl_c_while_all_is_imported_is_one_line(monkeypatch, capsys):
 
 
 def in_a_shell(redirected: str, **environment: str) -> tuple[int, str]:
-    """The exit code of a command with redirections, such as "match flood greedy >&-", and what stderr shows."""
+    """The exit code of a command with redirections, such as "match flood greedy >&-", and what
+    stderr shows.
+    """
     program = f"{shlex.quote(sys.executable)} -m procsnake {redirected}"
     settings = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "", **environment}
     command = ["bash", "-o", "pipefail", "-c", program]
@@ -260,13 +376,17 @@ def in_a_shell(redirected: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stderr.decode()
 
 
-SHORT, LONG = f"replay show {RECORDING} --turn 3", "champions --json"
+SHORT = f"replay show {RECORDING} --turn 3"
+LONG = "champions --json"
 """Commands whose output is written as they end, and earlier."""
 
 
 @pytest.mark.parametrize("command", [SHORT, LONG])
 def test_output_for_which_there_is_no_room_is_told(command):
-    assert in_a_shell(f"{command} > /dev/full") == (2, "procsnake: the output can't be written: No space left on device\n")
+    assert in_a_shell(f"{command} > /dev/full") == (
+        2,
+        "procsnake: the output can't be written: No space left on device\n",
+    )
 
 
 @pytest.mark.parametrize("command", [SHORT, LONG])
@@ -289,9 +409,16 @@ def test_commands_that_need_a_working_directory_say_that_it_is_gone(capsys, monk
 
 
 def test_nothing_slow_is_imported_before_ctrl_c_can_be_told():
-    """Importing the module itself, which no handler can surround, brings in the standard library and nothing else."""
-    code = "import sys; before = set(sys.modules); import procsnake; print(*sorted(set(sys.modules) - before - {'procsnake'}))"
-    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    """Importing the module itself, which no handler can surround, brings in the standard library
+    and nothing else.
+    """
+    code = (
+        "import sys; before = set(sys.modules); import procsnake; print(*sorted(set(sys.modules) -"
+        " before - {'procsnake'}))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert {name.partition(".")[0] for name in said.split()} <= sys.stdlib_module_names
 
 
@@ -331,9 +458,20 @@ def test_a_match_in_json_agrees_with_what_is_told(capsys):
 def test_every_command_that_prints_figures_has_the_same_json_option():
     """`arena` is a group; `serve`, `cluster`, `image` and some of `export` print no figures."""
     parsers = procsnake.build_parser()._subparsers._group_actions[0].choices
-    parsers |= {f"export {name}": one for name, one in parsers["export"]._subparsers._group_actions[0].choices.items()}
+    parsers |= {
+        f"export {name}": one
+        for name, one in parsers["export"]._subparsers._group_actions[0].choices.items()
+    }
     options = {name: one._option_string_actions.get("--json") for name, one in parsers.items()}
-    without = {"serve", "cluster", "arena", "export", "export aicrowd", "export onnx", "export submit"}
+    without = {
+        "serve",
+        "cluster",
+        "arena",
+        "export",
+        "export aicrowd",
+        "export onnx",
+        "export submit",
+    }
     without |= {"image"}
     assert {name for name, option in options.items() if option is None} == without
     assert len({option.help for option in options.values() if option}) == 1
@@ -343,7 +481,8 @@ def test_kept_games_in_json(capsys, tmp_path):
     from serve.archive.store import GameStore
     from tests.serve.archive.played import play, tell_all
 
-    database, played = f"sqlite:///{tmp_path}/games.db", play(seed=1)
+    database = f"sqlite:///{tmp_path}/games.db"
+    played = play(seed=1)
     store = GameStore(database)
     tell_all(store, "s", played, 0)
     assert store.flush()
@@ -351,5 +490,10 @@ def test_kept_games_in_json(capsys, tmp_path):
     code, out, _ = run(capsys, "games", "list", "--database", database, "--json")
     (game,) = json.loads(out)
     assert (code, game["id"], game["snake"]) == (0, played.game_id, "s")
-    code, out, _ = run(capsys, "games", "export", str(tmp_path / "games"), "--database", database, "--json")
-    assert (code, json.loads(out)) == (0, {"games": 1, "directory": str(tmp_path / "games"), "left_out": []})
+    code, out, _ = run(
+        capsys, "games", "export", str(tmp_path / "games"), "--database", database, "--json"
+    )
+    assert (code, json.loads(out)) == (
+        0,
+        {"games": 1, "directory": str(tmp_path / "games"), "left_out": []},
+    )

@@ -21,13 +21,16 @@ from train.runs.folder import RunFolder
 
 def test_a_game_is_shown_while_training_compiles(capfd):
     procsnake._show_first_game_while_compiling(0.0)
-    assert "turn 1" in capfd.readouterr().out
+    assert "╭ turn " in capfd.readouterr().out
 
 
 def test_the_first_game_compiles_nothing(tmp_path):
     cache = tmp_path / "cache"
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PROCSNAKE_CACHE": str(cache)}
-    assert procsnake._start("match", *procsnake.FIRST_GAME, stdout=subprocess.DEVNULL, env=env).wait() == 0
+    assert (
+        procsnake._start("match", *procsnake.FIRST_GAME, stdout=subprocess.DEVNULL, env=env).wait()
+        == 0
+    )
     assert not list(cache.rglob("*.nbc"))
 
 
@@ -52,7 +55,9 @@ def test_no_process_outlives_an_interrupted_first_game(monkeypatch):
 
 def test_nothing_is_shown_where_the_engine_is_compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_cache, "is_compiled", lambda name: True)
-    monkeypatch.setattr(procsnake, "_show_first_game_while_compiling", lambda _: pytest.fail("shows a game"))
+    monkeypatch.setattr(
+        procsnake, "_show_first_game_while_compiling", lambda _: pytest.fail("shows a game")
+    )
     monkeypatch.setattr(train.commands, "train_and_tell", lambda *_: Namespace(finished=False))
     options = Namespace(experiment="battlesnake-ppo", runs=str(tmp_path), minutes=None, delay=None)
     assert procsnake._trained_run(options) is None
@@ -73,7 +78,9 @@ def test_the_engine_counts_as_compiled_once_a_batch_has_moved():
         ("battlesnake-evaluation", "learned_evaluation trains no"),
     ],
 )
-def test_what_no_snake_comes_of_is_refused_before_it_trains(monkeypatch, capsys, tmp_path, experiment, said):
+def test_what_no_snake_comes_of_is_refused_before_it_trains(
+    monkeypatch, capsys, tmp_path, experiment, said
+):
     monkeypatch.setattr(train.commands, "train_and_tell", lambda *_: pytest.fail("it trains"))
     assert procsnake.main(["quickstart", "--experiment", experiment, "--runs", str(tmp_path)]) == 2
     told = capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""Whatever the four packages import is asked for by setup.py, and the extra that brings it is the one that a message names."""
+"""Whatever the four packages import is asked for by setup.py, and the extra that brings it is the
+one that a message names.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def sources() -> Iterator[Path]:
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """The top-level names of the modules that a file imports when it runs; those for type checkers alone are left out."""
+    """The top-level names of the modules that a file imports when it runs; those for type checkers
+    alone are left out.
+    """
     if isinstance(tree, ast.If) and ast.unparse(tree.test) == "TYPE_CHECKING":
         return
     if isinstance(tree, ast.Import):
@@ -54,11 +58,17 @@ def distributions(requirements: list[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def imports() -> dict[str, set[str]]:
-    """By imported module, the distributions that bring it; its own name, where it isn't installed."""
-    names = {name for path in sources() for name in imported(ast.parse(path.read_text(encoding="utf-8")))}
+    """By imported module, the distributions that bring it; its own name, where it isn't
+    installed.
+    """
+    names = {
+        name for path in sources() for name in imported(ast.parse(path.read_text(encoding="utf-8")))
+    }
     modules = names - OWN - BY_NAME - COME_WITH.keys() - sys.stdlib_module_names
     by_module = metadata.packages_distributions()
-    return {module: set(map(canonicalize_name, by_module.get(module, [module]))) for module in modules}
+    return {
+        module: set(map(canonicalize_name, by_module.get(module, [module]))) for module in modules
+    }
 
 
 def test_no_module_is_imported_that_only_another_package_asks_for(imports):
@@ -71,5 +81,8 @@ def test_no_module_is_imported_that_only_another_package_asks_for(imports):
 def test_the_message_of_a_missing_module_names_an_extra(imports):
     plain = distributions(ABOUT["install_requires"])
     missing = [module for module, names in imports.items() if names.isdisjoint(plain)]
-    messages = {module: MissingDependencyError.of_extra(ModuleNotFoundError(name=module), feature="x") for module in missing}
+    messages = {
+        module: MissingDependencyError.of_extra(ModuleNotFoundError(name=module), feature="x")
+        for module in missing
+    }
     assert [module for module, message in messages.items() if message is None] == []

@@ -1,4 +1,6 @@
-"""Others' packages under the names of ours: said in a line in the driver, harmless in Ray's workers."""
+"""Others' packages under the names of ours: said in a line in the driver, harmless in Ray's
+workers.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,15 @@ def foreign(folder: Path, *names: str) -> Path:
 def run(folder: Path, *command: str | Path, path: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command in a folder where procsnake can be imported, `path` in front of it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (path, str(ROOT))))}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("name", procsnake.OWN_PACKAGES)
@@ -46,7 +56,9 @@ def test_the_command_says_in_a_line_what_hides_what(tmp_path, name):
     done = run(foreign(tmp_path, name), sys.executable, "-m", "procsnake", "--help")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"procsnake: {tmp_path / name} hides procsnake's own package {name!r}, {ROOT / name}. ")
+    assert line.startswith(
+        f"procsnake: {tmp_path / name} hides procsnake's own package {name!r}, {ROOT / name}. "
+    )
     assert "another name" in line
 
 
@@ -63,11 +75,16 @@ def test_the_installed_command_is_not_troubled_by_the_working_directory(tmp_path
     assert "tournament" in done.stdout
 
 
-@pytest.mark.parametrize(("theirs", "wanted"), [("envs", "agents"), ("agents", "train"), ("agents", "serve")])
+@pytest.mark.parametrize(
+    ("theirs", "wanted"), [("envs", "agents"), ("agents", "train"), ("agents", "serve")]
+)
 def test_a_script_is_told_when_ours_would_stand_on_theirs(tmp_path, theirs, wanted):
     (foreign(tmp_path, theirs) / "mine.py").write_text(f"import {wanted}\n")
     done = run(tmp_path, sys.executable, "mine.py")
-    assert f"ShadowedPackageError: {tmp_path / theirs} hides procsnake's own package {theirs!r}" in done.stderr
+    assert (
+        f"ShadowedPackageError: {tmp_path / theirs} hides procsnake's own package {theirs!r}"
+        in done.stderr
+    )
 
 
 def test_worlds_can_be_used_beside_agents_of_somebody_else(tmp_path):
@@ -83,13 +100,17 @@ def test_an_installed_distribution_is_named_as_such(tmp_path, monkeypatch):
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
     monkeypatch.setattr(procsnake.sys, "modules", {})
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(procsnake.ShadowedPackageError, match="Another distribution has installed it"):
+    with pytest.raises(
+        procsnake.ShadowedPackageError, match="Another distribution has installed it"
+    ):
         procsnake.require_own("agents")
 
 
 @pytest.mark.long
 def test_on_workers_ours_come_first_and_the_users_own_modules_are_found(tmp_path):
-    """The driver's script lies elsewhere: only the workers have the working directory on their path."""
+    """The driver's script lies elsewhere: only the workers have the working directory on their
+    path.
+    """
     folder = foreign(tmp_path / "kit", *procsnake.OWN_PACKAGES)
     (folder / "my_world.py").write_text("")
     (tmp_path / "drive.py").write_text(WORKER)

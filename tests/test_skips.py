@@ -1,4 +1,6 @@
-"""A skip that nobody expects makes CI fail, whatever skips it; without CI's variable it is a skip."""
+"""A skip that nobody expects makes CI fail, whatever skips it; without CI's variable it is a
+skip.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ ROOT = Path(__file__).parents[1]
 
 SKIPPING = {
     "in the test": "def test_it():\n    pytest.skip('no such program')",
-    "in a fixture": "@pytest.fixture\ndef it():\n    pytest.skip('no such program')\n\ndef test_it(it):\n    pass",
+    "in a fixture": (
+        "@pytest.fixture\ndef it():\n    pytest.skip('no such program')\n\ndef test_it(it):\n   "
+        " pass"
+    ),
     "by a mark": "@pytest.mark.skipif(True, reason='no such program')\ndef test_it():\n    pass",
     "the module": "pytest.skip('no such program', allow_module_level=True)",
     "an import": "def test_it():\n    pytest.importorskip('nowhere', reason='no such program')",
@@ -51,7 +56,10 @@ def test_two_workers_tell_it_too(run):
 
 
 def test_a_test_that_changes_the_environment_is_no_way_out(run):
-    text = f"def test_it(monkeypatch):\n    monkeypatch.delenv({REFUSE!r})\n    pytest.skip('no such program')"
+    text = (
+        f"def test_it(monkeypatch):\n    monkeypatch.delenv({REFUSE!r})\n    pytest.skip('no such"
+        " program')"
+    )
     assert run(text).ret != 0
 
 
@@ -64,10 +72,16 @@ def test_without_the_variable_a_skip_is_a_skip(run):
 def test_what_is_expected_and_what_is_known_to_fail_is_let_pass(run):
     reason = EXPECTED["tests/docs/test_commands.py"][0]
     known = "@pytest.mark.xfail(reason='known')\ndef test_it_too():\n    assert False\n"
-    done = run(f"def test_it():\n    pytest.skip({reason!r})\n\n{known}", file="tests/docs/test_commands.py")
+    done = run(
+        f"def test_it():\n    pytest.skip({reason!r})\n\n{known}",
+        file="tests/docs/test_commands.py",
+    )
     assert done.ret == 0
     done.assert_outcomes(skipped=1, xfailed=1)
-    assert run(f"def test_it():\n    pytest.skip({reason!r})", file="tests/docs/test_others.py").ret != 0
+    assert (
+        run(f"def test_it():\n    pytest.skip({reason!r})", file="tests/docs/test_others.py").ret
+        != 0
+    )
 
 
 def test_ci_refuses_skips():

@@ -1,4 +1,6 @@
-"""No file of ours imports what Windows' Python lacks without saying what happens there. (Nothing was ever run on Windows.)"""
+"""No file of ours imports what Windows' Python lacks without saying what happens there. (Nothing
+was ever run on Windows.)
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,18 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NOT_ON_WINDOWS = {"fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"}
+NOT_ON_WINDOWS = {
+    "fcntl",
+    "grp",
+    "posix",
+    "pty",
+    "pwd",
+    "readline",
+    "resource",
+    "syslog",
+    "termios",
+    "tty",
+}
 """Of Python's library reference: the modules with "Availability: Unix"."""
 ROOMS = ("envs", "agents", "train", "serve")
 
@@ -26,6 +39,12 @@ def unguarded(tree: ast.AST) -> set[str]:
 
 
 def test_no_file_imports_what_windows_lacks() -> None:
-    files = [ROOT / "procsnake.py", *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")))]
-    lacking = {str(file.relative_to(ROOT)): unguarded(ast.parse(file.read_bytes())) & NOT_ON_WINDOWS for file in files}
+    files = [
+        ROOT / "procsnake.py",
+        *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))),
+    ]
+    lacking = {
+        str(file.relative_to(ROOT)): unguarded(ast.parse(file.read_bytes())) & NOT_ON_WINDOWS
+        for file in files
+    }
     assert {file: modules for file, modules in lacking.items() if modules} == {}

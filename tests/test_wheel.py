@@ -18,7 +18,15 @@ USES = (
     ["train", "--list"],
     ["train", "battlesnake-ppo", "--help-keys"],
     ["benchmark", "procgen", "--dry-run"],
-    ["launch", "battlesnake-apex", "--on", "sagemaker", "--instances", "ml.c5.4xlarge", "--explain"],
+    [
+        "launch",
+        "battlesnake-apex",
+        "--on",
+        "sagemaker",
+        "--instances",
+        "ml.c5.4xlarge",
+        "--explain",
+    ],
     ["warm-up", "random"],
     ["evaluate", "champion-duel", "--against", "random", "--num-snakes", "2", "--games", "2"],
     ["play", "champion-standard", "greedy", "--delay", "0", "--record", "game.jsonl"],
@@ -28,7 +36,9 @@ USES = (
     ["tournament", "greedy", "random", "--games", "1", "--max-turns", "5"],
     ["sprt", "greedy", "random", "--games", "4", "--max-turns", "5"],
 )
-"""Commands that need neither a run, nor a person, nor anything outside this machine, and are done soon."""
+"""Commands that need neither a run, nor a person, nor anything outside this machine, and are done
+soon.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +49,18 @@ def installed(tmp_path_factory):
 def test_it_has_every_file_of_the_packages(installed):
     """The tree's files, as git knows them or, in a copy without git, as they lie there."""
     folders = ("envs", "agents", "train", "serve")
-    listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
-        "\n"
-    )
-    lying = [str(path.relative_to(ROOT)) for name in folders for path in (ROOT / name).rglob("*") if path.is_file()]
-    expected = {name for name in (listed if any(listed) else lying) if name and "__pycache__" not in name}
+    listed = subprocess.run(
+        ["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split("\n")
+    lying = [
+        str(path.relative_to(ROOT))
+        for name in folders
+        for path in (ROOT / name).rglob("*")
+        if path.is_file()
+    ]
+    expected = {
+        name for name in (listed if any(listed) else lying) if name and "__pycache__" not in name
+    }
     assert len(expected) > 400
     assert {name for name in expected if not (installed / name).is_file()} == set()
 

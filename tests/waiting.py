@@ -7,8 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 
-def until(condition: Callable[[], Any], *, seconds: float = 20, told: Callable[[], str] = lambda: "it never happened") -> Any:
-    """What `condition` returns once that is true. Fails the test, with what `told` says, if it takes longer."""
+def until(
+    condition: Callable[[], Any],
+    *,
+    seconds: float = 20,
+    told: Callable[[], str] = lambda: "it never happened",
+) -> Any:
+    """What `condition` returns once that is true. Fails the test, with what `told` says, if it
+    takes longer.
+    """
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, told()

@@ -11,7 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "procsnake.py", "envs", "agents", "train", "serve")
+SOURCES = (
+    "setup.py",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "procsnake.py",
+    "envs",
+    "agents",
+    "train",
+    "serve",
+)
 
 _EACH = """
 import contextlib, io, json, sys
@@ -38,7 +48,9 @@ def built_wheel(folder: Path) -> Path:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
     build = "from setuptools import build_meta; print(build_meta.build_wheel('..'))"
-    done = subprocess.run([sys.executable, "-c", build], cwd=source, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", build], cwd=source, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return folder / done.stdout.split()[-1]
 
@@ -50,12 +62,16 @@ def unpacked_wheel(folder: Path) -> Path:
 
 
 def run_each(
-    python: str | Path, commands: Sequence[Sequence[str]], *, cwd: Path, environment: Mapping[str, str] = os.environ
+    python: str | Path,
+    commands: Sequence[Sequence[str]],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str] = os.environ,
 ) -> tuple[list[str], list[list]]:
     """Run commands one after another in one process of `python`.
 
-    Returns the files of procsnake's five modules and, by command, its words, its exit code and the end of its output.
-    """
+    Returns the files of procsnake's five modules and, by command, its words, its exit code and the
+    end of its output."""
     done = subprocess.run(
         [python, "-c", _EACH, json.dumps(commands)],
         cwd=cwd,

@@ -1,4 +1,6 @@
-"""Training: the algorithms, most of them on RLlib, for any `envs.api.BatchEnv`, and the life of a run on disk."""
+"""Training: the algorithms, most of them on RLlib, for any `envs.api.BatchEnv`, and the life of a
+run on disk.
+"""
 
 from procsnake import require_own
 from train.old_modules import understand_old_names

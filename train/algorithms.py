@@ -1,4 +1,6 @@
-"""Makes the algorithm of an experiment. What an algorithm needs is imported when it is first made."""
+"""Makes the algorithm of an experiment. What an algorithm needs is imported when it is first
+made.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from train.config import Experiment
 def build_algorithm(experiment: Experiment) -> Any:
     """Make the algorithm of an experiment, for a session to drive. Whoever makes it stops it.
 
-    It has `train`, `save_to_path`, `restore_from_path`, `stop` and `fraction_done`; if it trains a policy, `policy_weights`;
-    if it trains none, `work_in` and `export`. The algorithms of RLlib need a running Ray.
-    """
+    It has `train`, `save_to_path`, `restore_from_path`, `stop` and `fraction_done`; if it trains a
+    policy, `policy_weights`; if it trains none, `work_in` and `export`. The algorithms of RLlib
+    need a running Ray."""
     module, _, name = experiment.settings.trainer.partition(":")
     trainer = getattr(import_module(module), name)
     if not experiment.uses_ray:

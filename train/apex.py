@@ -1,9 +1,9 @@
 """Distributed prioritised experience replay (Ape-X: Horgan et al. 2018, arXiv 1803.00933).
 
-This file has the configuration, the env runner, the replay shard and the learner's loop; targets, loss and learner are those of
-`train.dqn`. Env runners send rollouts with first priorities directly to their replay shard. The shard draws batches for the
-learner and gets new priorities back. All run at their own pace; they wait for each other only to keep `replay_ratio`.
-"""
+This file has the configuration, the env runner, the replay shard and the learner's loop; targets,
+loss and learner are those of `train.dqn`. Env runners send rollouts with first priorities directly
+to their replay shard. The shard draws batches for the learner and gets new priorities back. All run
+at their own pace; they wait for each other only to keep `replay_ratio`."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ from train.rollouts.q_runner import QRunner
 from train.rollouts.replay_buffer import ReplayBuffer, Rollout
 from train.schedule import value_at
 
-_PLAY, _SAMPLE = "play", "sample"
+_PLAY = "play"
+_SAMPLE = "sample"
 _REQUESTS_IN_FLIGHT = 2
 _SECONDS_AN_ITERATION = 1.0
 _PATIENCE = 0.01
 
 
 class APEXRunner(QRunner):
-    """Explores by its place on the ladder of epsilons, works out first priorities, and sends rollouts to a replay shard."""
+    """Explores by its place on the ladder of epsilons, works out first priorities, and sends
+    rollouts to a replay shard.
+    """
 
     config: APEXConfig
 
@@ -57,38 +60,57 @@ class APEXRunner(QRunner):
         self._pushed: list[Any] = []
 
     def play_and_push(self, shards: list[Any], source: WeightSource) -> Any:
-        """Play one rollout with the newest weights, and send it to this runner's shard. Returns the metrics."""
+        """Play one rollout with the newest weights, and send it to this runner's shard. Returns the
+        metrics.
+        """
         self.take_newest_weights(source)
         (rollout,) = self.sample()
         self._pushed.append(shards[rollout.worker % len(shards)].add.remote(rollout))
-        # A shard that falls behind slows its runners down, before rollouts fill the memory of the machine.
+        # A shard that falls behind slows its runners down, before rollouts fill the memory of the
+        # machine.
         excess = len(self._pushed) - _REQUESTS_IN_FLIGHT
         if excess > 0:
             _, self._pushed = ray.wait(self._pushed, num_returns=excess, fetch_local=False)
         return self.get_metrics()
 
     def _own_columns(self, size: int) -> dict[str, np.ndarray]:
-        return {**super()._own_columns(size), "taken": np.empty(size, np.float32), "best": np.empty(size, np.float32)}
+        return {
+            **super()._own_columns(size),
+            "taken": np.empty(size, np.float32),
+            "best": np.empty(size, np.float32),
+        }
 
-    def _note_values(self, entry: dict[str, np.ndarray], q_values: torch.Tensor, chosen: torch.Tensor) -> None:
+    def _note_values(
+        self, entry: dict[str, np.ndarray], q_values: torch.Tensor, chosen: torch.Tensor
+    ) -> None:
         entry["taken"][:] = q_values.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
         entry["best"][:] = q_values.max(-1).values.cpu().numpy()
 
     def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Rollout:  # type: ignore[override]
-        taken, best = columns.pop("taken"), columns.pop("best")
+        taken = columns.pop("taken")
+        best = columns.pop("best")
         rollout = super()._collate(columns, cut, steps)
         # Where an episode was cut off, what follows is worth what its last observation promises.
         final = np.zeros_like(taken)
         if len(rollout.final_entries):
-            final[rollout.final_entries] = self._values(rollout.final_observations, columns["rows"][rollout.final_entries])
-        rollout.priorities = self._first_priorities(rollout, {"taken": taken, "best": best, "final": final})
+            final[rollout.final_entries] = self._values(
+                rollout.final_observations, columns["rows"][rollout.final_entries]
+            )
+        rollout.priorities = self._first_priorities(
+            rollout, {"taken": taken, "best": best, "final": final}
+        )
         return rollout
 
     def _first_priorities(self, rollout: Rollout, values: dict[str, np.ndarray]) -> np.ndarray:
-        """|n-step TD error| of the starts that the rollout completes, by the network that played; see `Rollout`."""
-        n_step, columns = self.config.settings.n_step, rollout.columns
+        """|n-step TD error| of the starts that the rollout completes, by the network that played;
+        see `Rollout`.
+        """
+        n_step = self.config.settings.n_step
+        columns = rollout.columns
         known = {**values, "rewards": columns["rewards"], "endings": columns["endings"]}
-        tail = self._tail or {name: np.zeros((n_step, self.num_envs), column.dtype) for name, column in known.items()}
+        tail = self._tail or {
+            name: np.zeros((n_step, self.num_envs), column.dtype) for name, column in known.items()
+        }
         grids = {}
         for name, column in known.items():
             grid = np.zeros((rollout.steps, self.num_envs), column.dtype)
@@ -102,33 +124,44 @@ class APEXRunner(QRunner):
 def first_td_errors(grids: dict[str, np.ndarray], n_step: int, gamma: float) -> np.ndarray:
     """Return the n-step TD errors of the first T of T + n steps, float64 (T, R).
 
-    An error is |n-step return + discounted best value then - value of the action taken|. `grids`, each (T + n, R), are
-    `rewards`, `endings` (`train.rollouts.n_step`), the Q values `taken` and `best`, and `final`, the best values of the last
-    observations of truncated episodes.
-    """
+    An error is |n-step return + discounted best value then - value of the action taken|. `grids`,
+    each (T + n, R), are `rewards`, `endings` (`train.rollouts.n_step`), the Q values `taken` and
+    `best`, and `final`, the best values of the last observations of truncated episodes."""
     length, rows = grids["rewards"].shape
     starts = np.arange((length - n_step) * rows)
-    returns, steps, last = n_step_returns(starts, grids["rewards"][None], grids["endings"][None], n_step, gamma)
+    returns, steps, last = n_step_returns(
+        starts, grids["rewards"][None], grids["endings"][None], n_step, gamma
+    )
     ending = grids["endings"].reshape(-1)[last]
-    best, final = grids["best"].reshape(-1), grids["final"].reshape(-1)
+    best = grids["best"].reshape(-1)
+    final = grids["final"].reshape(-1)
     cases = [ending == TERMINATED, ending == TRUNCATED, ending == GOES_ON]
-    following = np.select(cases, [np.zeros(len(last)), final[last], best[next_cell(last, length, rows)]])
+    following = np.select(
+        cases, [np.zeros(len(last)), final[last], best[next_cell(last, length, rows)]]
+    )
     errors = returns + gamma**steps * following - grids["taken"].reshape(-1)[starts]
     return np.abs(errors).reshape(-1, rows)
 
 
 def ladder_epsilons(count: int, base: float, exponent: float) -> np.ndarray:
-    """Return the epsilons of `count` rows, float64 (count,): base^(1 + exponent · i / (count - 1)) for row i (page 6)."""
+    """Return the epsilons of `count` rows, float64 (count,): base^(1 + exponent · i / (count - 1))
+    for row i (page 6).
+    """
     return base ** (1 + exponent * np.arange(count) / max(1, count - 1))
 
 
 class ReplayShard(FaultAwareApply):
-    """A part of the replay memory in a process of its own. It holds the rings of every `num_shards`-th env runner."""
+    """A part of the replay memory in a process of its own. It holds the rings of every
+    `num_shards`-th env runner.
+    """
 
     def __init__(self, config: APEXConfig, shard: int) -> None:
-        self.config, self._shards = config, config.num_shards
+        self.config = config
+        self._shards = config.num_shards
         rings = len(range(shard, config.num_env_runners, self._shards))
-        self._replay = ReplayBuffer.of(config, num_rings=max(1, rings), part=shard, num_parts=self._shards)
+        self._replay = ReplayBuffer.of(
+            config, num_rings=max(1, rings), part=shard, num_parts=self._shards
+        )
         # A restarted shard has lost its memory: what was drawn before means nothing to it.
         self._life = uuid.uuid4().hex
 
@@ -137,20 +170,28 @@ class ReplayShard(FaultAwareApply):
         rollout.worker //= self._shards
         self._replay.add(rollout)
 
-    def sample(self, *, batch_size: int, num_batches: int, beta: float) -> tuple[str, float, list[Drawn]]:
+    def sample(
+        self, *, batch_size: int, num_batches: int, beta: float
+    ) -> tuple[str, float, list[Drawn]]:
         """Return (the name of this life of the shard, the sum of its priorities, batches).
 
-        There are no batches until the shard has its part of `learning_starts`. For learners in processes of their own, batches
-        stay here until they fetch them.
-        """
-        ready = self._replay.added * self._shards >= self.config.settings.learning_starts and len(self._replay) > 0
+        There are no batches until the shard has its part of `learning_starts`. For learners in
+        processes of their own, batches stay here until they fetch them."""
+        ready = (
+            self._replay.added * self._shards >= self.config.settings.learning_starts
+            and len(self._replay) > 0
+        )
         count = num_batches if ready else 0
         drawn = (self._replay.sample(batch_size, beta=beta) for _ in range(count))
         batches = [Drawn.of(batch, num_references=self.config.num_learners) for batch in drawn]
         return self._life, self._replay.total_priority, batches
 
-    def update_priorities(self, life: str, errors: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
-        """Set new priorities by the cells, stamps and TD errors of batches. Batches of another life are ignored."""
+    def update_priorities(
+        self, life: str, errors: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    ) -> None:
+        """Set new priorities by the cells, stamps and TD errors of batches. Batches of another life
+        are ignored.
+        """
         if life == self._life:
             for cells, stamps, td_errors in errors:
                 self._replay.update_priorities(cells, stamps, td_errors)
@@ -169,12 +210,17 @@ class APEXConfig(DQNConfig):
 
     def validate(self) -> None:
         if not (self.num_env_runners or self.in_evaluation):
-            raise ConfigError("apex plays in processes of its own; set one at least: config.env_runners(num_env_runners=1)")
+            raise ConfigError(
+                "apex plays in processes of its own; set one at least:"
+                " config.env_runners(num_env_runners=1)"
+            )
         super().validate()
 
     @property
     def num_shards(self) -> int:
-        """The number of replay shards: not more than env runners, as with one that nobody fills learning starts too early."""
+        """The number of replay shards: not more than env runners, as with one that nobody fills
+        learning starts too early.
+        """
         return min(self.settings.num_replay_shards, max(1, self.num_env_runners))
 
     def runner_and_module(self) -> tuple[type[APEXRunner], type[QModule]]:
@@ -199,9 +245,14 @@ class APEX(DQN):
         super().setup(config)
         # Untyped, because Ray's type of an actor says that it may also be the class itself.
         shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, **spread())
-        self._shard_actors: list[ActorHandle] = [shard_class.remote(self.config, k) for k in range(self.config.num_shards)]
-        self.shards = FaultTolerantActorManager(self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT)
-        # By reference: hundreds of them would take longer to pack, for every rollout, than to play it.
+        self._shard_actors: list[ActorHandle] = [
+            shard_class.remote(self.config, k) for k in range(self.config.num_shards)
+        ]
+        self.shards = FaultTolerantActorManager(
+            self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT
+        )
+        # By reference: hundreds of them would take longer to pack, for every rollout, than to play
+        # it.
         self._shards_reference = ray.put(self._shard_actors)
         self._weights = WeightServers(self.config.custom_resources_per_learner)
         self._rng = np.random.default_rng(self.config.seed)
@@ -217,7 +268,9 @@ class APEX(DQN):
         self._fetch_played()
         if self._owed() < self._most_owed():
             arguments = {"shards": self._shards_reference, "source": self._weights.source}
-            self.env_runner_group.foreach_env_runner_async("play_and_push", tag=_PLAY, kwargs=arguments)
+            self.env_runner_group.foreach_env_runner_async(
+                "play_and_push", tag=_PLAY, kwargs=arguments
+            )
         self._request_batches()
         for shard, (life, mass, batches) in self._fetch_batches():
             self._masses[shard] = mass
@@ -250,18 +303,27 @@ class APEX(DQN):
     def _fetch_played(self) -> None:
         # A learner that is ahead has nothing else to wait for.
         patience = 0.0 if self.shards.num_outstanding_async_reqs(_SAMPLE) else _PATIENCE
-        results = self._answers(lambda actors: actors.fetch_ready_async_reqs(tags=_PLAY, timeout_seconds=patience))
+        results = self._answers(
+            lambda actors: actors.fetch_ready_async_reqs(tags=_PLAY, timeout_seconds=patience)
+        )
         if results:
             self._log_played([metrics for _, metrics in results])
 
     def _owed(self) -> float:
-        """Decisions that the learner still has to learn from, for the ratio; negative when it is ahead."""
+        """Decisions that the learner still has to learn from, for the ratio; negative when it is
+        ahead.
+        """
         if self._steps_before_learning is None:
             return 0.0
-        return self.config.settings.replay_ratio * (self.agent_steps() - self._steps_before_learning) - self._trained
+        return (
+            self.config.settings.replay_ratio * (self.agent_steps() - self._steps_before_learning)
+            - self._trained
+        )
 
     def _most_owed(self) -> float:
-        """Env runners wait while the learner owes more than this: enough to keep it busy until they have played again."""
+        """Env runners wait while the learner owes more than this: enough to keep it busy until they
+        have played again.
+        """
         settings = self.config.settings
         return 2 * _REQUESTS_IN_FLIGHT * settings.batches_per_request * settings.train_batch_size
 
@@ -280,17 +342,24 @@ class APEX(DQN):
             "num_batches": settings.batches_per_request,
             "beta": value_at(settings.priority_beta, self.agent_steps()),
         }
-        self.shards.foreach_actor_async("sample", tag=_SAMPLE, kwargs=arguments, remote_actor_ids=[chosen])
+        self.shards.foreach_actor_async(
+            "sample", tag=_SAMPLE, kwargs=arguments, remote_actor_ids=[chosen]
+        )
 
     def _fetch_batches(self) -> list[tuple[int, Any]]:
         for patience in (0.0, _PATIENCE):
             results = self.shards.fetch_ready_async_reqs(tags=_SAMPLE, timeout_seconds=patience)
             if len(results):
-                return [(result.actor_id, result.get()) for result in results.result_or_errors if result.ok]
+                return [
+                    (result.actor_id, result.get())
+                    for result in results.result_or_errors
+                    if result.ok
+                ]
         return []
 
     def _learn_all(self, shard: int, life: str, batches: list[Drawn]) -> None:
-        began, errors = time.perf_counter(), []
+        began = time.perf_counter()
+        errors = []
         for drawn in batches:
             errors.append((drawn.cells, drawn.stamps, self._learn(drawn, self.agent_steps())))
             self._trained += len(drawn.cells)
@@ -307,9 +376,9 @@ class APEX(DQN):
     def _restore_shards(self) -> None:
         """Take shards that answer again back into service.
 
-        An answer counts however late it comes. RLlib's own probe asks anew each time and waits as long as it is told; a busy
-        machine that always took a little longer never had its shard back.
-        """
+        An answer counts however late it comes. RLlib's own probe asks anew each time and waits as
+        long as it is told; a busy machine that always took a little longer never had its shard
+        back."""
         for shard in self.shards.actor_ids():
             if not self.shards.is_actor_healthy(shard) and shard not in self._pings:
                 self._pings[shard] = self._shard_actors[shard].ping.remote()

@@ -1,11 +1,12 @@
-"""Asynchronous PPO: env runners don't wait for the learner, nor the learner for the slowest of them.
+"""Asynchronous PPO: env runners don't wait for the learner, nor the learner for the slowest of
+them.
 
-Fragments are played with weights that are some updates old. V-trace corrects for that (IMPALA: Espeholt et al. 2018, arXiv
-1802.01561), and the clipped objective holds the policy near the one with which an update begins (IMPACT: Luo et al. 2020, arXiv
-1912.00167, where that is the target network). Loss and learner are those of `train.ppo`, and
-`train.algorithm_settings.APPOSettings` lists the settings. Experience goes from env runner to learner as a reference, so this
-process doesn't see it unless it learns.
-"""
+Fragments are played with weights that are some updates old. V-trace corrects for that (IMPALA:
+Espeholt et al. 2018, arXiv 1802.01561), and the clipped objective holds the policy near the one
+with which an update begins (IMPACT: Luo et al. 2020, arXiv 1912.00167, where that is the target
+network). Loss and learner are those of `train.ppo`, and `train.algorithm_settings.APPOSettings`
+lists the settings. Experience goes from env runner to learner as a reference, so this process
+doesn't see it unless it learns."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class APPORunner(TrajectoryRunner):
     """Plays each fragment with the newest weights that there are when it begins."""
 
     def play_ahead(self, *, parts: int, source: WeightSource) -> tuple[Played, Any]:
-        """Play one fragment, and leave it in the object store in `parts`. Returns where it is, and the metrics."""
+        """Play one fragment, and leave it in the object store in `parts`. Returns where it is, and
+        the metrics.
+        """
         self.take_newest_weights(source)
         return self.play_by_reference(parts=parts)
 
@@ -76,7 +79,9 @@ class APPOConfig(PPOConfig):
 
 
 class APPOLearner(PPOLearner):
-    """PPO's learner. Advantages come standardised, because only before they are weighted does their mean mean anything."""
+    """PPO's learner. Advantages come standardised, because only before they are weighted does their
+    mean mean anything.
+    """
 
     config: APPOConfig
 
@@ -86,7 +91,8 @@ class APPOLearner(PPOLearner):
 
 
 class APPO(PPO):
-    """An RLlib `Algorithm`. With env runners an iteration takes about a second, without them it is one update.
+    """An RLlib `Algorithm`. With env runners an iteration takes about a second, without them it is
+    one update.
 
     Fragments that were played and not yet learned from are not part of a checkpoint.
     """
@@ -99,7 +105,8 @@ class APPO(PPO):
 
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
-        settings, runners = self.config.settings, self.config.num_env_runners
+        settings = self.config.settings
+        runners = self.config.num_env_runners
         self._fragments = settings.fragments_per_update(runners)
         self._flow = FragmentFlow(most=settings.max_lag * self._fragments)
         self._parts = max(1, self.config.num_learners)
@@ -121,7 +128,9 @@ class APPO(PPO):
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, reduce="sum")
         if self._weights:
             lag = self._weights.version - sum(fragment.version for fragment in played) / len(played)
-            self.metrics.log_value((LEARNER_RESULTS, DEFAULT_MODULE_ID, "lag"), max(0.0, lag), window=1)
+            self.metrics.log_value(
+                (LEARNER_RESULTS, DEFAULT_MODULE_ID, "lag"), max(0.0, lag), window=1
+            )
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             self._hand_out_weights()
 
@@ -131,7 +140,9 @@ class APPO(PPO):
             self._update_learners,
             episodes_refs=by_learner(played),
             timesteps={
-                NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)),
+                NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(
+                    (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
+                ),
                 AGENT_STEPS_BEFORE: self.agent_steps(),
                 FRACTION_DONE: self.fraction_done,
             },
@@ -143,7 +154,8 @@ class APPO(PPO):
         while not learning.done():
             self._serve()
             if not self.env_runner_group._worker_manager.num_outstanding_async_reqs(PLAY):
-                # As much was played as the lag allows. To look for more all the time would take the processor that learns.
+                # As much was played as the lag allows. To look for more all the time would take the
+                # processor that learns.
                 wait([learning], _PATIENCE)
         return learning.result()
 
@@ -154,7 +166,9 @@ class APPO(PPO):
         else:
             arguments = {"parts": self._parts, "source": self._weights.source}
             self._flow.ask(self.env_runner_group._worker_manager, "play_ahead", arguments)
-            answers = self._answers(lambda actors: actors.fetch_ready_async_reqs(tags=PLAY, timeout_seconds=_PATIENCE))
+            answers = self._answers(
+                lambda actors: actors.fetch_ready_async_reqs(tags=PLAY, timeout_seconds=_PATIENCE)
+            )
             played = [answer for _, answer in answers]
         if played:
             self._flow.waiting.extend(fragment for fragment, _ in played)

@@ -1,8 +1,9 @@
 """Behaviour cloning: a network learns what chosen snakes played in recorded games.
 
-This is supervised learning (Pomerleau 1988, "ALVINN"): the loss is the cross entropy of the moves that were played. Some games
-are held out; how the network does on them says what it would do in games that it never saw. It has never seen where its own
-mistakes lead, so DAgger (`train.imitation`) or PPO goes on from it with `--init-from`.
+This is supervised learning (Pomerleau 1988, "ALVINN"): the loss is the cross entropy of the moves
+that were played. Some games are held out; how the network does on them says what it would do in
+games that it never saw. It has never seen where its own mistakes lead, so DAgger
+(`train.imitation`) or PPO goes on from it with `--init-from`.
 
 `train.algorithm_settings.CloningSettings` lists the settings.
 """
@@ -20,7 +21,12 @@ from train.algorithm_settings import CloningSettings
 from train.config import Experiment
 from train.demonstrations.dataset import DemonstrationBatch
 from train.demonstrations.learner import DemonstrationLearner
-from train.demonstrations.recorded import RecordedDemonstrations, Tell, games_hash, read_demonstrations
+from train.demonstrations.recorded import (
+    RecordedDemonstrations,
+    Tell,
+    games_hash,
+    read_demonstrations,
+)
 from train.runs.metrics import means_of, nested_result
 from train.worlds.build import single_world
 
@@ -30,7 +36,8 @@ _last_read: tuple[str, RecordedDemonstrations] | None = None
 
 
 class Cloning(DemonstrationLearner):
-    """Learns from recorded games. A run (`train.runs.session`) calls `train` again and again. No game is played.
+    """Learns from recorded games. A run (`train.runs.session`) calls `train` again and again. No
+    game is played.
 
     The games aren't part of a checkpoint: a resumed run reads them again, and refuses others.
     """
@@ -44,25 +51,48 @@ class Cloning(DemonstrationLearner):
         recorded = games_of(experiment, self.world)
         self.demonstrations = recorded.demonstrations
         self.lessons, held_out = recorded.split(self.settings.held_out, experiment.seed)
-        self.held_out = np.random.default_rng(experiment.seed).permutation(held_out)[:_MOST_HELD_OUT]
+        self.held_out = np.random.default_rng(experiment.seed).permutation(held_out)[
+            :_MOST_HELD_OUT
+        ]
 
     def train(self) -> dict[str, Any]:
-        """Make `num_updates` updates and measure the held-out games. Returns metrics, named and nested as RLlib's."""
+        """Make `num_updates` updates and measure the held-out games. Returns metrics, named and
+        nested as RLlib's.
+        """
         self._threads.before_update()
-        began, size = time.perf_counter(), self.settings.train_batch_size
-        told = [self.update(self._at(self.rng.choice(self.lessons, size))) for _ in range(self.settings.num_updates)]
+        began = time.perf_counter()
+        size = self.settings.train_batch_size
+        told = [
+            self.update(self._at(self.rng.choice(self.lessons, size)))
+            for _ in range(self.settings.num_updates)
+        ]
         learning = time.perf_counter() - began
         decisions = size * len(told)
         self.agent_steps += decisions
-        learned = means_of(told) | self.measure() | {"learning_rate": self.learning_rate, "lessons": float(len(self.lessons))}
+        learned = (
+            means_of(told)
+            | self.measure()
+            | {
+                "learning_rate": self.learning_rate,
+                "lessons": float(len(self.lessons)),
+            }
+        )
         nobody = {"return": np.zeros(0, np.float32)}
         return nested_result(
-            env_steps=decisions, agent_steps=decisions, playing=0.0, learning=learning, episodes=nobody, learned=learned
+            env_steps=decisions,
+            agent_steps=decisions,
+            playing=0.0,
+            learning=learning,
+            episodes=nobody,
+            learned=learned,
         )
 
     def measure(self) -> dict[str, float]:
-        """Return how well the network foretells the held-out games' moves, and how well their most frequent action would."""
-        right, surprise = 0, 0.0
+        """Return how well the network foretells the held-out games' moves, and how well their most
+        frequent action would.
+        """
+        right = 0
+        surprise = 0.0
         for places in np.array_split(self.held_out, 1 + len(self.held_out) // _HELD_OUT_AT_ONCE):
             batch = self._at(places)
             logits = self.logits(batch.observations, batch.masks).astype(np.float64)
@@ -72,27 +102,37 @@ class Cloning(DemonstrationLearner):
             surprise += float((np.log(np.exp(logits).sum(axis=1)) - chosen).sum())
         num = len(self.held_out)
         majority = np.bincount(self.demonstrations.actions[self.held_out]).max() / num
-        return {"held_out_accuracy": right / num, "held_out_cross_entropy": surprise / num, "held_out_majority": majority}
+        return {
+            "held_out_accuracy": right / num,
+            "held_out_cross_entropy": surprise / num,
+            "held_out_majority": majority,
+        }
 
     def _at(self, places: np.ndarray) -> DemonstrationBatch:
         return DemonstrationBatch(*(column[places] for column in self.demonstrations))
 
 
 def games_of(
-    experiment: Experiment, world: BatchEnv, *, say: Tell = lambda _: None, status: Tell = lambda _: None
+    experiment: Experiment,
+    world: BatchEnv,
+    *,
+    say: Tell = lambda _: None,
+    status: Tell = lambda _: None,
 ) -> RecordedDemonstrations:
-    """Return the games that an experiment clones. What was read last is kept, because a run is checked before it begins.
+    """Return the games that an experiment clones. What was read last is kept, because a run is
+    checked before it begins.
 
-    Raises what `read_demonstrations` does, and `ConfigError` if the games aren't those that the run began with.
-    """
+    Raises what `read_demonstrations` does, and `ConfigError` if the games aren't those that the run
+    began with."""
     global _last_read
     settings = experiment.settings
     assert isinstance(settings, CloningSettings)
     found = games_hash(settings.games)
     if settings.games_sha256 not in (None, found):
         raise ConfigError(
-            f"the games in {', '.join(settings.games)} aren't those that this run began with (SHA-256"
-            f" {str(settings.games_sha256)[:12]}…, now {found[:12]}…); put those back, or begin a new run with --from-games"
+            f"the games in {', '.join(settings.games)} aren't those that this run began with"
+            f" (SHA-256 {str(settings.games_sha256)[:12]}…, now {found[:12]}…); put those back, or"
+            " begin a new run with --from-games"
         )
     key = repr((settings, experiment.env, found))
     if _last_read is None or _last_read[0] != key:

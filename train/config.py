@@ -1,4 +1,6 @@
-"""Describes a training run, as typed dataclasses that are read from YAML: `Experiment.load("battlesnake-ppo")`."""
+"""Describes a training run, as typed dataclasses that are read from YAML:
+`Experiment.load("battlesnake-ppo")`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class EnvSettings:
     options: dict[str, Any] = field(default_factory=dict)
     """The world's own options. `num_games` is the number of games of each env runner."""
     imports: list[str] = field(default_factory=list)
-    """Python modules that every process imports first, because they register worlds or other parts of your own."""
+    """Python modules that every process imports first, because they register worlds or other parts
+    of your own.
+    """
 
     def __post_init__(self) -> None:
         _require_plain(self.options, "env.options")
@@ -52,7 +56,9 @@ class NetworkSettings:
     """The network to train."""
 
     name: str = "mlp"
-    """The network's name, as `agents.networks.build` knows it, or my_module:Net for one of your own."""
+    """The network's name, as `agents.networks.build` knows it, or my_module:Net for one of your
+    own.
+    """
     options: dict[str, Any] = field(default_factory=dict)
     """The network's own options."""
 
@@ -73,7 +79,10 @@ class Budget:
         require(self, "budget", "total_agent_steps", 1)
         require(self, "budget", "max_minutes", 0.0)
         if self.total_agent_steps is None and self.max_minutes is None:
-            raise ConfigError("budget sets neither total_agent_steps nor max_minutes, so the run would never end; set one")
+            raise ConfigError(
+                "budget sets neither total_agent_steps nor max_minutes, so the run would never end;"
+                " set one"
+            )
 
     @property
     def in_words(self) -> str:
@@ -88,11 +97,15 @@ class Checkpoints:
     """How often the run is saved."""
 
     every_minutes: float = 1.0
-    """Minutes of training between two checkpoints. One more is written at the end of each session."""
+    """Minutes of training between two checkpoints. One more is written at the end of each
+    session.
+    """
     keep: int = 3
     """How many of the newest checkpoints are kept."""
     best_metric: str | None = None
-    """A column of progress.csv, e.g. win_rate. The checkpoint with its highest value is kept, too, and becomes the policy."""
+    """A column of progress.csv, e.g. win_rate. The checkpoint with its highest value is kept, too,
+    and becomes the policy.
+    """
 
     def __post_init__(self) -> None:
         require(self, "checkpoints", "every_minutes", 0.0)
@@ -101,33 +114,54 @@ class Checkpoints:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Games that measure the policy during training (`train.runs.evaluation`). They train nothing and use up no budget."""
+    """Games that measure the policy during training (`train.runs.evaluation`). They train nothing
+    and use up no budget.
+    """
 
     every_minutes: float | None = None
     """Minutes of training between two evaluations."""
     every_iterations: int | None = None
-    """Iterations between two evaluations. If both are set, whichever comes first. One more takes place at the budget's end."""
+    """Iterations between two evaluations. If both are set, whichever comes first. One more takes
+    place at the budget's end.
+    """
     games: int = 100
-    """Games against each group of opponents. In other worlds than Battlesnake it is the number of episodes."""
+    """Games against each group of opponents. In other worlds than Battlesnake it is the number of
+    episodes.
+    """
     opponents: list[list[str]] = field(default_factory=lambda: [["random"], ["greedy"]])
-    """For Battlesnake: groups of agents, as `agents.make` knows them. The policy meets each group in games of its own."""
+    """For Battlesnake: groups of agents, as `agents.make` knows them. The policy meets each group
+    in games of its own.
+    """
     ratings: dict[str, float] = field(default_factory=dict)
-    """For Battlesnake: the Elo ratings of all opponents, by name. With them there is a column `elo`."""
+    """For Battlesnake: the Elo ratings of all opponents, by name. With them there is a column
+    `elo`.
+    """
     env_options: dict[str, Any] = field(default_factory=dict)
-    """For other worlds: options that differ from those of training, e.g. levels that training never shows."""
+    """For other worlds: options that differ from those of training, e.g. levels that training never
+    shows.
+    """
 
     def __post_init__(self) -> None:
         require(self, "evaluation", "every_minutes", 0.0)
         require(self, "evaluation", "every_iterations", 1)
         require(self, "evaluation", "games", 1)
         if self.every_minutes is None and self.every_iterations is None:
-            raise ConfigError("evaluation sets neither every_minutes nor every_iterations, so it never takes place; set one")
-        if not self.opponents or not all(isinstance(group, list) and group for group in self.opponents):
-            raise ConfigError(f"evaluation.opponents is {self.opponents!r}; it must be lists of names as [[random], [flood]]")
+            raise ConfigError(
+                "evaluation sets neither every_minutes nor every_iterations, so it never takes"
+                " place; set one"
+            )
+        if not self.opponents or not all(
+            isinstance(group, list) and group for group in self.opponents
+        ):
+            raise ConfigError(
+                f"evaluation.opponents is {self.opponents!r}; it must be lists of names as"
+                " [[random], [flood]]"
+            )
         unrated = {name for group in self.opponents for name in group} - set(self.ratings)
         if self.ratings and unrated:
             raise ConfigError(
-                f"evaluation.ratings lacks {', '.join(sorted(unrated))}; rate each opponent, or leave out ratings"
+                f"evaluation.ratings lacks {', '.join(sorted(unrated))}; rate each opponent, or"
+                " leave out ratings"
             )
 
 
@@ -143,22 +177,26 @@ class Stop:
 
 @dataclass(frozen=True, kw_only=True)
 class Tune:
-    """The search for better values of the experiment's keys that `procsnake tune` makes (`train.tuning.tune`)."""
+    """The search for better values of the experiment's keys that `procsnake tune` makes
+    (`train.tuning.tune`).
+    """
 
     search: dict[str, Any] = field(default_factory=dict)
-    """For each key, the values to try: "low..high", "low..high:log", "low..high:discount" (1 − value is drawn on a log scale),
-    "a,b,c" or a list. Bounds that are whole and have no point give whole numbers."""
+    """For each key, the values to try: "low..high", "low..high:log", "low..high:discount" (1 −
+    value is drawn on a log scale), "a,b,c" or a list. Bounds that are whole and have no point give
+    whole numbers."""
     metric: str = "episode_return_mean"
     """A column of progress.csv. Its last value says how good a trial is."""
     mode: Literal["max", "min"] = "max"
     """Whether high or low values of the metric are good."""
     searcher: Literal["random", "optuna"] = "random"
-    """What chooses a trial's values. With random, chance does. With optuna, Optuna's tree-structured Parzen estimator does
-    (Bergstra et al. 2011): chance draws the first third of the trials, and later ones are near those that scored well."""
+    """What chooses a trial's values. With random, chance does. With optuna, Optuna's
+    tree-structured Parzen estimator does (Bergstra et al. 2011): chance draws the first third of
+    the trials, and later ones are near those that scored well."""
     scheduler: Literal["random", "asha", "pbt"] = "random"
-    """With random, every trial uses up its budget. With asha, the worse two thirds of the trials are stopped at 11 and at 33 %
-    of it (Li et al. 2020). With pbt, after every 20 % of it the worst quarter copies the best quarter and changes its values
-    (Jaderberg et al. 2017)."""
+    """With random, every trial uses up its budget. With asha, the worse two thirds of the trials
+    are stopped at 11 and at 33 % of it (Li et al. 2020). With pbt, after every 20 % of it the worst
+    quarter copies the best quarter and changes its values (Jaderberg et al. 2017)."""
     trials: int = 8
     """The number of trials."""
     concurrent: int = 1
@@ -173,9 +211,8 @@ class Tune:
 class Experiment:
     """Everything that describes a training run.
 
-    As plain values it is a mapping of this class's fields, with two keys in the place of `settings`: `algorithm`, and a section
-    with that name, e.g. `ppo`. Any other key is refused.
-    """
+    As plain values it is a mapping of this class's fields, with two keys in the place of
+    `settings`: `algorithm`, and a section with that name, e.g. `ppo`. Any other key is refused."""
 
     name: str
     """The experiment's name. The run folder's name begins with it."""
@@ -185,18 +222,27 @@ class Experiment:
     settings: AlgorithmSettings = field(default_factory=PPOSettings)
     """The settings of the algorithm that trains. Their class says which algorithm it is."""
     init_from: str | None = None
-    """A policy bundle, a run or a champion with whose weights the network begins. With None, they are random. `procsnake train`
-    also takes another experiment's name, and trains that one first (`train.stages`)."""
+    """A policy bundle, a run or a champion with whose weights the network begins. With None, they
+    are random. `procsnake train` also takes another experiment's name, and trains that one first
+    (`train.stages`)."""
     seed: int = 0
     """The number from which all random numbers of the run follow, up to four billion."""
     num_env_runners: int = 0
-    """The number of processes that play. With 0, the process that learns plays, too, which is fastest on few cores."""
+    """The number of processes that play. With 0, the process that learns plays, too, which is
+    fastest on few cores.
+    """
     num_learners: int = 0
-    """The number of processes that learn. With 0, the main process learns. If there are several, they share each batch."""
+    """The number of processes that learn. With 0, the main process learns. If there are several,
+    they share each batch.
+    """
     num_gpus_per_learner: int = 0
-    """The number of GPUs of each process that learns, and plays where no others do. With 0, it learns on the CPU."""
+    """The number of GPUs of each process that learns, and plays where no others do. With 0, it
+    learns on the CPU.
+    """
     scale: Scale = field(default_factory=Local)
-    """The machines for `procsnake launch` and `procsnake train --cluster`. A run on this machine alone ignores it."""
+    """The machines for `procsnake launch` and `procsnake train --cluster`. A run on this machine
+    alone ignores it.
+    """
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     evaluation: Evaluation | None = None
     """How the policy is measured during training. With None, it isn't."""
@@ -206,35 +252,54 @@ class Experiment:
     """What `procsnake tune` searches. A run itself ignores it."""
 
     def __post_init__(self) -> None:
-        # NumPy and RLlib take seeds up to 2³² - 1. The numbers of seeds, processes and evaluations are added to it.
+        # NumPy and RLlib take seeds up to 2³² - 1. The numbers of seeds, processes and evaluations
+        # are added to it.
         require(self, "", "seed", 0, 4_000_000_000)
         require(self, "", "num_env_runners", 0)
         require(self, "", "num_learners", 0)
         require(self, "", "num_gpus_per_learner", 0)
         if isinstance(self.settings, APEXSettings) and self.num_env_runners == 0:
-            raise ConfigError("num_env_runners is 0, but apex plays in processes of its own; set it to 1 or more")
-        league = self.env.options.get("self_play")
-        if self.is_recurrent and isinstance(league, dict) and league.get("past_every", True) is not None:
             raise ConfigError(
-                "a policy with a memory (ppo.lstm_units) can't play past selves, which would forget at each step;"
-                " name opponents and set env.options.self_play.past_every: null"
+                "num_env_runners is 0, but apex plays in processes of its own; set it to 1 or more"
             )
-        if not self.uses_ray and self.num_env_runners + self.num_learners + self.num_gpus_per_learner:
+        league = self.env.options.get("self_play")
+        if (
+            self.is_recurrent
+            and isinstance(league, dict)
+            and league.get("past_every", True) is not None
+        ):
             raise ConfigError(
-                f"num_env_runners, num_learners and num_gpus_per_learner must be 0 for {self.algorithm}, which is a single"
-                " process without a GPU"
+                "a policy with a memory (ppo.lstm_units) can't play past selves, which would forget"
+                " at each step; name opponents and set env.options.self_play.past_every: null"
+            )
+        if (
+            not self.uses_ray
+            and self.num_env_runners + self.num_learners + self.num_gpus_per_learner
+        ):
+            raise ConfigError(
+                "num_env_runners, num_learners and num_gpus_per_learner must be 0 for"
+                f" {self.algorithm}, which is a single process without a GPU"
             )
         if self.evaluation and not self.settings.has_policy:
-            raise ConfigError(f"{self.algorithm} trains no policy that could be measured; leave out the section evaluation")
-        if self.init_from is not None and not isinstance(self.settings, PPOSettings | DemonstrationSettings):
             raise ConfigError(
-                f"{self.algorithm} can't begin with the weights of {self.init_from}, because its network's heads mean something"
-                " else; ppo, imitation and cloning can. Leave out init_from"
+                f"{self.algorithm} trains no policy that could be measured; leave out the section"
+                " evaluation"
+            )
+        if self.init_from is not None and not isinstance(
+            self.settings, PPOSettings | DemonstrationSettings
+        ):
+            raise ConfigError(
+                f"{self.algorithm} can't begin with the weights of {self.init_from}, because its"
+                " network's heads mean something else; ppo, imitation and cloning can. Leave out"
+                " init_from"
             )
         if isinstance(self.settings, QSettings):
             _ = self.atoms
         if not self.name or self.name != Path(self.name).name or self.name.startswith("."):
-            raise ConfigError(f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no leading dot")
+            raise ConfigError(
+                f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no"
+                " leading dot"
+            )
 
     @property
     def algorithm(self) -> str:
@@ -243,8 +308,12 @@ class Experiment:
 
     @property
     def modules(self) -> list[str]:
-        """The modules that hold parts of the user's own: those of `env.imports`, and those of names like my_module:Net."""
-        named = modules_named_in([self.env.name, self.env.options, self.network.name, self.network.options])
+        """The modules that hold parts of the user's own: those of `env.imports`, and those of names
+        like my_module:Net.
+        """
+        named = modules_named_in(
+            [self.env.name, self.env.options, self.network.name, self.network.options]
+        )
         return list(dict.fromkeys([*self.env.imports, *named]))
 
     @property
@@ -259,12 +328,15 @@ class Experiment:
 
     @property
     def policy_network(self) -> NetworkSettings:
-        """The network that torch trains and that is exported: `network`, with Q heads if the algorithm needs them."""
+        """The network that torch trains and that is exported: `network`, with Q heads if the
+        algorithm needs them.
+        """
         return policy_network(self.settings, self.network, self.env.name, self.env.options)
 
     @property
     def atoms(self) -> tuple[float, float]:
-        """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else by the world's returns.
+        """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or
+        else by the world's returns.
 
         Raises `ConfigError` if they aren't set and the world's returns aren't known.
         """
@@ -273,28 +345,34 @@ class Experiment:
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Iterable[str] = ()) -> Experiment:
-        """Read an experiment of `train/experiments` by name, or any YAML file by path, with "dotted.key=value" overrides.
+        """Read an experiment of `train/experiments` by name, or any YAML file by path, with
+        "dotted.key=value" overrides.
 
-        Raises `UnknownNameError` for names and keys that don't exist, and `ConfigError` for values of the wrong type or range
-        and for overrides of another algorithm than the experiment's.
-        """
+        Raises `UnknownNameError` for names and keys that don't exist, and `ConfigError` for values
+        of the wrong type or range and for overrides of another algorithm than the experiment's."""
         return cls._overridden(_read(name_or_path), list(overrides))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Experiment:
         """Make an experiment from plain values. Raises `UnknownNameError` or `ConfigError`.
 
-        Sections of other algorithms are checked, and not kept: a file of commit 9be3ed9 or earlier has one for each algorithm.
-        If `algorithm` is missing, it is the one that the only section is for, or ppo if there is no section either.
-        """
+        Sections of other algorithms are checked, and not kept: a file of commit 9be3ed9 or earlier
+        has one for each algorithm. If `algorithm` is missing, it is the one that the only section
+        is for, or ppo if there is no section either."""
         hints = _hints(cls)
         del hints["settings"]
         _check_keys(data, cls, "", [*hints, "algorithm", *ALGORITHMS])
-        values = {name: _convert(value, hints[name], name) for name, value in data.items() if name in hints}
+        values = {
+            name: _convert(value, hints[name], name)
+            for name, value in data.items()
+            if name in hints
+        }
         return cls(settings=_settings(data), **values)
 
     def override(self, overrides: Iterable[str]) -> Experiment:
-        """Return the experiment with other values, in the form that `load` takes. Raises what `load` raises."""
+        """Return the experiment with other values, in the form that `load` takes. Raises what
+        `load` raises.
+        """
         return self._overridden(self.to_dict(), list(overrides))
 
     @classmethod
@@ -304,54 +382,80 @@ class Experiment:
             section = override.partition("=")[0].partition(".")[0]
             if section in ALGORITHMS and section != made.algorithm:
                 raise ConfigError(
-                    f"override {override!r} is for {section}, but the experiment's algorithm is {made.algorithm};"
-                    f" leave it out, or also set algorithm={section}"
+                    f"override {override!r} is for {section}, but the experiment's algorithm is"
+                    f" {made.algorithm}; leave it out, or also set algorithm={section}"
                 )
         return made
 
     def search(self, spaces: Iterable[str]) -> Experiment:
-        """Return the experiment with "dotted.key=space" added to `tune.search`. Raises `ConfigError` for any other form."""
+        """Return the experiment with "dotted.key=space" added to `tune.search`. Raises
+        `ConfigError` for any other form.
+        """
         added = {}
         for text in spaces:
             key, equals, space = text.partition("=")
             if not equals or not key:
-                raise ConfigError(f"search {text!r} is not of the form key=space, e.g. ppo.learning_rate=1e-4..1e-2:log")
+                raise ConfigError(
+                    f"search {text!r} is not of the form key=space, e.g."
+                    " ppo.learning_rate=1e-4..1e-2:log"
+                )
             added[key] = space
-        return dataclasses.replace(self, tune=dataclasses.replace(self.tune, search={**self.tune.search, **added}))
+        return dataclasses.replace(
+            self, tune=dataclasses.replace(self.tune, search={**self.tune.search, **added})
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values from which `from_dict` makes an equal experiment. Of sections it has the algorithm's own only."""
+        """Return plain values from which `from_dict` makes an equal experiment. Of sections it has
+        the algorithm's own only.
+        """
         plain: dict[str, Any] = {}
         for name, value in dataclasses.asdict(self).items():
-            plain |= {"algorithm": self.algorithm, self.algorithm: value} if name == "settings" else {name: value}
+            plain |= (
+                {"algorithm": self.algorithm, self.algorithm: value}
+                if name == "settings"
+                else {name: value}
+            )
         return plain
 
 
 def policy_network(
     settings: AlgorithmSettings, network: NetworkSettings, world: str, options: Mapping[str, Any]
 ) -> NetworkSettings:
-    """Return the network that an algorithm trains in a world, which may wrap `network` in a memory or in Q heads.
+    """Return the network that an algorithm trains in a world, which may wrap `network` in a memory
+    or in Q heads.
 
-    Raises `ConfigError` if a distributional Q network's atoms aren't set and the world's returns aren't known.
-    """
+    Raises `ConfigError` if a distributional Q network's atoms aren't set and the world's returns
+    aren't known."""
     body = {"body": network.name, "body_options": network.options}
     if isinstance(settings, PPOSettings) and settings.lstm_units:
         return NetworkSettings(name="recurrent", options={**body, "units": settings.lstm_units})
     if isinstance(settings, MXNetDQNSettings):
-        return NetworkSettings(name="starter-pack", options={"kind": network.name, **network.options})
+        return NetworkSettings(
+            name="starter-pack", options={"kind": network.name, **network.options}
+        )
     if isinstance(settings, QSettings):
-        heads = {name: getattr(settings, name) for name in ("dueling", "num_atoms", "noisy", "sigma0")}
+        heads = {
+            name: getattr(settings, name) for name in ("dueling", "num_atoms", "noisy", "sigma0")
+        }
         v_min, v_max = _atoms(settings, world, options)
-        return NetworkSettings(name="q-network", options={**body, **heads, "v_min": v_min, "v_max": v_max})
+        return NetworkSettings(
+            name="q-network", options={**body, **heads, "v_min": v_min, "v_max": v_max}
+        )
     return network
 
 
 def _atoms(settings: QSettings, world: str, options: Mapping[str, Any]) -> tuple[float, float]:
-    """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else by the world's returns."""
-    v_max = settings.v_max if settings.v_max is not None else _highest_return(settings, world, options)
+    """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else
+    by the world's returns.
+    """
+    v_max = (
+        settings.v_max if settings.v_max is not None else _highest_return(settings, world, options)
+    )
     v_min = settings.v_min if settings.v_min is not None else -abs(v_max) / 4
     if v_min >= v_max:
-        raise ConfigError(f"{settings.algorithm}.v_min is {v_min:g}; it must be less than v_max, {v_max:g}")
+        raise ConfigError(
+            f"{settings.algorithm}.v_min is {v_min:g}; it must be less than v_max, {v_max:g}"
+        )
     return v_min, v_max
 
 
@@ -361,8 +465,9 @@ def _highest_return(settings: QSettings, world: str, options: Mapping[str, Any])
     highest = highest_return(world, options)
     if highest is None:
         raise ConfigError(
-            f"{settings.algorithm}.num_atoms is {settings.num_atoms}, and what {world} can pay isn't known; set the lowest and"
-            f" the highest return that can be told apart: --set {settings.algorithm}.v_min=… --set {settings.algorithm}.v_max=…"
+            f"{settings.algorithm}.num_atoms is {settings.num_atoms}, and what {world} can pay"
+            " isn't known; set the lowest and the highest return that can be told apart: --set"
+            f" {settings.algorithm}.v_min=… --set {settings.algorithm}.v_max=…"
         )
     return highest
 
@@ -373,16 +478,21 @@ def list_experiments() -> list[str]:
 
 
 def experiment_text(name_or_path: str | Path) -> str:
-    """Return the YAML of an experiment, by name or path. Raises `UnknownNameError` or `ConfigError` if there is none."""
+    """Return the YAML of an experiment, by name or path. Raises `UnknownNameError` or `ConfigError`
+    if there is none.
+    """
     path = _path(name_or_path)
     try:
         return read_text(path, MAX_YAML_BYTES)
     except FileNotFoundError as error:
         raise ConfigError(
-            f"there is no experiment file {path}. List the built-in ones: {shell_command('train', '--list')}"
+            f"there is no experiment file {path}. List the built-in ones:"
+            f" {shell_command('train', '--list')}"
         ) from error
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} can't be read as YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(
+            f"{path} can't be read as YAML: {' '.join(str(error).split())}"
+        ) from error
 
 
 def _path(name_or_path: str | Path) -> Path:
@@ -391,31 +501,45 @@ def _path(name_or_path: str | Path) -> Path:
         return path
     if str(name_or_path) not in list_experiments():
         if os.path.isfile(run := path / "config.yaml"):
-            again, on = shell_command("train", "--config", run), shell_command("train", "--resume", path)
-            raise ConfigError(f"{path} is the folder of a run. Its experiment once more: {again}; to go on with it: {on}")
+            again = shell_command("train", "--config", run)
+            on = shell_command("train", "--resume", path)
+            raise ConfigError(
+                f"{path} is the folder of a run. Its experiment once more: {again}; to go on with"
+                f" it: {on}"
+            )
         if os.path.exists(path):
             kind = "a folder" if path.is_dir() else "a file that doesn't end in .yaml"
             listed = shell_command("train", "--list")
-            raise ConfigError(f"{path} is {kind}; an experiment is a .yaml file or one of the built-in ones: {listed}")
-        raise UnknownNameError("experiment", str(name_or_path), list_experiments(), hint="Or the path of a .yaml file.")
+            raise ConfigError(
+                f"{path} is {kind}; an experiment is a .yaml file or one of the built-in ones:"
+                f" {listed}"
+            )
+        raise UnknownNameError(
+            "experiment", str(name_or_path), list_experiments(), hint="Or the path of a .yaml file."
+        )
     return EXPERIMENTS / f"{name_or_path}.yaml"
 
 
 def _read(name_or_path: str | Path) -> dict[str, Any]:
-    path, text = _path(name_or_path), experiment_text(name_or_path)
+    path = _path(name_or_path)
+    text = experiment_text(name_or_path)
     try:
         data = parse_yaml(text)
     except ValueError as error:
         raise ConfigError(f"{path} can't be read as YAML: {error}") from error
     if not isinstance(data, dict):
-        raise ConfigError(f"{path} holds {type(data).__name__}; an experiment is a mapping of keys to values")
+        raise ConfigError(
+            f"{path} holds {type(data).__name__}; an experiment is a mapping of keys to values"
+        )
     # A run's config.yaml is an experiment with a note of what it ran on.
     data.pop("run", None)
     return data
 
 
 def _require_plain(value: Any, key: str) -> None:
-    """Raise `ConfigError` unless YAML can hold the value, because a run writes its experiment down."""
+    """Raise `ConfigError` unless YAML can hold the value, because a run writes its experiment
+    down.
+    """
     if isinstance(value, Mapping):
         for name, item in value.items():
             _require_plain(item, f"{key}.{name}")
@@ -423,18 +547,26 @@ def _require_plain(value: Any, key: str) -> None:
         for place, item in enumerate(value):
             _require_plain(item, f"{key}[{place}]")
     elif not (value is None or isinstance(value, str | int | float)):
-        example = f"{value.__module__}:{value.__qualname__}" if hasattr(value, "__qualname__") else "my_module:name"
+        example = (
+            f"{value.__module__}:{value.__qualname__}"
+            if hasattr(value, "__qualname__")
+            else "my_module:name"
+        )
         raise ConfigError(
-            f"{key} is {reprlib.repr(value)}, but a run writes its experiment down, which holds plain values only. A part of"
-            f" your own is given by its name: {example!r}"
+            f"{key} is {reprlib.repr(value)}, but a run writes its experiment down, which holds"
+            f" plain values only. A part of your own is given by its name: {example!r}"
         )
 
 
 def parse_override(override: str) -> tuple[str, Any]:
-    """Return the key and the value of an override "dotted.key=value". Raises `ConfigError` for any other form."""
+    """Return the key and the value of an override "dotted.key=value". Raises `ConfigError` for any
+    other form.
+    """
     key, equals, text = override.partition("=")
     if not equals or not key:
-        raise ConfigError(f"override {override!r} is not of the form key=value, e.g. ppo.learning_rate=3e-4")
+        raise ConfigError(
+            f"override {override!r} is not of the form key=value, e.g. ppo.learning_rate=3e-4"
+        )
     try:
         return key, parse_yaml(text)
     except ValueError as error:
@@ -453,23 +585,30 @@ def _override(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
             if not isinstance(section, dict):
                 key = ".".join(parents[:depth])
                 raise ConfigError(
-                    f"override {override!r}: {key} is {before!r}, a single value, and has no keys. To put keys in its place:"
-                    f" {key}={{{'.'.join([*parents[depth:], last])}: {override.partition('=')[2]}}}"
+                    f"override {override!r}: {key} is {before!r}, a single value, and has no keys."
+                    f" To put keys in its place: {key}={{{'.'.join([*parents[depth:], last])}:"
+                    f" {override.partition('=')[2]}}}"
                 )
         section[last] = value
     return data
 
 
 def _convert(value: Any, kind: Any, key: str) -> Any:
-    """`value` as type `kind`. YAML 1.1 reads 3e-4 as text, so text that is a number is taken where a number is due."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    """`value` as type `kind`. YAML 1.1 reads 3e-4 as text, so text that is a number is taken where
+    a number is due.
+    """
+    origin = typing.get_origin(kind)
+    arguments = typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         if value is None and types.NoneType in arguments:
             return None
         if all(map(dataclasses.is_dataclass, arguments)):
             return _convert_section(value, _kind_of(value, arguments, key), key)
         # A list is meant as the kind that is one; all else as the first kind.
-        kind = next((k for k in arguments if isinstance(value, list) and typing.get_origin(k) is list), arguments[0])
+        kind = next(
+            (k for k in arguments if isinstance(value, list) and typing.get_origin(k) is list),
+            arguments[0],
+        )
         return _convert(value, kind, key)
     if origin is Literal:
         if value not in arguments:
@@ -490,7 +629,9 @@ def _convert(value: Any, kind: Any, key: str) -> Any:
     if wanted is dict and isinstance(value, dict) and arguments:
         return {name: _convert(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-        raise ConfigError(f"{key} is {value!r}, but it must be of type {getattr(wanted, '__name__', wanted)}")
+        raise ConfigError(
+            f"{key} is {value!r}, but it must be of type {getattr(wanted, '__name__', wanted)}"
+        )
     return value
 
 
@@ -505,22 +646,31 @@ def _kind_of(value: Any, sections: Iterable[Any], key: str) -> Any:
     """The section that the key `kind` of `value` names."""
     by_name = {section.kind: section for section in sections}
     if not isinstance(value, Mapping) or "kind" not in value:
-        raise ConfigError(f"{key} is {value!r}; it must be a mapping with the key kind, one of {', '.join(sorted(by_name))}")
+        raise ConfigError(
+            f"{key} is {value!r}; it must be a mapping with the key kind, one of"
+            f" {', '.join(sorted(by_name))}"
+        )
     if value["kind"] not in by_name:
         raise UnknownNameError(f"{key}.kind", str(value["kind"]), by_name)
     return by_name[value["kind"]]
 
 
 def _settings(data: Mapping[str, Any]) -> AlgorithmSettings:
-    """The settings of the algorithm that an experiment's plain values name. All sections are checked."""
-    sections = {name: _convert_section(data[name], kind, name) for name, kind in ALGORITHMS.items() if name in data}
+    """The settings of the algorithm that an experiment's plain values name. All sections are
+    checked.
+    """
+    sections = {
+        name: _convert_section(data[name], kind, name)
+        for name, kind in ALGORITHMS.items()
+        if name in data
+    }
     name = str(data.get("algorithm", next(iter(sections), PPOSettings.algorithm)))
     if name not in ALGORITHMS:
         raise UnknownNameError("algorithm", name, ALGORITHMS)
     if len(sections) > 1 and "algorithm" not in data:
         raise ConfigError(
-            f"the experiment has sections for {' and '.join(sections)}, but doesn't say which is to train it; add the key"
-            f" algorithm, e.g. algorithm: {name}"
+            f"the experiment has sections for {' and '.join(sections)}, but doesn't say which is to"
+            f" train it; add the key algorithm, e.g. algorithm: {name}"
         )
     return sections.get(name) or ALGORITHMS[name]()
 
@@ -528,7 +678,9 @@ def _settings(data: Mapping[str, Any]) -> AlgorithmSettings:
 def _convert_section(value: Any, kind: Any, key: str) -> Any:
     hints = _hints(kind)
     _check_keys(value, kind, key, hints)
-    return kind(**{name: _convert(item, hints[name], f"{key}.{name}") for name, item in value.items()})
+    return kind(
+        **{name: _convert(item, hints[name], f"{key}.{name}") for name, item in value.items()}
+    )
 
 
 def _hints(kind: Any) -> dict[str, Any]:
@@ -538,13 +690,22 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _check_keys(value: Any, kind: Any, key: str, names: Iterable[str]) -> None:
-    """Raise unless `value` is a mapping that has the fields which `kind` must have, and no others than `names`."""
+    """Raise unless `value` is a mapping that has the fields which `kind` must have, and no others
+    than `names`.
+    """
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{key or 'the experiment'} is {value!r}, but it must be a mapping of keys to values")
-    prefix, known = f"{key}." if key else "", list(names)
+        raise ConfigError(
+            f"{key or 'the experiment'} is {value!r}, but it must be a mapping of keys to values"
+        )
+    prefix = f"{key}." if key else ""
+    known = list(names)
     for name in value:
         if name not in known:
             raise UnknownNameError("key", f"{prefix}{name}", [f"{prefix}{one}" for one in known])
     for f in dataclasses.fields(kind):
-        if f.name not in value and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+        if (
+            f.name not in value
+            and f.default is dataclasses.MISSING
+            and f.default_factory is dataclasses.MISSING
+        ):
             raise ConfigError(f"the key {prefix}{f.name} is missing")

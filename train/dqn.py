@@ -1,9 +1,9 @@
 """Deep Q-learning (Mnih et al. 2015): configuration, iteration, targets and loss.
 
-It has the extensions that Rainbow gathers (Hessel et al. 2018, arXiv 1710.02298), each with its own setting: double, dueling,
-n-step, prioritised, distributional and noisy. `train.rollouts.q_runner` plays, `train.rollouts.replay_buffer` remembers,
-`agents.networks.q_network` is the network, and `train.algorithm_settings.DQNSettings` lists the settings.
-"""
+It has the extensions that Rainbow gathers (Hessel et al. 2018, arXiv 1710.02298), each with its own
+setting: double, dueling, n-step, prioritised, distributional and noisy. `train.rollouts.q_runner`
+plays, `train.rollouts.replay_buffer` remembers, `agents.networks.q_network` is the network, and
+`train.algorithm_settings.DQNSettings` lists the settings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,14 @@ from train.rllib.spare_experience import SparingLearner
 from train.rllib.threads import ThreadTuner
 from train.rollouts.fragment import Fragment
 from train.rollouts.q_runner import QRunner
-from train.rollouts.replay_buffer import CELLS, DISCOUNTS, NEXT_ACTION_MASK, STAMPS, WEIGHTS, ReplayBuffer
+from train.rollouts.replay_buffer import (
+    CELLS,
+    DISCOUNTS,
+    NEXT_ACTION_MASK,
+    STAMPS,
+    WEIGHTS,
+    ReplayBuffer,
+)
 from train.schedule import value_at
 
 _SECONDS_BETWEEN_TUNING = 0.5
@@ -70,21 +77,25 @@ class Drawn:
 
     @classmethod
     def of(cls, batch: dict[str, np.ndarray], num_references: int = 0) -> Drawn:
-        """Take apart what `ReplayBuffer.sample` returned. Parts given by reference stay in Ray's object store."""
+        """Take apart what `ReplayBuffer.sample` returned. Parts given by reference stay in Ray's
+        object store.
+        """
         columns = {name: column for name, column in batch.items() if name not in (CELLS, STAMPS)}
         fragment = Fragment(columns, env_steps=len(batch[CELLS]))
         experience: dict[str, Any] = {"episodes": [fragment]}
         if num_references:
-            experience = {"episodes_refs": [ray.put([part]) for part in fragment.split(num_references)]}
+            experience = {
+                "episodes_refs": [ray.put([part]) for part in fragment.split(num_references)]
+            }
         return cls(experience, batch[CELLS], batch[STAMPS])
 
 
 class DQN(BatchedAlgorithm):
-    """An RLlib `Algorithm`. Each iteration plays one rollout on every env runner, then makes the updates that are due.
+    """An RLlib `Algorithm`. Each iteration plays one rollout on every env runner, then makes the
+    updates that are due.
 
-    Checkpoints don't hold the replay memory. A restored algorithm fills it up to `learning_starts` before it continues to
-    learn.
-    """
+    Checkpoints don't hold the replay memory. A restored algorithm fills it up to `learning_starts`
+    before it continues to learn."""
 
     config: DQNConfig
 
@@ -98,7 +109,8 @@ class DQN(BatchedAlgorithm):
         self._updates_due = 0.0
 
     def training_step(self) -> None:
-        settings, steps = self.config.settings, self.agent_steps()
+        settings = self.config.settings
+        steps = self.agent_steps()
         assert isinstance(settings, DQNSettings)
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
             played = self._play_on_all(epsilon=value_at(settings.epsilon, steps))
@@ -113,37 +125,51 @@ class DQN(BatchedAlgorithm):
             self._updates_due += settings.replay_ratio * taken / settings.train_batch_size
             while self._updates_due >= 1.0:
                 self._updates_due -= 1.0
-                batch = self.replay.sample(settings.train_batch_size, beta=value_at(settings.priority_beta, steps))
+                batch = self.replay.sample(
+                    settings.train_batch_size, beta=value_at(settings.priority_beta, steps)
+                )
                 drawn = Drawn.of(batch)
                 self.replay.update_priorities(drawn.cells, drawn.stamps, self._learn(drawn, steps))
             with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
                 self.env_runner_group.sync_weights(
-                    from_worker_or_learner_group=self.learner_group, policies=[DEFAULT_MODULE_ID], inference_only=True
+                    from_worker_or_learner_group=self.learner_group,
+                    policies=[DEFAULT_MODULE_ID],
+                    inference_only=True,
                 )
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
 
     def _learn(self, drawn: Drawn, steps: float) -> np.ndarray:
         """One update; the TD errors float32 (B,) of the batch."""
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-            results = self._update_learners(**drawn.experience, timesteps={AGENT_STEPS_BEFORE: steps})
-        errors = [convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek()) for result in results]
+            results = self._update_learners(
+                **drawn.experience, timesteps={AGENT_STEPS_BEFORE: steps}
+            )
+        errors = [
+            convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek())
+            for result in results
+        ]
         self._log_learned(results)
         return np.concatenate([np.concatenate(parts) for parts in errors])
 
 
 class DQNLearner(SparingLearner):
-    """Makes one step of Adam per batch. The target network follows every `target_update_freq` steps."""
+    """Makes one step of Adam per batch. The target network follows every `target_update_freq`
+    steps.
+    """
 
     config: DQNConfig
 
     def build(self) -> None:
         keep_freed_memory()
         self._threads = ThreadTuner(self.config.settings.num_threads)
-        self._updates, self._tuned_at = 0, time.monotonic()
+        self._updates = 0
+        self._tuned_at = time.monotonic()
         super().build()
         self._noise = torch.Generator(self._device).manual_seed(self.config.seed or 0)
 
-    def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
+    def configure_optimizers_for_module(
+        self, module_id: str, config: AlgorithmConfig | None = None
+    ) -> None:
         parameters = [p for p in self.get_parameters(self.module[module_id]) if p.requires_grad]
         lr = value_at(self.config.settings.learning_rate, 0)
         optimizer = torch.optim.Adam(parameters, lr=lr, eps=self.config.settings.adam_epsilon)
@@ -152,7 +178,8 @@ class DQNLearner(SparingLearner):
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().before_gradient_based_update(timesteps=timesteps)
-        # Updates are short here: without a pause between them the tuner's probes would take longer than they do.
+        # Updates are short here: without a pause between them the tuner's probes would take longer
+        # than they do.
         if time.monotonic() - self._tuned_at > _SECONDS_BETWEEN_TUNING:
             self._threads.before_update()
             self._tuned_at = time.monotonic()
@@ -186,14 +213,29 @@ class DQNLearner(SparingLearner):
         self._updates = state.get("updates", self._updates)
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: AlgorithmConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: dict[str, Any],
+        fwd_out: dict[str, Any],
     ) -> torch.Tensor:
         network = self._q_module(module_id).network
-        chosen = q_values(fwd_out[ATOMS], network.support).gather(1, batch[Columns.ACTIONS][:, None]).squeeze(1)
-        losses, errors = dqn_losses(fwd_out, batch, network.support, double_q=self.config.settings.double_q)
+        chosen = (
+            q_values(fwd_out[ATOMS], network.support)
+            .gather(1, batch[Columns.ACTIONS][:, None])
+            .squeeze(1)
+        )
+        losses, errors = dqn_losses(
+            fwd_out, batch, network.support, double_q=self.config.settings.double_q
+        )
         loss = (batch[WEIGHTS] * losses).mean()
         self.metrics.log_value((module_id, TD_ERROR_KEY), errors, reduce="item_series")
-        parts = {"qf_loss": loss.detach(), "td_error_mean": errors.mean(), "qf_mean": chosen.mean().detach()}
+        parts = {
+            "qf_loss": loss.detach(),
+            "td_error_mean": errors.mean(),
+            "qf_mean": chosen.mean().detach(),
+        }
         self.metrics.log_dict(parts, key=module_id, window=1)
         return loss
 
@@ -206,34 +248,49 @@ def follow(target: torch.nn.Module, network: torch.nn.Module, *, tau: float) -> 
 
 
 def dqn_losses(
-    answers: dict[str, torch.Tensor], batch: dict[str, torch.Tensor], support: torch.Tensor, *, double_q: bool
+    answers: dict[str, torch.Tensor],
+    batch: dict[str, torch.Tensor],
+    support: torch.Tensor,
+    *,
+    double_q: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the loss of each decision [B], and the error that sets its priority [B], which has no gradient.
+    """Return the loss of each decision [B], and the error that sets its priority [B], which has no
+    gradient.
 
-    `answers` are what `QModule` returns in training. With one atom, the loss is the Huber loss of the TD error, and the error
-    is its size. With more atoms, they are the cross-entropy to the projected target distribution and the Kullback-Leibler
-    divergence (section "Rainbow" of the paper).
-    """
+    `answers` are what `QModule` returns in training. With one atom, the loss is the Huber loss of
+    the TD error, and the error is its size. With more atoms, they are the cross-entropy to the
+    projected target distribution and the Kullback-Leibler divergence (section "Rainbow" of the
+    paper)."""
     rows = torch.arange(len(batch[Columns.ACTIONS]), device=support.device)
     selector = answers[NEXT_ATOMS if double_q else TARGET_ATOMS]
     following = mask_logits(q_values(selector, support), batch.get(NEXT_ACTION_MASK)).argmax(-1)
-    taken, next_atoms = answers[ATOMS][rows, batch[Columns.ACTIONS]], answers[TARGET_ATOMS][rows, following]
-    rewards, discounts = batch[Columns.REWARDS], batch[DISCOUNTS]
+    taken = answers[ATOMS][rows, batch[Columns.ACTIONS]]
+    next_atoms = answers[TARGET_ATOMS][rows, following]
+    rewards = batch[Columns.REWARDS]
+    discounts = batch[DISCOUNTS]
     if len(support) == 1:
         errors = taken.squeeze(-1) - (rewards + discounts * next_atoms.squeeze(-1))
-        return torch.nn.functional.huber_loss(errors, torch.zeros_like(errors), reduction="none"), errors.detach().abs()
+        return (
+            torch.nn.functional.huber_loss(errors, torch.zeros_like(errors), reduction="none"),
+            errors.detach().abs(),
+        )
     targets = project(next_atoms.softmax(-1), rewards, discounts, support)
     losses = -(targets * taken.log_softmax(-1)).sum(-1)
     entropies = -torch.xlogy(targets, targets).sum(-1)
     return losses, (losses.detach() - entropies).clamp_min(0.0)
 
 
-def project(probabilities: torch.Tensor, rewards: torch.Tensor, discounts: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
-    """Return the distribution of reward + discount · return on the atoms of `support` [N], as [B, N] (arXiv 1707.06887, eq. 7).
+def project(
+    probabilities: torch.Tensor,
+    rewards: torch.Tensor,
+    discounts: torch.Tensor,
+    support: torch.Tensor,
+) -> torch.Tensor:
+    """Return the distribution of reward + discount · return on the atoms of `support` [N], as [B,
+    N] (arXiv 1707.06887, eq. 7).
 
-    `probabilities` [B, N] are those of the returns. A shifted atom is shared out between its two neighbours; the nearer one
-    gets more.
-    """
+    `probabilities` [B, N] are those of the returns. A shifted atom is shared out between its two
+    neighbours; the nearer one gets more."""
     step = support[1] - support[0]
     shifted = (rewards[:, None] + discounts[:, None] * support).clamp(support[0], support[-1])
     nearness = (1.0 - (shifted[:, None, :] - support[:, None]).abs() / step).clamp_min(0.0)

@@ -1,4 +1,6 @@
-"""Lists what can be set in an experiment: every key with its default and meaning, from the dataclasses of `train.config`."""
+"""Lists what can be set in an experiment: every key with its default and meaning, from the
+dataclasses of `train.config`.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,20 @@ class Key:
 
     key: str
     default: Any
-    """The value that it has if an experiment doesn't name it, or "required" if every experiment must name it."""
+    """The value that it has if an experiment doesn't name it, or "required" if every experiment
+    must name it.
+    """
     value: Any
     """Its value in this experiment, or None within a section that this experiment leaves out."""
     meaning: str
 
 
 def keys(experiment: Experiment) -> list[Key]:
-    """Return all keys of an experiment. Of the algorithms' sections, only the one of its own algorithm is listed.
+    """Return all keys of an experiment. Of the algorithms' sections, only the one of its own
+    algorithm is listed.
 
-    The options of its world and network are listed one by one, unless the world isn't one of procsnake's own.
-    """
+    The options of its world and network are listed one by one, unless the world isn't one of
+    procsnake's own."""
     options = {
         "env.options": (experiment.env.options, world_options(experiment.env.name)),
         "network.options": (experiment.network.options, network_options(experiment.network.name)),
@@ -41,7 +46,10 @@ def keys(experiment: Experiment) -> list[Key]:
     found: list[Key] = []
     for key in _keys_of(Experiment, experiment, ""):
         given, known = options.get(key.key, ({}, []))
-        found += [Key(f"{key.key}.{one.name}", one.default, value_of(given, one), one.meaning) for one in known] or [key]
+        found += [
+            Key(f"{key.key}.{one.name}", one.default, value_of(given, one), one.meaning)
+            for one in known
+        ] or [key]
     return found
 
 
@@ -51,7 +59,9 @@ def about(name_or_path: str) -> str:
     Raises what `experiment_text` raises.
     """
     lines = experiment_text(name_or_path).splitlines()
-    first = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    first = next(
+        (number for number, line in enumerate(lines) if not line.startswith("#")), len(lines)
+    )
     return " ".join(line.lstrip("# ").rstrip() for line in lines[:first])
 
 
@@ -70,11 +80,16 @@ def _wrapped(text: str) -> str:
 
 
 def _keys_of(kind: type, section: Any, prefix: str) -> Iterator[Key]:
-    hints, meanings = typing.get_type_hints(kind), field_docstrings(kind)
+    hints = typing.get_type_hints(kind)
+    meanings = field_docstrings(kind)
     for field in dataclasses.fields(kind):
-        value, key = getattr(section, field.name, None), f"{prefix}{field.name}"
+        value = getattr(section, field.name, None)
+        key = f"{prefix}{field.name}"
         if isinstance(value, AlgorithmSettings):
-            meaning = f"The algorithm that trains: {', '.join(ALGORITHMS)}. The section with its name has its settings."
+            meaning = (
+                f"The algorithm that trains: {', '.join(ALGORITHMS)}. The section with its name has"
+                " its settings."
+            )
             yield Key("algorithm", _default(field).algorithm, value.algorithm, meaning)
             yield from _keys_of(type(value), value, f"{value.algorithm}.")
             continue
@@ -88,7 +103,9 @@ def _keys_of(kind: type, section: Any, prefix: str) -> Iterator[Key]:
 
 
 def _keys_of_kinds(kinds: list[Any], section: Any, default: Any, prefix: str) -> Iterator[Key]:
-    """The keys of all kinds of a section, each once: what it means for the kind that is chosen, or else for the first."""
+    """The keys of all kinds of a section, each once: what it means for the kind that is chosen, or
+    else for the first.
+    """
     yield Key(f"{prefix}kind", default.kind, section.kind, field_docstrings(type(section))["kind"])
     taken_by: dict[str, list[str]] = {}
     told: dict[str, Key] = {}
@@ -104,7 +121,11 @@ def _keys_of_kinds(kinds: list[Any], section: Any, default: Any, prefix: str) ->
 
 def _sections(hint: Any) -> list[type]:
     """The dataclasses that a field may hold; none if it holds a plain value."""
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+    kinds = (
+        typing.get_args(hint)
+        if typing.get_origin(hint) in (types.UnionType, typing.Union)
+        else (hint,)
+    )
     return [kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
 
 
@@ -115,7 +136,9 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def field_docstrings(kind: type) -> dict[str, str]:
-    """Return the docstring that follows each field of a dataclass in the source, also for the fields of its parents."""
+    """Return the docstring that follows each field of a dataclass in the source, also for the
+    fields of its parents.
+    """
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         if not dataclasses.is_dataclass(one):

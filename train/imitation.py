@@ -1,9 +1,10 @@
-"""Imitation: a network learns what a teacher, such as a search, would play in the positions that the network itself reaches.
+"""Imitation: a network learns what a teacher, such as a search, would play in the positions that
+the network itself reaches.
 
-This is DAgger (Ross, Gordon and Bagnell 2011, arXiv 1011.0686). The network plays, with some of the teacher's moves among its
-own, and the teacher says for each position what it would have played. The teacher's own games alone wouldn't be enough,
-because the network would never learn a way out of the positions that its own mistakes lead to. The value head learns the
-returns that followed.
+This is DAgger (Ross, Gordon and Bagnell 2011, arXiv 1011.0686). The network plays, with some of the
+teacher's moves among its own, and the teacher says for each position what it would have played. The
+teacher's own games alone wouldn't be enough, because the network would never learn a way out of the
+positions that its own mistakes lead to. The value head learns the returns that followed.
 
 `train.algorithm_settings.ImitationSettings` lists the settings.
 """
@@ -19,7 +20,12 @@ import numpy as np
 from envs.api import BatchEnv
 from train.algorithm_settings import ImitationSettings
 from train.config import Experiment
-from train.demonstrations.dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
+from train.demonstrations.dataset import (
+    NO_DEMONSTRATION,
+    DemonstrationBatch,
+    Demonstrations,
+    Episodes,
+)
 from train.demonstrations.learner import DemonstrationLearner
 from train.demonstrations.teacher import Teacher
 from train.runs.metrics import means_of, nested_result
@@ -29,7 +35,9 @@ from train.worlds.state import remember, restore_progress, save_progress
 
 
 def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
-    """Have the teacher compiled, and find out whether it can play this world. Raises what `Teacher` and the agent raise."""
+    """Have the teacher compiled, and find out whether it can play this world. Raises what `Teacher`
+    and the agent raise.
+    """
     teacher = Teacher(settings, world)
     rows = np.flatnonzero(world.valid)
     teacher.answers(rows, world.action_mask[rows])  # type: ignore[index]
@@ -37,7 +45,8 @@ def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
 
 
 class Imitation(DemonstrationLearner):
-    """Plays, asks the teacher and learns by turns. A run (`train.runs.session`) calls `train` again and again.
+    """Plays, asks the teacher and learns by turns. A run (`train.runs.session`) calls `train` again
+    and again.
 
     As with the other algorithms, a checkpoint doesn't hold the memory.
     """
@@ -50,25 +59,36 @@ class Imitation(DemonstrationLearner):
         self.settings = settings = experiment.settings
         self.teacher = Teacher(settings, self.world)
         num_actions = int(self.world.single_action_space.n)
-        self.demonstrations = Demonstrations(settings.replay_capacity, self.world.observations[0], num_actions)
+        self.demonstrations = Demonstrations(
+            settings.replay_capacity, self.world.observations[0], num_actions
+        )
         self._episodes = Episodes(self.world.num_envs, settings.gamma)
         self._updates_due = 0.0
         self.world.restart(experiment.seed)
 
     def train(self) -> dict[str, Any]:
-        """Play `num_steps` steps of every game, with the updates that are due. Returns metrics, named and nested as RLlib's."""
+        """Play `num_steps` steps of every game, with the updates that are due. Returns metrics,
+        named and nested as RLlib's.
+        """
         self._threads.before_update()
         remember(self.world, self.network)
         told: list[dict[str, float]] = []
-        before, env_steps, playing, learning = self.agent_steps, 0, 0.0, 0.0
+        before = self.agent_steps
+        env_steps = 0
+        playing = 0.0
+        learning = 0.0
         for _ in range(self.settings.num_steps):
             env_steps += self.world.env_steps_per_advance
             began = time.perf_counter()
             demonstrations = self.play()
             played = time.perf_counter()
             told += self.learn(demonstrations)
-            playing, learning = playing + played - began, learning + time.perf_counter() - played
-        learned = means_of(told) | {"learning_rate": self.learning_rate, "lessons": float(self.demonstrations.added)}
+            playing = playing + played - began
+            learning = learning + time.perf_counter() - played
+        learned = means_of(told) | {
+            "learning_rate": self.learning_rate,
+            "lessons": float(self.demonstrations.added),
+        }
         return nested_result(
             env_steps=env_steps,
             agent_steps=self.agent_steps - before,
@@ -79,34 +99,53 @@ class Imitation(DemonstrationLearner):
         )
 
     def play(self) -> int:
-        """Play one step of every game, and remember the teacher's answers. Returns how many answers it gave."""
-        world, settings = self.world, self.settings
+        """Play one step of every game, and remember the teacher's answers. Returns how many answers
+        it gave.
+        """
+        world = self.world
+        settings = self.settings
         rows = np.flatnonzero(world.valid)
-        observations, masks = world.observations[rows], world.action_mask[rows]  # type: ignore[index]
+        # type: ignore[index]
+        observations = world.observations[rows]
+        masks = world.action_mask[rows]
         answers = self.teacher.answers(rows, masks)
-        wanted, numbers = answers.actions, np.full(len(rows), NO_DEMONSTRATION, np.int64)
+        wanted = answers.actions
+        numbers = np.full(len(rows), NO_DEMONSTRATION, np.int64)
         taught = wanted != NO_DEMONSTRATION
         led = (self.rng.random(len(rows)) < value_at(settings.beta, self.agent_steps)) & taught
         actions = np.zeros(world.num_envs, np.int64)
         actions[rows] = np.where(led, wanted, self._choose(observations, masks))
-        lessons = (observations[taught], masks[taught], answers.shares[taught], answers.values[taught])
+        lessons = (
+            observations[taught],
+            masks[taught],
+            answers.shares[taught],
+            answers.values[taught],
+        )
         numbers[taught] = self.demonstrations.add(*lessons)
         world.advance(actions)
         self._episodes.add(rows, numbers, world.rewards[rows])
         for row in np.flatnonzero(world.terminated | world.truncated).tolist():
-            self.demonstrations.tell_returns(*self._episodes.end(row, known=bool(world.terminated[row])))
+            self.demonstrations.tell_returns(
+                *self._episodes.end(row, known=bool(world.terminated[row]))
+            )
         self.agent_steps += len(rows)
         return int(taught.sum())
 
     def learn(self, demonstrations: int) -> list[dict[str, float]]:
-        """Make the updates that are due after so many demonstrations. Returns the metrics of each."""
-        self._updates_due += demonstrations * self.settings.replay_ratio / self.settings.train_batch_size
+        """Make the updates that are due after so many demonstrations. Returns the metrics of
+        each.
+        """
+        self._updates_due += (
+            demonstrations * self.settings.replay_ratio / self.settings.train_batch_size
+        )
         if len(self.demonstrations) < self.settings.train_batch_size:
             self._updates_due = 0.0
         told = []
         while self._updates_due >= 1.0:
             self._updates_due -= 1.0
-            told.append(self.update(self.demonstrations.sample(self.settings.train_batch_size, self.rng)))
+            told.append(
+                self.update(self.demonstrations.sample(self.settings.train_batch_size, self.rng))
+            )
         return told
 
     def save_to_path(self, path: str) -> None:
@@ -123,7 +162,9 @@ class Imitation(DemonstrationLearner):
         super().stop()
 
     def _worth(self, batch: DemonstrationBatch) -> np.ndarray:
-        """The mean of the return and of the teacher's value, weighted by `value_share`; the one that is known otherwise."""
+        """The mean of the return and of the teacher's value, weighted by `value_share`; the one
+        that is known otherwise.
+        """
         share = self.settings.value_share
         if not share:
             return batch.returns

@@ -1,9 +1,10 @@
-"""Learns alpha-beta's evaluation of duels, generation after generation: games, a fit, a sequential test, the next games.
+"""Learns alpha-beta's evaluation of duels, generation after generation: games, a fit, a sequential
+test, the next games.
 
-A generation plays exploratory games of the search against itself with the evaluation that is best so far, fits a correction of
-the hand-written score to their positions (`agents.tuning` has both), and tests it sequentially against the best so far, at
-equal time. Only an evaluation that passes plays the next generation. So a generation that learned nothing costs time but no
-strength.
+A generation plays exploratory games of the search against itself with the evaluation that is best
+so far, fits a correction of the hand-written score to their positions (`agents.tuning` has both),
+and tests it sequentially against the best so far, at equal time. Only an evaluation that passes
+plays the next generation. So a generation that learned nothing costs time but no strength.
 
 `train.algorithm_settings.LearnedEvaluationSettings` lists the settings.
 """
@@ -43,7 +44,9 @@ from train.config import Experiment
 from train.runs.folder import GENERATIONS
 from train.runs.metrics import nested_result
 
-_MADE_IN, _STATE, _MAX_BYTES = "made-in.txt", "stage.json", 1 << 20
+_MADE_IN = "made-in.txt"
+_STATE = "stage.json"
+_MAX_BYTES = 1 << 20
 _BOARD = ("width", "height", "num_snakes", "num_games")
 _OF_SELF_PLAY = ("nodes", "randomness", "opening_turns", "every", "inner_positions", "max_turns")
 """The settings that games of self-play have under the same names."""
@@ -67,13 +70,20 @@ class Stage:
 
 
 def check_games(experiment: Experiment) -> None:
-    """Raise `ConfigError` if the experiment's games aren't the ones for which there are learned evaluations."""
+    """Raise `ConfigError` if the experiment's games aren't the ones for which there are learned
+    evaluations.
+    """
     options = experiment.env.options
-    if experiment.env.name != "battlesnake" or set(options) - set(_BOARD) or options.get("num_snakes", 2) != 2:
+    if (
+        experiment.env.name != "battlesnake"
+        or set(options) - set(_BOARD)
+        or options.get("num_snakes", 2) != 2
+    ):
         asked = ", ".join(f"{name}: {value!r}" for name, value in options.items())
         raise ConfigError(
-            f"env is {experiment.env.name} with {asked or 'no options'}; an evaluation is learned from duels of Battlesnake's"
-            " standard game, so env.options may have width, height and num_snakes: 2 alone"
+            f"env is {experiment.env.name} with {asked or 'no options'}; an evaluation is learned"
+            " from duels of Battlesnake's standard game, so env.options may have width, height and"
+            " num_snakes: 2 alone"
         )
     _self_play(experiment, Stage(), _settings(experiment).player)
     Hypotheses(elo1=_settings(experiment).gate_elo1)
@@ -81,7 +91,8 @@ def check_games(experiment: Experiment) -> None:
 
 def _self_play(experiment: Experiment, stage: Stage, player: str) -> SelfPlay:
     """The games of a generation. Raises `ConfigError` for a player that isn't alpha-beta."""
-    s, options = _settings(experiment), experiment.env.options
+    s = _settings(experiment)
+    options = experiment.env.options
     return SelfPlay(
         player=player,
         **{name: getattr(s, name) for name in _OF_SELF_PLAY},
@@ -99,14 +110,16 @@ def _settings(experiment: Experiment) -> LearnedEvaluationSettings:
 class EvaluationTrainer:
     """Makes generations of evaluations. A run (`train.runs.session`) calls `train` again and again.
 
-    Each call plays some games, of self-play or of the test. All that it does follows from the experiment and from the stage,
-    so a run that was interrupted comes to the same evaluations as one that wasn't.
-    """
+    Each call plays some games, of self-play or of the test. All that it does follows from the
+    experiment and from the stage, so a run that was interrupted comes to the same evaluations as
+    one that wasn't."""
 
     fraction_done = 0.0
 
     def __init__(self, experiment: Experiment) -> None:
-        self.experiment, self.settings, self.stage = experiment, _settings(experiment), Stage()
+        self.experiment = experiment
+        self.settings = _settings(experiment)
+        self.stage = Stage()
         self._processes = self.settings.num_processes or usable_cores()
         self._workers: MakeWorkers = InThreads if self._processes == 1 else InProcesses
         self._play_blocks: PlayBlocks | None = None
@@ -115,8 +128,8 @@ class EvaluationTrainer:
     def work_in(self, run: Path) -> None:
         """Have the generations' games, tests and evaluations lie in the folder of this run.
 
-        A run that was moved plays the games of its present generation again, because they name files by their old places.
-        """
+        A run that was moved plays the games of its present generation again, because they name
+        files by their old places."""
         self._run = run.absolute()
         folder = self._run / GENERATIONS
         folder.mkdir(exist_ok=True)
@@ -127,63 +140,96 @@ class EvaluationTrainer:
         write_whole(made_in, str(folder))
 
     def play_on_cluster(self) -> None:
-        """Have all games played on the Ray cluster that this process has joined. They are the same games.
+        """Have all games played on the Ray cluster that this process has joined. They are the same
+        games.
 
-        The cluster's machines must see the run's folder at its path, because players name their evaluations by it.
-        """
+        The cluster's machines must see the run's folder at its path, because players name their
+        evaluations by it."""
         from agents.tournament.on_cluster import OnCluster, cluster_cpus
         from agents.tuning.on_cluster import blocks_on_cluster
 
         self._processes = self.settings.num_processes or cluster_cpus()
-        self._workers, self._play_blocks = OnCluster, blocks_on_cluster
+        self._workers = OnCluster
+        self._play_blocks = blocks_on_cluster
 
     def train(self) -> dict[str, Any]:
         """Play the next games. Returns metrics, named and nested as RLlib's.
 
-        With its last game of self-play a generation is fitted, and with the last one of its test it is accepted or not.
-        """
-        began, generation, learned = time.perf_counter(), self.stage.generation, 0.0
+        With its last game of self-play a generation is fitted, and with the last one of its test it
+        is accepted or not."""
+        began = time.perf_counter()
+        generation = self.stage.generation
+        learned = 0.0
         if self.stage.is_fitted:
             turns, told = self._test()
         else:
-            turns, told = self._play(), {}
+            turns = self._play()
+            told = {}
             played = time.perf_counter()
             if self.stage.games >= self.settings.games:
                 told = self._fit()
             learned = time.perf_counter() - played
-        counts = {"generation": generation, "generations": self.stage.generation - 1, "best_generation": self.stage.best}
+        counts = {
+            "generation": generation,
+            "generations": self.stage.generation - 1,
+            "best_generation": self.stage.best,
+        }
         return nested_result(
             env_steps=turns,
             agent_steps=2 * turns,
             playing=time.perf_counter() - began - learned,
             learning=learned,
             episodes={"return": np.zeros(0)},
-            learned={name: float(value) for name, value in {**counts, **told}.items() if math.isfinite(value)},
+            learned={
+                name: float(value)
+                for name, value in {**counts, **told}.items()
+                if math.isfinite(value)
+            },
         )
 
     def export(self, provenance: dict[str, Any], command: str) -> tuple[Path | None, str]:
         """Write the evaluation accepted last, or else the one fitted last, into the run's folder.
 
-        Returns its path, and in words whether it was accepted; None as path if no generation was fitted.
-        """
+        Returns its path, and in words whether it was accepted; None as path if no generation was
+        fitted."""
         stage = self.stage
         chosen = stage.best or stage.generation - (0 if stage.is_fitted else 1)
         if not chosen:
-            return None, "the budget ended before the first generation was fitted; give it more minutes or fewer games"
-        found, path = LearnedEvaluation.read(self._evaluation(chosen)), self._run / EVALUATION
+            return (
+                None,
+                (
+                    "the budget ended before the first generation was fitted; give it more minutes"
+                    " or fewer games"
+                ),
+            )
+        found = LearnedEvaluation.read(self._evaluation(chosen))
+        path = self._run / EVALUATION
         own = {name: provenance[name] for name in ("versions", "git_commit")}
         replace(found, training={**found.training, **own, "command": command}).write(path)
         play = shell_command("play", self._with(path), "flood")
         if stage.best:
-            return path, f"the evaluation of generation {chosen} was accepted by its test; watch it: {play}"
-        return path, f"NOT ACCEPTED: no generation passed its test. The evaluation is generation {chosen}'s: {play}"
+            return (
+                path,
+                f"the evaluation of generation {chosen} was accepted by its test; watch it: {play}",
+            )
+        return (
+            path,
+            (
+                "NOT ACCEPTED: no generation passed its test. The evaluation is generation"
+                f" {chosen}'s: {play}"
+            ),
+        )
 
     def save_to_path(self, path: str) -> None:
         """Save how far the run has come."""
-        Path(path, _STATE).write_text(json.dumps(asdict(self.stage), indent=1) + "\n", encoding="utf-8")
+        Path(path, _STATE).write_text(
+            json.dumps(asdict(self.stage), indent=1) + "\n", encoding="utf-8"
+        )
 
     def restore_from_path(self, path: str) -> None:
-        """Go on where `save_to_path` was called. Games that were played later are found in the run's folder."""
+        """Go on where `save_to_path` was called. Games that were played later are found in the
+        run's folder.
+        """
         self.stage = Stage(**parse_json(read_text(Path(path, _STATE), _MAX_BYTES)))
 
     def stop(self) -> None:
@@ -191,15 +237,21 @@ class EvaluationTrainer:
 
     def _play(self) -> int:
         """Play some games of self-play. Returns their turns."""
-        folder, before = self._work("games"), self.stage.games
+        folder = self._work("games")
+        before = self.stage.games
         games = min(before + self.settings.games_per_iteration, self.settings.games)
-        play_games(self._games(), folder, games, jobs=self._processes, play_blocks=self._play_blocks)
+        play_games(
+            self._games(), folder, games, jobs=self._processes, play_blocks=self._play_blocks
+        )
         self.stage = replace(self.stage, games=games)
         return int(read_turns(folder, games, after=before).sum())
 
     def _fit(self) -> dict[str, float]:
-        s, stage = self.settings, self.stage
-        fitting = Fitting(discount=s.discount, search_share=s.search_share, ridge=s.ridge, phases=s.phases)
+        s = self.settings
+        stage = self.stage
+        fitting = Fitting(
+            discount=s.discount, search_share=s.search_share, ridge=s.ridge, phases=s.phases
+        )
         found = learn(read_games(self._work("games"), stage.games), self._games(), fitting)
         card = {**found.evaluation.training, "generation": stage.generation, "test": None}
         card["self_play"] = {**card["self_play"], "player": self._best_in_words()}
@@ -213,8 +265,11 @@ class EvaluationTrainer:
         }
 
     def _test(self) -> tuple[int, dict[str, float]]:
-        """Play some games of the test, and accept or refuse if they decide. Returns their turns, and what is known by now."""
-        s, stage = self.settings, self.stage
+        """Play some games of the test, and accept or refuse if they decide. Returns their turns,
+        and what is known by now.
+        """
+        s = self.settings
+        stage = self.stage
         most = min(stage.test_games + s.games_per_iteration, s.gate_games)
         with Store(self._work("test").with_suffix(".db"), Sprt) as store:
             progress = play_sprt(
@@ -225,25 +280,33 @@ class EvaluationTrainer:
                 max_games=most,
             )
         games = progress.games
-        self.stage = replace(stage, test_games=len(games), test_turns=sum(game.turns for game in games))
-        turns, told = self.stage.test_turns - stage.test_turns, _figures(progress)
+        self.stage = replace(
+            stage, test_games=len(games), test_turns=sum(game.turns for game in games)
+        )
+        turns = self.stage.test_turns - stage.test_turns
+        told = _figures(progress)
         if progress.verdict is not None or len(games) + 2 > s.gate_games:
             told["accepted"] = float(self._decide(progress))
         return turns, told
 
     def _decide(self, progress: SprtProgress) -> bool:
         """Write the verdict into the generation's evaluation, and begin the next generation."""
-        stage, accepted = self.stage, progress.verdict == "H1"
-        path, against = self._evaluation(stage.generation), self._best_in_words()
+        stage = self.stage
+        accepted = progress.verdict == "H1"
+        path = self._evaluation(stage.generation)
+        against = self._best_in_words()
         found = LearnedEvaluation.read(path)
         test = {"against": against, "nodes": self._gate_nodes(), **figures_of(progress)}
         replace(found, training={**found.training, "accepted": accepted, "test": test}).write(path)
-        self.stage = Stage(generation=stage.generation + 1, best=stage.generation if accepted else stage.best)
+        self.stage = Stage(
+            generation=stage.generation + 1, best=stage.generation if accepted else stage.best
+        )
         return accepted
 
     def _gate(self) -> Sprt:
         """The test of the present generation against the best player so far."""
-        generation, games = self.stage.generation, self._games()
+        generation = self.stage.generation
+        games = self._games()
         new, old = self._gate_nodes()
         return gate_of(
             self._with(self._evaluation(generation)),
@@ -257,7 +320,9 @@ class EvaluationTrainer:
         )
 
     def _gate_nodes(self) -> tuple[int, int]:
-        """The nodes per move of the new and of the best player, by which both have about equal time."""
+        """The nodes per move of the new and of the best player, by which both have about equal
+        time.
+        """
         best = make(self._best())
         assert isinstance(best, AlphaBeta)
         speed = self.settings.gate_speed if best.learned is None else 1.0
@@ -267,7 +332,11 @@ class EvaluationTrainer:
         return _self_play(self.experiment, self.stage, self._best())
 
     def _best(self) -> str:
-        return self._with(self._evaluation(self.stage.best)) if self.stage.best else self.settings.player
+        return (
+            self._with(self._evaluation(self.stage.best))
+            if self.stage.best
+            else self.settings.player
+        )
 
     def _best_in_words(self) -> str:
         return f"generation {self.stage.best}" if self.stage.best else self.settings.player

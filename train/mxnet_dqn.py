@@ -1,8 +1,9 @@
-"""Deep Q-learning (Mnih et al. 2015) in MXNet, written to be read from top to bottom: replay, network and target, play, learn.
+"""Deep Q-learning (Mnih et al. 2015) in MXNet, written to be read from top to bottom: replay,
+network and target, play, learn.
 
 It succeeds the SageMaker starter pack's DQN and keeps the names of its hyper-parameters.
-`train.algorithm_settings.MXNetDQNSettings` lists them; docs/mxnet-dqn.md says what is different and why.
-"""
+`train.algorithm_settings.MXNetDQNSettings` lists them; docs/mxnet-dqn.md says what is different and
+why."""
 
 from __future__ import annotations
 
@@ -31,8 +32,10 @@ from train.worlds.state import remember, restore_progress, save_progress
 if TYPE_CHECKING:
     import torch
 
-TRAINER, COUNTERS = "trainer.states", "learner.json"
-NETWORK, TARGET = "network.", "target."
+TRAINER = "trainer.states"
+COUNTERS = "learner.json"
+NETWORK = "network."
+TARGET = "target."
 _MAX_COUNTERS = 1 << 10
 _WORST = np.finfo(np.float32).min
 
@@ -57,7 +60,8 @@ class Replay:
             np.empty(shown, observation.dtype), np.empty(capacity, np.int64), np.empty(capacity, np.float32),
             np.empty(shown, observation.dtype), np.empty(capacity, np.bool_), np.empty((capacity, num_actions), np.bool_),
         )  # fmt: skip
-        self._capacity, self.added = capacity, 0
+        self._capacity = capacity
+        self.added = 0
 
     def __len__(self) -> int:
         return min(self.added, self._capacity)
@@ -79,17 +83,30 @@ class QLearner:
     """The network, the target network from which its goals come, and the optimiser."""
 
     def __init__(
-        self, network: NetworkSettings, settings: MXNetDQNSettings, observation_shape: Any, num_actions: int, seed: int
+        self,
+        network: NetworkSettings,
+        settings: MXNetDQNSettings,
+        observation_shape: Any,
+        num_actions: int,
+        seed: int,
     ) -> None:
-        self.settings, self.updates = settings, 0
+        self.settings = settings
+        self.updates = 0
         options = {"state_type": "layered", **network.options}
-        self._reads = {"one_versus_all": options["state_type"] == "one_versus_all", "scales": options.pop("scales", None)}
+        self._reads = {
+            "one_versus_all": options["state_type"] == "one_versus_all",
+            "scales": options.pop("scales", None),
+        }
         shape = shape_of(tuple(observation_shape), num_actions, kind=network.name, **options)
-        self.network, self.target = build(shape, seed), build(shape, seed)
+        self.network = build(shape, seed)
+        self.target = build(shape, seed)
         # The starter pack never did this: its target began as another random network.
         set_weights(self.target, weights_of(self.network))
         self.trainer = mx.gluon.Trainer(
-            self.network.collect_params(), "adam", {"learning_rate": settings.lr_start}, kvstore=None
+            self.network.collect_params(),
+            "adam",
+            {"learning_rate": settings.lr_start},
+            kvstore=None,
         )
         self._loss = mx.gluon.loss.HuberLoss()
 
@@ -98,14 +115,19 @@ class QLearner:
         return self.network(to_planes(observations, **self._reads)).asnumpy()
 
     def goals(self, batch: Transitions) -> np.ndarray:
-        """Return what the Q value of each decision should have been, float32 (B,): reward + gamma · best of the next state."""
+        """Return what the Q value of each decision should have been, float32 (B,): reward + gamma ·
+        best of the next state.
+        """
         following = self.target(to_planes(batch.next_observations, **self._reads)).asnumpy()
         best = np.where(batch.next_masks, following, _WORST).max(axis=1)
-        return batch.rewards + self.settings.gamma * np.where(batch.terminated, 0.0, best).astype(np.float32)
+        return batch.rewards + self.settings.gamma * np.where(batch.terminated, 0.0, best).astype(
+            np.float32
+        )
 
     def update(self, batch: Transitions) -> dict[str, float]:
         """Make one step of Adam, after which the target network follows. Returns the metrics."""
-        planes, goals = to_planes(batch.observations, **self._reads), to_mxnet(self.goals(batch))
+        planes = to_planes(batch.observations, **self._reads)
+        goals = to_mxnet(self.goals(batch))
         with mx.autograd.record():
             values = mx.nd.pick(self.network(planes), to_mxnet(batch.actions))
             loss = self._loss(values, goals).mean()
@@ -119,14 +141,17 @@ class QLearner:
     @property
     def learning_rate(self) -> float:
         """Adam's step size. It is multiplied by `lr_factor` every `lr_step` updates."""
-        return self.settings.lr_start * self.settings.lr_factor ** (self.updates // self.settings.lr_step)
+        return self.settings.lr_start * self.settings.lr_factor ** (
+            self.updates // self.settings.lr_step
+        )
 
     def _follow(self) -> None:
         hard = self.settings.target_update_every
         if hard and self.updates % hard:
             return
         tau = 1.0 if hard else self.settings.tau
-        network, target = self.network.collect_params().values(), self.target.collect_params().values()
+        network = self.network.collect_params().values()
+        target = self.target.collect_params().values()
         for fast, slow in zip(network, target, strict=True):
             moved = slow.data()
             moved *= 1.0 - tau
@@ -148,20 +173,31 @@ class MXNetDQN:
         self.world = world = make_world(world_options(experiment))
         self.num_actions = int(world.single_action_space.n)
         shape = world.single_observation_space.shape
-        self.learner = QLearner(experiment.network, settings, shape, self.num_actions, experiment.seed)
+        self.learner = QLearner(
+            experiment.network, settings, shape, self.num_actions, experiment.seed
+        )
         self.replay = Replay(settings.buffer_size, world.observations[0], self.num_actions)
-        self.seed, self.rng = experiment.seed, np.random.default_rng(experiment.seed)
-        self.games, self._updates_due = 0.0, 0.0
+        self.seed = experiment.seed
+        self.rng = np.random.default_rng(experiment.seed)
+        self.games = 0.0
+        self._updates_due = 0.0
         self.world.restart(experiment.seed)
 
     @property
     def epsilon(self) -> float:
-        """The probability of a random action. It is multiplied by `eps_decay` with each game that ends."""
-        return max(self.settings.eps_end, self.settings.eps_start * self.settings.eps_decay**self.games)
+        """The probability of a random action. It is multiplied by `eps_decay` with each game that
+        ends.
+        """
+        return max(
+            self.settings.eps_end, self.settings.eps_start * self.settings.eps_decay**self.games
+        )
 
     def choose(self) -> np.ndarray:
-        """Choose an action for each row, int64 (R,): the best one or, with probability epsilon, any that is allowed."""
-        mask, rows = self._mask(), self.world.num_envs
+        """Choose an action for each row, int64 (R,): the best one or, with probability epsilon, any
+        that is allowed.
+        """
+        mask = self._mask()
+        rows = self.world.num_envs
         random_actions = np.where(mask, self.rng.random(mask.shape), -1.0).argmax(axis=1)
         values = self.learner.q_values(self.world.observations)
         best_actions = np.where(mask, values, _WORST).argmax(axis=1)
@@ -169,21 +205,34 @@ class MXNetDQN:
 
     def play(self) -> int:
         """Play one step of every game and remember it. Returns the number of decisions."""
-        world, actions = self.world, self.choose()
-        acted, observations = np.flatnonzero(world.valid), world.observations[world.valid]
+        world = self.world
+        actions = self.choose()
+        acted = np.flatnonzero(world.valid)
+        observations = world.observations[world.valid]
         world.advance(actions)
         ended = (world.terminated | world.truncated)[acted]
-        following, next_masks = world.observations[acted], self._mask()[acted]
+        following = world.observations[acted]
+        next_masks = self._mask()[acted]
         # Where an episode ended, the world shows the next one's beginning already.
-        following[ended], next_masks[ended] = world.final_observations[acted[ended]], True
+        following[ended] = world.final_observations[acted[ended]]
+        next_masks[ended] = True
         self.replay.add(
-            Transitions(observations, actions[acted], world.rewards[acted], following, world.terminated[acted], next_masks)
+            Transitions(
+                observations,
+                actions[acted],
+                world.rewards[acted],
+                following,
+                world.terminated[acted],
+                next_masks,
+            )
         )
         self.games += float(ended.sum()) / world.rows_per_game
         return len(acted)
 
     def learn(self, decisions: int) -> list[dict[str, float]]:
-        """Make the updates that are due after so many decisions, one for every `update_every`. Returns the metrics of each."""
+        """Make the updates that are due after so many decisions, one for every `update_every`.
+        Returns the metrics of each.
+        """
         self._updates_due += decisions / self.settings.update_every
         told = []
         if self.replay.added < max(self.settings.warmup, self.settings.batch_size):
@@ -194,17 +243,24 @@ class MXNetDQN:
         return told
 
     def train(self) -> dict[str, Any]:
-        """Play `num_steps` steps of every game, with the updates that are due. Returns metrics, named and nested as RLlib's."""
+        """Play `num_steps` steps of every game, with the updates that are due. Returns metrics,
+        named and nested as RLlib's.
+        """
         remember(self.world, self.torch_network())
         told: list[dict[str, float]] = []
-        env_steps, decisions, playing, learning = 0, 0, 0.0, 0.0
+        env_steps = 0
+        decisions = 0
+        playing = 0.0
+        learning = 0.0
         for _ in range(self.settings.num_steps):
             env_steps += self.world.env_steps_per_advance
             began = time.perf_counter()
             taken = self.play()
             played = time.perf_counter()
             told += self.learn(taken)
-            decisions, playing, learning = decisions + taken, playing + played - began, learning + time.perf_counter() - played
+            decisions = decisions + taken
+            playing = playing + played - began
+            learning = learning + time.perf_counter() - played
         learned = means_of(told) | {
             "epsilon": self.epsilon,
             "learning_rate": self.learner.learning_rate,
@@ -221,10 +277,14 @@ class MXNetDQN:
 
     def policy_weights(self) -> dict[str, np.ndarray]:
         """Return the network's weights, by the names of `train.rllib.modules.NetworkModule`."""
-        return {NETWORK + name: weights for name, weights in weights_of(self.learner.network).items()}
+        return {
+            NETWORK + name: weights for name, weights in weights_of(self.learner.network).items()
+        }
 
     def torch_network(self) -> torch.nn.Module:
-        """Return the network as torch has it. A world may keep it so, as a past self (`train.worlds.self_play`)."""
+        """Return the network as torch has it. A world may keep it so, as a past self
+        (`train.worlds.self_play`).
+        """
         return network_with(self.experiment, self.world, self.policy_weights())
 
     def save_to_path(self, path: str) -> None:
@@ -232,15 +292,20 @@ class MXNetDQN:
 
         As with the other algorithms, the memory isn't saved.
         """
-        target = {TARGET + name: weights for name, weights in weights_of(self.learner.target).items()}
+        target = {
+            TARGET + name: weights for name, weights in weights_of(self.learner.target).items()
+        }
         save_file({**self.policy_weights(), **target}, Path(path, WEIGHTS))
         self.learner.trainer.save_states(str(Path(path, TRAINER)))
         save_progress(self.world, Path(path))
-        Path(path, COUNTERS).write_text(json.dumps({"updates": self.learner.updates, "games": self.games}) + "\n")
+        Path(path, COUNTERS).write_text(
+            json.dumps({"updates": self.learner.updates, "games": self.games}) + "\n"
+        )
 
     def restore_from_path(self, path: str) -> None:
         """Load what `save_to_path` saved. Raises `RunError` if the counters can't be read."""
-        weights, learner = load_file(Path(path, WEIGHTS)), self.learner
+        weights = load_file(Path(path, WEIGHTS))
+        learner = self.learner
         set_weights(learner.network, _named(weights, NETWORK))
         set_weights(learner.target, _named(weights, TARGET))
         learner.trainer.load_states(str(Path(path, TRAINER)))
@@ -256,7 +321,11 @@ class MXNetDQN:
 
     def _mask(self) -> np.ndarray:
         known = self.world.action_mask if self.settings.mask_actions else None
-        return np.ones((self.world.num_envs, self.num_actions), np.bool_) if known is None else known.copy()
+        return (
+            np.ones((self.world.num_envs, self.num_actions), np.bool_)
+            if known is None
+            else known.copy()
+        )
 
 
 def _read_counters(path: Path) -> tuple[int, float]:
@@ -265,8 +334,14 @@ def _read_counters(path: Path) -> tuple[int, float]:
         counters = parse_json(read_text(path, _MAX_COUNTERS))
         return int(counters["updates"]), float(counters["games"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path} can't be read ({reason(error)}); the checkpoint was damaged or copied in part") from error
+        raise RunError(
+            f"{path} can't be read ({reason(error)}); the checkpoint was damaged or copied in part"
+        ) from error
 
 
 def _named(weights: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value
+        for name, value in weights.items()
+        if name.startswith(prefix)
+    }

@@ -1,8 +1,9 @@
-"""Finds modules that have moved by their old names, because old checkpoints hold pickled references to them.
+"""Finds modules that have moved by their old names, because old checkpoints hold pickled references
+to them.
 
-Runs of commit 9be3ed9 and earlier, when the files of `train/` lay elsewhere, name these modules. The finder returns today's
-module for the old name. It works in the driver and in every Ray worker, because each of them imports `train` first.
-"""
+Runs of commit 9be3ed9 and earlier, when the files of `train/` lay elsewhere, name these modules.
+The finder returns today's module for the old name. It works in the driver and in every Ray worker,
+because each of them imports `train` first."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ NEW_NAMES = {
 
 
 class OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of `NEW_NAMES` by their old names. The module is the same object under both names."""
+    """Finds the modules of `NEW_NAMES` by their old names. The module is the same object under both
+    names.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -41,5 +44,7 @@ class OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def understand_old_names() -> None:
-    """Make `import` and pickle find moved modules by their old names, from now on in this process."""
+    """Make `import` and pickle find moved modules by their old names, from now on in this
+    process.
+    """
     sys.meta_path.append(OldNames())

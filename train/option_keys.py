@@ -1,4 +1,5 @@
-"""The options of worlds and networks, which are keyword arguments: each with its default and what its docstring says of it.
+"""The options of worlds and networks, which are keyword arguments: each with its default and what
+its docstring says of it.
 
 The sources are read, not imported: networks need torch, and keys are told where it isn't installed.
 """
@@ -24,7 +25,9 @@ REQUIRED = "required"
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its name, its default and its meaning. The name of an option within another option has a dot."""
+    """An option: its name, its default and its meaning. The name of an option within another option
+    has a dot.
+    """
 
     name: str
     default: Any
@@ -33,54 +36,86 @@ class Option:
 
 _PROCGEN = "procgen/"
 _WORLDS = {
-    "battlesnake": ("envs.battlesnake.vector_env:BattlesnakeVectorEnv", "envs.battlesnake.settings:Settings"),
+    "battlesnake": (
+        "envs.battlesnake.vector_env:BattlesnakeVectorEnv",
+        "envs.battlesnake.settings:Settings",
+    ),
     _PROCGEN: ("envs.procgen.wrappers:make_procgen", "envs.procgen.vector_env:ProcgenVectorEnv"),
     "mixture": ("train.worlds.mixture:Mixture",),
-    "several": ("train.worlds.mixture:Mixture",),  # what "mixture" was called at first; runs of then name it so
+    "several": (
+        "train.worlds.mixture:Mixture",
+    ),  # what "mixture" was called at first; runs of then name it so
     "curriculum": ("train.worlds.curriculum:Curriculum",),
 }
 _AROUND = {"self_play": "train.worlds.self_play:SelfPlay", "rnd": "train.worlds.rnd:CuriousWorld"}
-"""The layers that `train.worlds.build` puts around a world. Each is switched on by an option that holds options of its own."""
-_STARTER_PACK, _SHAPE = "starter-pack", "agents.networks.starter_pack_shape:StarterPackShape"
+"""The layers that `train.worlds.build` puts around a world. Each is switched on by an option that
+holds options of its own.
+"""
+_STARTER_PACK = "starter-pack"
+_SHAPE = "agents.networks.starter_pack_shape:StarterPackShape"
 _OBSERVATIONS = {
     "With type egocentric-planes: ": "envs.battlesnake.observations:EgocentricPlanes",
     "With the starter pack's types: ": "envs.battlesnake.starter_pack:StarterPackObservation",
 }
 _OBSERVATION_TYPE = Option(
-    "observation.type", "egocentric-planes", f"What a snake sees: egocentric-planes, or the starter pack's {', '.join(TYPES)}."
+    "observation.type",
+    "egocentric-planes",
+    f"What a snake sees: egocentric-planes, or the starter pack's {', '.join(TYPES)}.",
 )
-_AUGMENT = "Names of `agents.augment`, by which the pictures that the policy learns from are changed at random."
+_AUGMENT = (
+    "Names of `agents.augment`, by which the pictures that the policy learns from are changed at"
+    " random."
+)
 _NOT_OPTIONS = {"settings", "solo", "game", "pool", "render_mode"}
 _NAMES = re.compile(r"(?:(?:The option )?`\w+(?:=[^`]*)?`(?:, and |, | and )?)+")
 
 
 def world_options(name: str) -> list[Option]:
-    """Return the options of a world as `env.options` takes them. There are none for a world that isn't procsnake's own."""
+    """Return the options of a world as `env.options` takes them. There are none for a world that
+    isn't procsnake's own.
+    """
     paths = _WORLDS.get(_PROCGEN if name.startswith(_PROCGEN) else name, ())
-    given = (inner for path in paths for option in _options(path) for inner in (option, *_within(option.name)))
+    given = (
+        inner
+        for path in paths
+        for option in _options(path)
+        for inner in (option, *_within(option.name))
+    )
     found = {option.name: option for option in given if option.name not in _NOT_OPTIONS}
     if not found:
         return []
     around = [Option("augment", None, _AUGMENT)]
     for prefix, path in _AROUND.items():
         if not (prefix == "self_play" and name.startswith(_PROCGEN)):
-            around += [Option(f"{prefix}.{one.name}", one.default, one.meaning) for one in _options(path)]
-    return [*found.values(), *(option for option in around if option.name.rpartition(".")[2] not in _NOT_OPTIONS)]
+            around += [
+                Option(f"{prefix}.{one.name}", one.default, one.meaning) for one in _options(path)
+            ]
+    return [
+        *found.values(),
+        *(option for option in around if option.name.rpartition(".")[2] not in _NOT_OPTIONS),
+    ]
 
 
 def _within(name: str) -> Iterator[Option]:
     """The options that an option of a Battlesnake world holds if it is given as a mapping."""
     if name == "rewards":
-        yield from (replace(one, name=f"{name}.{one.name}") for one in _options("envs.battlesnake.rewards:Rewards"))
+        yield from (
+            replace(one, name=f"{name}.{one.name}")
+            for one in _options("envs.battlesnake.rewards:Rewards")
+        )
     if name == "observation":
         yield _OBSERVATION_TYPE
         for when, path in _OBSERVATIONS.items():
             fields = (one for one in _options(path) if one.name != "kind")  # which is the type
-            yield from (replace(one, name=f"{name}.{one.name}", meaning=f"{when}{one.meaning}") for one in fields)
+            yield from (
+                replace(one, name=f"{name}.{one.name}", meaning=f"{when}{one.meaning}")
+                for one in fields
+            )
 
 
 def network_options(name: str) -> list[Option]:
-    """Return the options of a network, MXNet's kinds included, as `network.options` takes them. Raises `UnknownNameError`.
+    """Return the options of a network, MXNet's kinds included, as `network.options` takes them.
+    Raises `UnknownNameError`.
 
     There are none for a network that isn't procsnake's own.
     """
@@ -95,20 +130,28 @@ def network_options(name: str) -> list[Option]:
 
 
 def value_of(options: Mapping[str, Any], option: Option) -> Any:
-    """Return the option's value in an experiment's options, or else its default; None within one that holds no options."""
+    """Return the option's value in an experiment's options, or else its default; None within one
+    that holds no options.
+    """
     section, _, name = option.name.rpartition(".")
     value: Any = options.get(section) if section else options
     return value.get(name, option.default) if isinstance(value, Mapping) else None
 
 
 def _options(path: str) -> Iterator[Option]:
-    """Of `module:name`, a class or a function: the keyword-only arguments, or the fields if it is a dataclass."""
+    """Of `module:name`, a class or a function: the keyword-only arguments, or the fields if it is a
+    dataclass.
+    """
     module, _, name = path.partition(":")
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    node = next(one for one in tree.body if isinstance(one, ast.ClassDef | ast.FunctionDef) and one.name == name)
+    node = next(
+        one
+        for one in tree.body
+        if isinstance(one, ast.ClassDef | ast.FunctionDef) and one.name == name
+    )
     meanings = told_of(ast.get_docstring(node) or "")
     constants = {
         target.id: one.value
@@ -122,27 +165,40 @@ def _options(path: str) -> Iterator[Option]:
         yield from _fields(node, meanings)
         return
     for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-        yield Option(argument.arg, REQUIRED if default is None else _value(default), meanings.get(argument.arg, ""))
+        yield Option(
+            argument.arg,
+            REQUIRED if default is None else _value(default),
+            meanings.get(argument.arg, ""),
+        )
     switches = constants.get("_SWITCHES")
     for switch, value in (ast.literal_eval(switches) if switches is not None else {}).items():
         yield Option(switch, value, meanings.get(switch, ""))
 
 
 def _init(node: ast.ClassDef) -> ast.FunctionDef | None:
-    return next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+    return next(
+        (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"),
+        None,
+    )
 
 
 def _fields(node: ast.ClassDef | ast.FunctionDef, meanings: Mapping[str, str]) -> Iterator[Option]:
-    """The fields, each with the docstring that follows it, or else with what the class's own says of it (`meanings`)."""
+    """The fields, each with the docstring that follows it, or else with what the class's own says
+    of it (`meanings`).
+    """
     told = {**meanings, **docstrings_of(node)}
     for field in node.body:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             name = field.target.id
-            yield Option(name, REQUIRED if field.value is None else _value(field.value), told.get(name, ""))
+            yield Option(
+                name, REQUIRED if field.value is None else _value(field.value), told.get(name, "")
+            )
 
 
 def docstrings_of(node: ast.ClassDef | ast.FunctionDef) -> dict[str, str]:
-    """Return the docstring that follows each field of a dataclass, by the field's name, in one line."""
+    """Return the docstring that follows each field of a dataclass, by the field's name, in one
+    line.
+    """
     return {
         field.target.id: " ".join(str(after.value.value).split())
         for field, after in itertools.pairwise(node.body)
@@ -162,11 +218,15 @@ def _value(node: ast.expr) -> Any:
 
 
 def told_of(docstring: str) -> dict[str, str]:
-    """Return for each `` `name` `` in a docstring the sentence that begins with it, or else the first that mentions it."""
+    """Return for each `` `name` `` in a docstring the sentence that begins with it, or else the
+    first that mentions it.
+    """
     begun: dict[str, str] = {}
     mentioned: dict[str, str] = {}
     for paragraph in re.split(r"\n\s*\n|\n\s*\* |^\s*\* ", docstring):
-        for sentence in re.split(r"(?<=[.;])\s+(?=[`A-Z])", " ".join(paragraph.removeprefix("* ").split())):
+        for sentence in re.split(
+            r"(?<=[.;])\s+(?=[`A-Z])", " ".join(paragraph.removeprefix("* ").split())
+        ):
             first = _NAMES.match(sentence)
             for name in re.findall(r"`(\w+)(?:=[^`]*)?`", sentence):
                 is_begun = first is not None and re.search(rf"`{name}\b", first[0]) is not None

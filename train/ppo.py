@@ -1,8 +1,9 @@
-"""Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): configuration, iteration and loss.
+"""Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): configuration, iteration
+and loss.
 
-Experience comes from `train.rollouts.batch_runner`, which has worked out the advantages. Details follow CleanRL's ppo.py
-(Huang et al. 2022, "The 37 implementation details of PPO"). `train.algorithm_settings.PPOSettings` lists the settings.
-"""
+Experience comes from `train.rollouts.batch_runner`, which has worked out the advantages. Details
+follow CleanRL's ppo.py (Huang et al. 2022, "The 37 implementation details of PPO").
+`train.algorithm_settings.PPOSettings` lists the settings."""
 
 from __future__ import annotations
 
@@ -23,7 +24,12 @@ from ray.rllib.algorithms.ppo.ppo import (
 )
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.learner import DEFAULT_OPTIMIZER, ENTROPY_KEY, POLICY_LOSS_KEY, VF_LOSS_KEY
+from ray.rllib.core.learner.learner import (
+    DEFAULT_OPTIMIZER,
+    ENTROPY_KEY,
+    POLICY_LOSS_KEY,
+    VF_LOSS_KEY,
+)
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics import (
@@ -54,7 +60,9 @@ from train.schedule import value_at
 FRACTION_DONE = "fraction_done"
 """Key of the learner's `timesteps`: the part of the budget that is used up, 0..1."""
 IMPORTANCE = "importance"
-"""Name of the column with how much likelier an action was by the weights of now than by those that played it, float32 [B]."""
+"""Name of the column with how much likelier an action was by the weights of now than by those that
+played it, float32 [B].
+"""
 
 
 class PPOConfig(BatchedConfig):
@@ -67,7 +75,11 @@ class PPOConfig(BatchedConfig):
         self.settings = PPOSettings()
 
     def runner_and_module(self) -> tuple[type[BatchEnvRunner], type[NetworkModule]]:
-        return (RecurrentRunner, RecurrentModule) if self.settings.lstm_units else (BatchEnvRunner, NetworkModule)
+        return (
+            (RecurrentRunner, RecurrentModule)
+            if self.settings.lstm_units
+            else (BatchEnvRunner, NetworkModule)
+        )
 
     def get_default_learner_class(self) -> type[TorchLearner]:
         return PPOLearner
@@ -85,11 +97,12 @@ def threads_to_learn(config: PPOConfig) -> int | None:
 
 
 class PPO(BatchedAlgorithm):
-    """An RLlib `Algorithm`. Each iteration plays one fragment on every env runner and learns from it.
+    """An RLlib `Algorithm`. Each iteration plays one fragment on every env runner and learns from
+    it.
 
-    `fraction_done` drives `anneal_lr`. With `concurrency`, an iteration learns from the fragment that the iteration before
-    played meanwhile. A fragment that was played ahead isn't part of a checkpoint.
-    """
+    `fraction_done` drives `anneal_lr`. With `concurrency`, an iteration learns from the fragment
+    that the iteration before played meanwhile. A fragment that was played ahead isn't part of a
+    checkpoint."""
 
     config: PPOConfig
     _player: ThreadPoolExecutor | None = None
@@ -102,13 +115,16 @@ class PPO(BatchedAlgorithm):
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
         if plays_while_learning(self.config):
-            prepared = partial(_prepare_player, threads_to_learn(self.config) or 1, on_gpu=self.config.plays_on_gpu)
+            prepared = partial(
+                _prepare_player, threads_to_learn(self.config) or 1, on_gpu=self.config.plays_on_gpu
+            )
             self._player = ThreadPoolExecutor(1, "player", initializer=prepared)
 
     def training_step(self) -> None:
         steps_before = self.agent_steps()
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            ahead, self._ahead = self._ahead, None
+            ahead = self._ahead
+            self._ahead = None
             experience, metrics = ahead.result() if ahead else self._play()
         if not metrics:
             return
@@ -132,7 +148,9 @@ class PPO(BatchedAlgorithm):
 
     @contextmanager
     def _playing_ahead(self) -> Iterator[None]:
-        """With `concurrency`: play the next fragment meanwhile, with the weights of now, and wait for it at the end."""
+        """With `concurrency`: play the next fragment meanwhile, with the weights of now, and wait
+        for it at the end.
+        """
         if self._player is None:
             yield
             return
@@ -156,7 +174,9 @@ class PPO(BatchedAlgorithm):
         learners = self.config.num_learners
         if learners and self.env_runner_group.num_remote_workers():
             told = self._play_on_all("play_by_reference", parts=learners)
-            return {"episodes_refs": by_learner([played for played, _ in told])}, [metrics for _, metrics in told]
+            return {"episodes_refs": by_learner([played for played, _ in told])}, [
+                metrics for _, metrics in told
+            ]
         told = self._play_on_all()
         return {"episodes": [fragment for fragment, _ in told]}, [metrics for _, metrics in told]
 
@@ -172,7 +192,9 @@ class PPO(BatchedAlgorithm):
     def _hand_out_weights(self) -> None:
         """Send the learner's weights to all env runners."""
         self.env_runner_group.sync_weights(
-            from_worker_or_learner_group=self.learner_group, policies=[DEFAULT_MODULE_ID], inference_only=False
+            from_worker_or_learner_group=self.learner_group,
+            policies=[DEFAULT_MODULE_ID],
+            inference_only=False,
         )
 
 
@@ -203,8 +225,11 @@ class PPOLearner(SparingLearner):
         self._loss_settings = self.config.settings
         super().build()
 
-    def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
-        settings, parameters = self.config.settings, self.get_parameters(self.module[module_id])
+    def configure_optimizers_for_module(
+        self, module_id: str, config: AlgorithmConfig | None = None
+    ) -> None:
+        settings = self.config.settings
+        parameters = self.get_parameters(self.module[module_id])
         lr = value_at(settings.learning_rate, 0)
         # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
         if settings.optimizer == "muon":
@@ -214,13 +239,18 @@ class PPOLearner(SparingLearner):
             self.register_optimizer(module_id=module_id, optimizer=Muon(hidden, lr), params=hidden)
         name = DEFAULT_OPTIMIZER if settings.optimizer == "adam" else "adam"
         adam = torch.optim.Adam(parameters, lr=lr, eps=1e-5)
-        self.register_optimizer(module_id=module_id, optimizer_name=name, optimizer=adam, params=parameters)
+        self.register_optimizer(
+            module_id=module_id, optimizer_name=name, optimizer=adam, params=parameters
+        )
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().before_gradient_based_update(timesteps=timesteps)
         self._threads.before_update()
-        self._generator = torch.Generator().manual_seed((self.config.seed or 0) + self._weights_seq_no)
-        steps, settings = timesteps[AGENT_STEPS_BEFORE], self.config.settings
+        self._generator = torch.Generator().manual_seed(
+            (self.config.seed or 0) + self._weights_seq_no
+        )
+        steps = timesteps[AGENT_STEPS_BEFORE]
+        settings = self.config.settings
         self._ent_coef = value_at(settings.ent_coef, steps)
         left = 1 - timesteps[FRACTION_DONE] if settings.anneal_lr else 1.0
         for optimizer in self._named_optimizers.values():
@@ -230,9 +260,12 @@ class PPOLearner(SparingLearner):
         super().after_gradient_based_update(timesteps=timesteps)
         for module_id, kl in self._last_kl.items():
             measured = self._mean_over_learners(kl)
-            settings, before = self.config.settings, self._kl_coef(module_id)
+            settings = self.config.settings
+            before = self._kl_coef(module_id)
             least = settings.kl_coef * _LEAST_KL_SHARE
-            self._kl_coefs[module_id] = adapted_kl_coef(before, measured, settings.kl_target, least=least)
+            self._kl_coefs[module_id] = adapted_kl_coef(
+                before, measured, settings.kl_target, least=least
+            )
 
     def _kl_coef(self, module_id: str) -> float:
         return self._kl_coefs.setdefault(module_id, self.config.settings.kl_coef)
@@ -247,31 +280,50 @@ class PPOLearner(SparingLearner):
     def _create_iterator_if_necessary(
         self, *, training_data: Any, num_epochs: int = 1, **kwargs: Any
     ) -> Iterator[MultiAgentBatch]:
-        """RLlib's hook for what an update goes through: here shuffled minibatches, anew in each epoch.
+        """RLlib's hook for what an update goes through: here shuffled minibatches, anew in each
+        epoch.
 
-        There are always `num_minibatches` of them, so learners with unequal shares of the experience stay in step.
-        """
-        whole, settings = self._make_batch_if_necessary(training_data=training_data), self.config.settings
-        self._num_minibatches = self._minibatches_of(sum(batch.count for batch in whole.policy_batches.values()))
+        There are always `num_minibatches` of them, so learners with unequal shares of the
+        experience stay in step."""
+        whole = self._make_batch_if_necessary(training_data=training_data)
+        settings = self.config.settings
+        self._num_minibatches = self._minibatches_of(
+            sum(batch.count for batch in whole.policy_batches.values())
+        )
         if plays_while_learning(self.config):
             for name, batch in whole.policy_batches.items():
                 self._stay_near_the_newest_policy(name, batch)
         for epoch in range(num_epochs):
-            parts = {name: self._shuffled_parts(batch) for name, batch in whole.policy_batches.items()}
-            for k in work.told(f"epoch {epoch + 1} of {num_epochs}, minibatch", self._num_minibatches):
+            parts = {
+                name: self._shuffled_parts(batch) for name, batch in whole.policy_batches.items()
+            }
+            for k in work.told(
+                f"epoch {epoch + 1} of {num_epochs}, minibatch", self._num_minibatches
+            ):
                 yield MultiAgentBatch(
                     {
-                        # Rows are copied whole; indexing would go through observations number by number.
-                        name: SampleBatch({column: batch[column].index_select(0, parts[name][k]) for column in batch})
+                        # Rows are copied whole; indexing would go through observations number by
+                        # number.
+                        name: SampleBatch(
+                            {
+                                column: batch[column].index_select(0, parts[name][k])
+                                for column in batch
+                            }
+                        )
                         for name, batch in whole.policy_batches.items()
                     },
                     env_steps=len(next(iter(parts.values()))[k]),
                 )
-            if settings.target_kl is not None and self._mean_over_learners(self._approx_kl) > settings.target_kl:
+            if (
+                settings.target_kl is not None
+                and self._mean_over_learners(self._approx_kl) > settings.target_kl
+            ):
                 return
 
     def _minibatches_of(self, count: int) -> int:
-        """How many minibatches `count` decisions are split into: the same number for every learner."""
+        """How many minibatches `count` decisions are split into: the same number for every
+        learner.
+        """
         if not self.config.minibatch_size:
             return self.config.settings.num_minibatches
         mean = self._mean_over_learners(torch.tensor(float(count), device=self._device))
@@ -279,19 +331,23 @@ class PPOLearner(SparingLearner):
 
     @torch.no_grad()
     def _stay_near_the_newest_policy(self, module_id: str, batch: SampleBatch) -> None:
-        """Put this update's first policy in the place of the one that played, which is one update older.
+        """Put this update's first policy in the place of the one that played, which is one update
+        older.
 
-        This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the policy that played, each
-        update would undo the one before, and two policies would be learned by turns.
-        """
-        module, columns = self.module[module_id].unwrapped(), {name: torch.as_tensor(batch[name]) for name in batch}
+        This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the
+        policy that played, each update would undo the one before, and two policies would be learned
+        by turns."""
+        module = self.module[module_id].unwrapped()
+        columns = {name: torch.as_tensor(batch[name]) for name in batch}
         anew = {name: torch.empty_like(columns[name]) for name in _OF_THE_POLICY if name in columns}
         for part in self._shuffled_parts(batch):
             seen = {name: column.index_select(0, part) for name, column in columns.items()}
             told = module.forward_train(seen)
             log_probabilities = torch.log_softmax(told[Columns.ACTION_DIST_INPUTS], -1)
             answers = {
-                Columns.ACTION_LOGP: log_probabilities.gather(1, seen[Columns.ACTIONS].long()[:, None]).squeeze(1),
+                Columns.ACTION_LOGP: (
+                    log_probabilities.gather(1, seen[Columns.ACTIONS].long()[:, None]).squeeze(1)
+                ),
                 Columns.VF_PREDS: told[Columns.VF_PREDS],
                 Columns.ACTION_DIST_INPUTS: log_probabilities,
             }
@@ -307,11 +363,14 @@ class PPOLearner(SparingLearner):
         if batch.count < least:
             name = self.config.settings.algorithm
             raise ConfigError(
-                f"{name}.num_minibatches is {num_minibatches}, which takes at least {least} decisions, but a learner has only"
-                f" {batch.count} to learn from; set it lower, or have more played: {name}.num_steps, env.options.num_games"
+                f"{name}.num_minibatches is {num_minibatches}, which takes at least {least}"
+                f" decisions, but a learner has only {batch.count} to learn from; set it lower, or"
+                f" have more played: {name}.num_steps, env.options.num_games"
             )
         if STRETCH in batch:
-            return shuffled_stretches(torch.as_tensor(batch[STRETCH]), num_minibatches, self._generator)
+            return shuffled_stretches(
+                torch.as_tensor(batch[STRETCH]), num_minibatches, self._generator
+            )
         if self.config.shuffle_batch_per_epoch:
             order = torch.randperm(batch.count, generator=self._generator).to(self._device)
         else:
@@ -319,7 +378,9 @@ class PPOLearner(SparingLearner):
         return order.tensor_split(num_minibatches)
 
     def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
-        """Make a step of the optimiser. RLlib would go through each gradient twice for numbers that aren't finite."""
+        """Make a step of the optimiser. RLlib would go through each gradient twice for numbers that
+        aren't finite.
+        """
         sums = torch.stack([gradient.sum() for gradient in gradients_dict.values()])
         if not sums.isfinite().all():
             super().apply_gradients(gradients_dict)
@@ -335,17 +396,28 @@ class PPOLearner(SparingLearner):
         return float(value)
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: AlgorithmConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: dict[str, Any],
+        fwd_out: dict[str, Any],
     ) -> torch.Tensor:
-        settings, kl_coef = self.config.settings, self._kl_coef(module_id)
-        logits, values = fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.VF_PREDS]
-        loss, parts = ppo_loss(logits, values, batch, self._loss_settings, ent_coef=self._ent_coef, kl_coef=kl_coef)
+        settings = self.config.settings
+        kl_coef = self._kl_coef(module_id)
+        logits = fwd_out[Columns.ACTION_DIST_INPUTS]
+        values = fwd_out[Columns.VF_PREDS]
+        loss, parts = ppo_loss(
+            logits, values, batch, self._loss_settings, ent_coef=self._ent_coef, kl_coef=kl_coef
+        )
         self._approx_kl = parts["approx_kl"]
         parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self._ent_coef
         if settings.kl_coef:
             self._last_kl[module_id] = parts[LEARNER_RESULTS_KL_KEY]
             parts[LEARNER_RESULTS_CURR_KL_COEFF_KEY] = kl_coef
-        self.metrics.log_dict(parts, key=module_id, window=settings.num_minibatches * settings.num_epochs)
+        self.metrics.log_dict(
+            parts, key=module_id, window=settings.num_minibatches * settings.num_epochs
+        )
         return loss
 
 
@@ -358,12 +430,13 @@ def ppo_loss(
     ent_coef: float,
     kl_coef: float = 0.0,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """Return the loss to minimise, and its parts for logging, without gradients and by RLlib's names.
+    """Return the loss to minimise, and its parts for logging, without gradients and by RLlib's
+    names.
 
-    `logits` [B, A] and `values` [B] are the network's current answers. `batch` holds what was done, expected and masked in the
-    rollout, and for the KL penalty also the rollout's log-probabilities [B, A]. With the column `IMPORTANCE`, what was expected
-    and the log-probabilities are those of a newer policy than the one that played (the decoupled objective).
-    """
+    `logits` [B, A] and `values` [B] are the network's current answers. `batch` holds what was done,
+    expected and masked in the rollout, and for the KL penalty also the rollout's log-probabilities
+    [B, A]. With the column `IMPORTANCE`, what was expected and the log-probabilities are those of a
+    newer policy than the one that played (the decoupled objective)."""
     log_probabilities = torch.log_softmax(mask_logits(logits, batch.get(ACTION_MASK)), -1)
     taken = log_probabilities.gather(1, batch[Columns.ACTIONS].long()[:, None]).squeeze(1)
     log_ratio = taken - batch[Columns.ACTION_LOGP]
@@ -378,7 +451,8 @@ def ppo_loss(
     clipped_ratio = ratio.clamp(1 - settings.clip_coef, 1 + settings.clip_coef)
     policy_loss = torch.max(-advantages * ratio, -advantages * clipped_ratio).mean()
 
-    targets, old_values = batch[VALUE_TARGETS], batch[Columns.VF_PREDS]
+    targets = batch[VALUE_TARGETS]
+    old_values = batch[Columns.VF_PREDS]
     squared_error = (values - targets).square()
     if settings.clip_vloss:
         near = old_values + (values - old_values).clamp(-settings.clip_coef, settings.clip_coef)
@@ -395,7 +469,9 @@ def ppo_loss(
             ENTROPY_KEY: entropy.detach(),
             "approx_kl": ((ratio - 1) - log_ratio).mean(),
             "clipfrac": ((ratio - 1).abs() > settings.clip_coef).float().mean(),
-            LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY: 1 - _variance(targets - old_values) / _variance(targets).clamp_min(1e-8),
+            LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY: (
+                1 - _variance(targets - old_values) / _variance(targets).clamp_min(1e-8)
+            ),
         }
     if settings.kl_coef:
         old = batch[Columns.ACTION_DIST_INPUTS]
@@ -411,10 +487,11 @@ def _variance(values: torch.Tensor) -> torch.Tensor:
 
 
 def adapted_kl_coef(kl_coef: float, kl: float, target: float, *, least: float = 0.0) -> float:
-    """Return the weight of the penalty for the next batch: doubled or halved if `kl` is off by a factor of 1.5 (section 4).
+    """Return the weight of the penalty for the next batch: doubled or halved if `kl` is off by a
+    factor of 1.5 (section 4).
 
-    It isn't halved below `least`, because after many quiet updates it would take as many to grow again.
-    """
+    It isn't halved below `least`, because after many quiet updates it would take as many to grow
+    again."""
     if kl > 1.5 * target:
         return max(2 * kl_coef, least)
     return max(kl_coef / 2, least) if kl < target / 1.5 else kl_coef

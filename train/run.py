@@ -1,7 +1,7 @@
 """The life of a run.
 
-`train(experiment)` plays, learns, shows progress, saves, stops when asked, resumes, and exports the policy.
-"""
+`train(experiment)` plays, learns, shows progress, saves, stops when asked, resumes, and exports the
+policy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ from train.runs.trackers import require_trackers
 
 STOPPING = "finishing this iteration, then saving …  (Ctrl-C again stops at once, without saving)"
 OnIteration = Callable[[dict[str, Any]], bool | None]
-"""A function that is called with each row of the curve. If it returns True, the session ends early, as by Ctrl-C."""
+"""A function that is called with each row of the curve. If it returns True, the session ends early,
+as by Ctrl-C.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,13 @@ class RunResult:
     path: Path
     """The run folder. If the run is kept at an address, this folder is gone."""
     bundle: Path | None
-    """The exported policy, or the file of an algorithm that trains none; None if the run isn't finished."""
+    """The exported policy, or the file of an algorithm that trains none; None if the run isn't
+    finished.
+    """
     finished: bool
-    """True if the budget is used up, the target is reached, or `finish` was asked for. Otherwise the run can be resumed."""
+    """True if the budget is used up, the target is reached, or `finish` was asked for. Otherwise
+    the run can be resumed.
+    """
     metrics: dict[str, Any]
     """The last row of the curve."""
     address: str = ""
@@ -74,28 +80,34 @@ def train(
     finish: bool = False,
     minutes: float | None = None,
 ) -> RunResult:
-    """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume` from its newest checkpoint.
+    """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume`
+    from its newest checkpoint.
 
-    Either may also be an address in S3 or in Google's Cloud Storage, as "s3://bucket/runs": the run is sent there with each
-    checkpoint, and any machine can go on with it (`train.runs.mirror`).
+    Either may also be an address in S3 or in Google's Cloud Storage, as "s3://bucket/runs": the run
+    is sent there with each checkpoint, and any machine can go on with it (`train.runs.mirror`).
 
-    Ctrl-C (SIGINT) or SIGTERM lets the iteration end, saves a checkpoint and returns; a second one raises `KeyboardInterrupt`
-    at once. A kill at any moment leaves the last checkpoint whole.
+    Ctrl-C (SIGINT) or SIGTERM lets the iteration end, saves a checkpoint and returns; a second one
+    raises `KeyboardInterrupt` at once. A kill at any moment leaves the last checkpoint whole.
 
     * `command` is noted in the policy's card.
     * `trackers` also get the rows of the curve: "wandb" (Weights & Biases), "mlflow".
-    * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`. A learned evaluation plays there.
-    * `trust` resumes a run that this machine didn't make, and executes the code that it brings (`train.runs.resuming`).
+    * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`. A learned
+      evaluation plays there.
+    * `trust` resumes a run that this machine didn't make, and executes the code that it brings
+      (`train.runs.resuming`).
     * `wait_minutes` is how long a cluster that is too small may take to start more machines.
-    * `finish` ends the run in `resume` where it is: nothing more is learned, and what was trained so far is exported.
-    * `minutes` trains the run in `resume` for so many minutes more, also one that has ended (`train.runs.further`).
-    * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4" (`train.runs.resizing`).
+    * `finish` ends the run in `resume` where it is: nothing more is learned, and what was trained
+      so far is exported.
+    * `minutes` trains the run in `resume` for so many minutes more, also one that has ended
+      (`train.runs.further`).
+    * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4"
+      (`train.runs.resizing`).
 
     The folder of a new run whose start fails is removed, as long as nothing was learned.
 
-    Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
-    `MissingDependencyError` if a tracker isn't installed, and `ClusterError` if there is no such cluster.
-    """
+    Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an
+    experiment that can't be run, `MissingDependencyError` if a tracker isn't installed, and
+    `ClusterError` if there is no such cluster."""
     options: dict[str, Any] = {
         "on_iteration": on_iteration, "command": command, "trackers": trackers, "cluster": cluster, "trust": trust,
         "sizes": sizes, "wait_minutes": wait_minutes, "finish": finish, "minutes": minutes,
@@ -125,7 +137,9 @@ def _train(
     finish: bool,
     minutes: float | None,
 ) -> RunResult:
-    """Train here. `kept_at` is the mirror of the run to resume, or the stored folder of a new run's mirror, if it has one."""
+    """Train here. `kept_at` is the mirror of the run to resume, or the stored folder of a new run's
+    mirror, if it has one.
+    """
     begun = _begun(experiment, resume, sizes, finish=finish, minutes=minutes)
     require_trackers(trackers)
     if begun:
@@ -172,10 +186,14 @@ def _train(
         if start:
             progress.say(f"continuing {folder.place} from iteration {start[1]['iteration']}")
         if sizes:
-            progress.say(f"with {experiment.num_env_runners} env runners and {experiment.num_learners} learners from here on")
+            progress.say(
+                f"with {experiment.num_env_runners} env runners and {experiment.num_learners}"
+                " learners from here on"
+            )
         session.begin(start, trackers=trackers)
         stack.callback(session.close)
-        # From here on an interruption or a failure is told with the command that goes on with the folder.
+        # From here on an interruption or a failure is told with the command that goes on with the
+        # folder.
         start_failed.pop_all()
         session.send()
         with _telling_how_to_go_on(folder, progress):
@@ -190,57 +208,89 @@ def _begun(
     finish: bool,
     minutes: float | None,
 ) -> tuple[RunFolder, Experiment] | None:
-    """The run to resume and its experiment, or None for a new run. Raises `ConfigError` for arguments that contradict."""
+    """The run to resume and its experiment, or None for a new run. Raises `ConfigError` for
+    arguments that contradict.
+    """
     if (experiment is None) == (resume is None):
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
     if (sizes or finish or minutes is not None) and resume is None:
-        raise ConfigError("train() takes sizes, finish and minutes with resume: they are for a run that was begun")
+        raise ConfigError(
+            "train() takes sizes, finish and minutes with resume: they are for a run that was begun"
+        )
     if finish and minutes is not None:
-        raise ConfigError("--finish ends the run where it is, and --minutes trains it further; leave out one of them")
+        raise ConfigError(
+            "--finish ends the run where it is, and --minutes trains it further; leave out one of"
+            " them"
+        )
     return None if resume is None else RunFolder.open(Path(resume))
 
 
-def _require_something_learned(folder: RunFolder, start: Checkpoint | None, *, finish: bool) -> None:
+def _require_something_learned(
+    folder: RunFolder, start: Checkpoint | None, *, finish: bool
+) -> None:
     """Raise `RunError` if a run is to be finished that has no checkpoint yet."""
     if finish and start is None:
-        raise RunError(f"{folder.path} has no checkpoint, so no policy yet. Go on with it: {resume_command(folder.path)}")
+        raise RunError(
+            f"{folder.path} has no checkpoint, so no policy yet. Go on with it:"
+            f" {resume_command(folder.path)}"
+        )
 
 
-def _ended(folder: RunFolder, experiment: Experiment, start: Checkpoint, progress: Progress) -> RunResult | None:
-    """The result of a run that has nothing left to train and has exported its policy, which is said; None for others."""
+def _ended(
+    folder: RunFolder, experiment: Experiment, start: Checkpoint, progress: Progress
+) -> RunResult | None:
+    """The result of a run that has nothing left to train and has exported its policy, which is
+    said; None for others.
+    """
     _, counters = start
     path = exported(folder, start)
     if path is None or fraction_done(experiment.budget, counters) < 1.0:
         return None
     again = resume_command(folder.place)
-    progress.say(f"{folder.place} has ended: {why_ended(experiment, counters)}. Train it further: {again} --minutes 10")
+    progress.say(
+        f"{folder.place} has ended: {why_ended(experiment, counters)}. Train it further: {again}"
+        " --minutes 10"
+    )
     last = folder.curve()[-1:]
     metrics = {name: float(value) for row in last for name, value in row.items() if value}
     return RunResult(folder.path, path, True, metrics, folder.address)
 
 
 def _created(runs_dir: Path, experiment: Experiment, asked: Experiment) -> RunFolder:
-    """The folder of a new run. It notes the experiment that was asked for, if that was fitted to a cluster."""
+    """The folder of a new run. It notes the experiment that was asked for, if that was fitted to a
+    cluster.
+    """
     note = {ASKED: asked.to_dict()} if asked != experiment else {}
     return RunFolder.create(runs_dir, experiment, {**provenance(), **note})
 
 
 @contextmanager
-def _placed(experiment: Experiment, cluster: str | None, wait_minutes: float, progress: Progress) -> Iterator[Experiment]:
+def _placed(
+    experiment: Experiment, cluster: str | None, wait_minutes: float, progress: Progress
+) -> Iterator[Experiment]:
     """The experiment, fitted to the cluster if there is one, with Ray running if it needs that."""
     plays_there = bool(cluster) and experiment.settings.plays_on_cluster
     if cluster and not (experiment.uses_ray or plays_there):
-        raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
+        raise ConfigError(
+            f"{experiment.algorithm} is a single process and can't use a cluster; leave out"
+            " --cluster"
+        )
     cores = usable_cores()
     if experiment.num_env_runners > cores and not cluster:
         progress.say(
-            f"num_env_runners is {experiment.num_env_runners}, and this machine has {cores} core(s) for them: they take turns,"
-            " and each needs memory of its own"
+            f"num_env_runners is {experiment.num_env_runners}, and this machine has {cores} core(s)"
+            " for them: they take turns, and each needs memory of its own"
         )
     if not cluster:
         require_gpus(experiment)
-    progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
-    with running_ray(num_processes(experiment), cluster) if experiment.uses_ray or plays_there else nullcontext():
+    progress.status(
+        "starting Ray and building the network" if experiment.uses_ray else "building the network"
+    )
+    with (
+        running_ray(num_processes(experiment), cluster)
+        if experiment.uses_ray or plays_there
+        else nullcontext()
+    ):
         if cluster and experiment.uses_ray:
             yield fit(sized(experiment), wait_minutes=wait_minutes, say=progress.say)
         else:
@@ -261,7 +311,9 @@ def _built(experiment: Experiment, cluster: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _telling_how_to_go_on(folder: RunFolder, progress: Progress) -> Iterator[None]:
-    """Add to an interruption, a faulty world or a lost process by which command the run continues."""
+    """Add to an interruption, a faulty world or a lost process by which command the run
+    continues.
+    """
     again = resume_command(folder.place)
     try:
         yield
@@ -269,18 +321,29 @@ def _telling_how_to_go_on(folder: RunFolder, progress: Progress) -> Iterator[Non
         progress.say(f"stopped at once; go on from the last checkpoint with: {again}")
         raise
     except EnvRunnerError as error:
-        raise EnvRunnerError(f"{error}. Mend it, then go on from the last checkpoint: {again}") from error
+        raise EnvRunnerError(
+            f"{error}. Mend it, then go on from the last checkpoint: {again}"
+        ) from error
     except Exception as error:
         if not is_lost_process(error):
             raise
         raise RunError(
-            f"a process of the run was lost and could not be replaced ({' '.join(str(error).split())[:200]}); perhaps the "
-            f"machine lacks memory. Go on from the last checkpoint with: {again}"
+            "a process of the run was lost and could not be replaced"
+            f" ({' '.join(str(error).split())[:200]}); perhaps the machine lacks memory. Go on from"
+            f" the last checkpoint with: {again}"
         ) from error
 
 
-def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | None, command: str, *, finish: bool) -> RunResult:
-    folder, progress = session.folder, session.progress
+def _run(
+    session: Session,
+    stop: threading.Event,
+    on_iteration: OnIteration | None,
+    command: str,
+    *,
+    finish: bool,
+) -> RunResult:
+    folder = session.folder
+    progress = session.progress
     if finish:
         stop.set()
     else:
@@ -290,28 +353,39 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
         if row and on_iteration and on_iteration(row):
             stop.set()
     made = session.end(provenance=provenance(), command=command, finish=finish)
-    # Exports return whole paths; a result has both of its paths in the form in which the run's was given.
+    # Exports return whole paths; a result has both of its paths in the form in which the run's was
+    # given.
     bundle = made and folder.path / made.name
     finished = finish or session.fraction_done() >= 1.0
     if not finished:
         again = resume_command(folder.place)
         if session.counters["iteration"]:
-            progress.say(f"stopped and saved; continue with: {again}\nor end it here, with the policy so far: {again} --finish")
+            progress.say(
+                f"stopped and saved; continue with: {again}\nor end it here, with the policy so"
+                f" far: {again} --finish"
+            )
         else:
             progress.say(f"stopped before its first iteration; continue with: {again}")
     return RunResult(folder.path, bundle, finished, dict(session.row), folder.address)
 
 
-def check(experiment: Experiment, *, begins: bool = True, progress: Progress | None = None) -> Evaluator | None:
-    """Find mistakes in the experiment before anything is started or written, and have the world compiled before time counts.
+def check(
+    experiment: Experiment, *, begins: bool = True, progress: Progress | None = None
+) -> Evaluator | None:
+    """Find mistakes in the experiment before anything is started or written, and have the world
+    compiled before time counts.
 
-    `begins` says that it doesn't go on from a checkpoint. Returns the evaluator of a run, if the experiment asks for one.
-    """
+    `begins` says that it doesn't go on from a checkpoint. Returns the evaluator of a run, if the
+    experiment asks for one."""
     import numpy as np
 
     from envs.battlesnake.state import MAX_BOARDS
     from envs.common.errors import check_range
-    from train.algorithm_settings import CloningSettings, ImitationSettings, LearnedEvaluationSettings
+    from train.algorithm_settings import (
+        CloningSettings,
+        ImitationSettings,
+        LearnedEvaluationSettings,
+    )
     from train.runs.export import build_network, check_network
     from train.runs.initial_weights import initial_weights
     from train.worlds.build import make_world, world_options
@@ -359,7 +433,8 @@ def _check_games(experiment: Experiment, world: BatchEnv, progress: Progress | N
 
 @contextmanager
 def _stop_on_signals(progress: Progress) -> Iterator[threading.Event]:
-    """An event that the first SIGINT (Ctrl-C) or SIGTERM sets, and says so; the second one interrupts.
+    """An event that the first SIGINT (Ctrl-C) or SIGTERM sets, and says so; the second one
+    interrupts.
 
     Signals reach only the main thread.
     """
@@ -372,10 +447,14 @@ def _stop_on_signals(progress: Progress) -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        # In a thread of its own, because the signal may have interrupted this one while it was printing.
+        # In a thread of its own, because the signal may have interrupted this one while it was
+        # printing.
         threading.Thread(target=progress.say, args=(STOPPING,), daemon=True).start()
 
-    before = {number: signal.signal(number, ask) or signal.SIG_DFL for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, ask) or signal.SIG_DFL
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield stop
     finally:
@@ -387,4 +466,8 @@ def provenance() -> dict[str, Any]:
     """Return the versions and the commit from which a run or a policy comes."""
     from agents.card import library_versions
 
-    return {"versions": library_versions(), "git_commit": own_commit(), "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+    return {
+        "versions": library_versions(),
+        "git_commit": own_commit(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }

@@ -13,7 +13,9 @@ Knots: TypeAlias = list[list[float]]
 
 
 def value_at(schedule: float | Knots, steps: float) -> float:
-    """Return the value at `steps`. At a knot it is exactly the knot's value; after the last knot it stays the same."""
+    """Return the value at `steps`. At a knot it is exactly the knot's value; after the last knot it
+    stays the same.
+    """
     if not isinstance(schedule, list):
         return float(schedule)
     at, values = zip(*schedule, strict=True)

@@ -9,11 +9,21 @@ from envs.common.errors import ConfigError
 
 
 def require_schedule(section: Any, key: str, name: str, most: float = float("inf")) -> None:
-    """Raise `ConfigError` unless the field is a number, or knots that begin at 0, of 0 to `most`."""
-    value, full = getattr(section, name), f"{key}.{name}"
+    """Raise `ConfigError` unless the field is a number, or knots that begin at 0, of 0 to
+    `most`.
+    """
+    value = getattr(section, name)
+    full = f"{key}.{name}"
     knots = value if isinstance(value, list) else [[0.0, value]]
-    if not knots or any(len(knot) != 2 for knot in knots) or (isinstance(value, list) and (len(knots) < 2 or knots[0][0])):
-        raise ConfigError(f"{full} is {value!r}; a schedule is two or more knots [agent steps, value], the first at 0 steps")
+    if (
+        not knots
+        or any(len(knot) != 2 for knot in knots)
+        or (isinstance(value, list) and (len(knots) < 2 or knots[0][0]))
+    ):
+        raise ConfigError(
+            f"{full} is {value!r}; a schedule is two or more knots [agent steps, value], the first"
+            " at 0 steps"
+        )
     steps = [knot[0] for knot in knots]
     if any(later <= earlier for earlier, later in itertools.pairwise(steps)):
         raise ConfigError(f"{full}: the steps of its knots are {steps}; they must increase")

@@ -1,4 +1,6 @@
-"""Trainings that build on each other: an experiment whose `init_from` names another one goes on from where that one ends."""
+"""Trainings that build on each other: an experiment whose `init_from` names another one goes on
+from where that one ends.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Train = Callable[[Experiment, Path | None], Any]
 
 
 def first_stages(experiment: Experiment) -> list[Experiment]:
-    """Return what has to be trained before an experiment, the first one first: nothing, mostly. They have its seed."""
+    """Return what has to be trained before an experiment, the first one first: nothing, mostly.
+    They have its seed.
+    """
     if experiment.init_from not in list_experiments():
         return []
     before = dataclasses.replace(Experiment.load(experiment.init_from), seed=experiment.seed)
@@ -26,20 +30,25 @@ def first_stages(experiment: Experiment) -> list[Experiment]:
 
 
 def require_one_stage(experiment: Experiment, what: str) -> None:
-    """Raise `ConfigError` if an experiment has earlier stages. `what` names the command or option that trains a single one."""
+    """Raise `ConfigError` if an experiment has earlier stages. `what` names the command or option
+    that trains a single one.
+    """
     if stages := first_stages(experiment):
         raise ConfigError(
-            f"{experiment.name} begins where {stages[-1].name} ends, and {what} trains one experiment alone; this trains"
-            f" both, one after the other: {shell_command('train', experiment.name)}"
+            f"{experiment.name} begins where {stages[-1].name} ends, and {what} trains one"
+            " experiment alone; this trains both, one after the other:"
+            f" {shell_command('train', experiment.name)}"
         )
 
 
-def train_stages(experiment: Experiment, runs: Path, train: Train, say: Callable[[str], None]) -> Any:
-    """Train the stages of an experiment and then itself, in the folder `runs`. Returns the last `RunResult`.
+def train_stages(
+    experiment: Experiment, runs: Path, train: Train, say: Callable[[str], None]
+) -> Any:
+    """Train the stages of an experiment and then itself, in the folder `runs`. Returns the last
+    `RunResult`.
 
-    A stage that is finished there isn't trained again, and one that was interrupted goes on. If a stage is interrupted, the
-    later ones don't begin.
-    """
+    A stage that is finished there isn't trained again, and one that was interrupted goes on. If a
+    stage is interrupted, the later ones don't begin."""
     stages = [*first_stages(experiment), experiment]
     begins_with: Path | None = None
     for number, stage in enumerate(stages, 1):

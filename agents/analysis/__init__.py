@@ -1,1 +1,3 @@
-"""What a search thinks of the moves of a recorded game: chances, mistakes, the turn where the game was lost, and why."""
+"""What a search thinks of the moves of a recorded game: chances, mistakes, the turn where the game
+was lost, and why.
+"""

@@ -20,11 +20,14 @@ Line = list[dict[str, str]]
 
 
 def as_json(analysis: Analysis, *, pool: ProcessPoolExecutor | None = None) -> dict[str, Any]:
-    """Return all of an analysis, JSON-able, with the keys that docs/analysing.md lists. Probabilities lie between 0 and 1.
+    """Return all of an analysis, JSON-able, with the keys that docs/analysing.md lists.
+    Probabilities lie between 0 and 1.
 
     The best lines are searched for in the processes of `pool`.
     """
-    played, lost, lines = analysis.played, analysis.lost, _lines(analysis, pool)
+    played = analysis.played
+    lost = analysis.lost
+    lines = _lines(analysis, pool)
     return {
         "game": played.game_id,
         "snake": {"id": played.snake["id"], "name": played.name},
@@ -35,24 +38,35 @@ def as_json(analysis: Analysis, *, pool: ProcessPoolExecutor | None = None) -> d
         "cause": cause_of(analysis),
         "faults": faults(analysis),
         "lost_turn": None if lost is None else analysis.turns[lost].turn,
-        "last_chance_turn": None if analysis.last_chance is None else analysis.turns[analysis.last_chance].turn,
+        "last_chance_turn": (
+            None if analysis.last_chance is None else analysis.turns[analysis.last_chance].turn
+        ),
         "lost_sentence": lost_sentence(analysis) or None,
         "cause_sentence": cause_sentence(analysis) or None,
         "best_line": None if lost is None else lines[lost],
-        "turns": [{**_turn(turn), "best_line": lines.get(place)} for place, turn in enumerate(analysis.turns)],
+        "turns": [
+            {**_turn(turn), "best_line": lines.get(place)}
+            for place, turn in enumerate(analysis.turns)
+        ],
     }
 
 
 def _lines(analysis: Analysis, pool: ProcessPoolExecutor | None) -> dict[int, Line]:
-    """The best lines of the turns that somebody may ask about, by their places: the faults, and where the game was lost."""
+    """The best lines of the turns that somebody may ask about, by their places: the faults, and
+    where the game was lost.
+    """
     decisive = (analysis.lost, analysis.last_chance)
-    places = [n for n, turn in enumerate(analysis.turns) if turn.move_class in FAULTS or n in decisive]
+    places = [
+        n for n, turn in enumerate(analysis.turns) if turn.move_class in FAULTS or n in decisive
+    ]
     asked = [(analysis.played.positions[n], analysis.turns[n].best) for n in places]
     return dict(zip(places, spread(pool, _line, asked, lambda *_: None), strict=True))
 
 
 def _line(asked: tuple[Position, int]) -> Line:
-    return [{snake: MOVE_NAMES[move] for snake, move in moves.items()} for moves in best_line(*asked)]
+    return [
+        {snake: MOVE_NAMES[move] for snake, move in moves.items()} for moves in best_line(*asked)
+    ]
 
 
 def _turn(turn: Turn) -> dict[str, Any]:

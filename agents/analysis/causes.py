@@ -1,4 +1,6 @@
-"""How a snake died, in one of a few words that people use, from the last board and the moves that it had there."""
+"""How a snake died, in one of a few words that people use, from the last board and the moves that
+it had there.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ _CRASHES = ("wall-collision", "snake-collision", "snake-self-collision")
 
 def cause_of(analysis: Analysis) -> Cause | None:
     """Return how the snake died; None if it lived."""
-    how, last = analysis.played.ending["eliminatedCause"], analysis.turns[-1]
+    how = analysis.played.ending["eliminatedCause"]
+    last = analysis.turns[-1]
     if not how:
         return None
     if how == "head-collision":

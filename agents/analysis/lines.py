@@ -1,4 +1,6 @@
-"""The best line from a position: how the search expects the game to go on, the others answering as is worst for the snake."""
+"""The best line from a position: how the search expects the game to go on, the others answering as
+is worst for the snake.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,25 @@ from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, State
 
 TURNS = 6
-_NODES, _RIVALS = 3000, 2
+_NODES = 3000
+_RIVALS = 2
 
 
 def best_line(position: Position, first: int) -> list[dict[str, int]]:
-    """Return the moves of the next `TURNS` turns, the first one given, each turn as {snake's id: move}.
+    """Return the moves of the next `TURNS` turns, the first one given, each turn as {snake's id:
+    move}.
 
-    The nearest two others answer knowing the snake's move, as the search assumes; the rest go straight on. Nothing spawns. The
-    line ends early if the game does, or if the snake dies.
-    """
-    search, ids = MoveSearch(_NODES), position.ids()
+    The nearest two others answer knowing the snake's move, as the search assumes; the rest go
+    straight on. Nothing spawns. The line ends early if the game does, or if the snake dies."""
+    search = MoveSearch(_NODES)
+    ids = position.ids()
     state, me = position.state()
-    move, line = first, list[dict[str, int]]()
+    move = first
+    line = list[dict[str, int]]()
     for _ in range(TURNS):
-        moves, after = min(_answers(state, me, move), key=lambda answer: _worth(answer[1], me, search))
+        moves, after = min(
+            _answers(state, me, move), key=lambda answer: _worth(answer[1], me, search)
+        )
         alive = np.flatnonzero(state.arrays.cause[0] == ALIVE)
         line.append({ids[slot]: int(moves[slot]) for slot in alive})
         state = after
@@ -41,8 +48,11 @@ def best_line(position: Position, first: int) -> list[dict[str, int]]:
 
 
 def _answers(state: State, me: int, move: int) -> Iterator[tuple[np.ndarray, State]]:
-    """The moves of all snakes, and the position that comes of them, for each way in which the rivals can answer."""
-    s, rules = state.arrays, search_rules(state.rules)
+    """The moves of all snakes, and the position that comes of them, for each way in which the
+    rivals can answer.
+    """
+    s = state.arrays
+    rules = search_rules(state.rules)
     others = [int(i) for i in np.flatnonzero(s.cause[0] == ALIVE) if i != me]
     rivals = sorted(others, key=lambda i: head_distance(s, rules, me, i))[:_RIVALS]
     safe = safe_moves(state, np.zeros(len(rivals), np.int64), np.array(rivals))
@@ -50,7 +60,8 @@ def _answers(state: State, me: int, move: int) -> Iterator[tuple[np.ndarray, Sta
         moves = np.zeros(state.num_snakes, np.int8)
         for i in others:
             moves[i] = drift(s, rules, i)
-        moves[rivals], moves[me] = replies, move
+        moves[rivals] = replies
+        moves[me] = move
         after = state.select(np.zeros(1, np.int64))
         step_board(after.arrays, 0, rules, moves[None])
         yield moves, after

@@ -1,4 +1,6 @@
-"""The search's opinion of every move of a snake: one score per move, all of them searched to the same depth."""
+"""The search's opinion of every move of a snake: one score per move, all of them searched to the
+same depth.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,24 @@ from agents.search.alphabeta import DEFAULT_EVALUATION, WINDOW
 from agents.search.evaluation import CROWD, SURE, WIN, Weights
 from agents.search.learned import chosen_evaluation, evaluation_in_words
 from agents.search.make_unmake import search_rules
-from agents.search.paranoid import MAX_DEPTH, QUIET_TURNS, AlphaBetaWorkspace, begin, new_workspace, prepare, run
+from agents.search.paranoid import (
+    MAX_DEPTH,
+    QUIET_TURNS,
+    AlphaBetaWorkspace,
+    begin,
+    new_workspace,
+    prepare,
+    run,
+)
 from agents.search.time_management import WorkspacePool
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State
 
 CERTAIN_DEATH = 1 - WIN
 """The score of a move after which the snake is dead at once."""
-_MAX_RIVALS, _NEAR, _TABLE_BITS = 2, 7, 18
+_MAX_RIVALS = 2
+_NEAR = 7
+_TABLE_BITS = 18
 
 
 @dataclass(frozen=True)
@@ -25,8 +37,9 @@ class Opinions:
     """What the search thinks of the four moves of one snake in one position."""
 
     scores: tuple[int, int, int, int]
-    """The score of each move, up, down, left, right: points of `agents.search.evaluation`, larger is better for the snake.
-    Beyond `SURE` a win or a loss is proven, within what the search assumes."""
+    """The score of each move, up, down, left, right: points of `agents.search.evaluation`, larger
+    is better for the snake. Beyond `SURE` a win or a loss is proven, within what the search
+    assumes."""
     safe: tuple[bool, bool, bool, bool]
     """Whether a move isn't certain death. All are False if each of them is."""
     depth: int
@@ -44,11 +57,12 @@ class Opinions:
 
 
 class MoveSearch:
-    """Scores all moves of a snake with `nodes` nodes per position, as alpha-beta does with its defaults.
+    """Scores all moves of a snake with `nodes` nodes per position, as alpha-beta does with its
+    defaults.
 
-    Each move is searched on its own, so that also the worst has a score; alpha-beta by itself only finds that it is worse. All
-    share one transposition table and go deeper turn by turn. The answer depends on the position and on `nodes` alone.
-    """
+    Each move is searched on its own, so that also the worst has a score; alpha-beta by itself only
+    finds that it is worse. All share one transposition table and go deeper turn by turn. The answer
+    depends on the position and on `nodes` alone."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -59,7 +73,9 @@ class MoveSearch:
         return new_workspace(state, table_bits=_TABLE_BITS, learned=self._learned)
 
     def is_learned(self, state: State) -> bool:
-        """Return whether the learned evaluation of duels applies to board 0, so that scores are on its scale."""
+        """Return whether the learned evaluation of duels applies to board 0, so that scores are on
+        its scale.
+        """
         return self._learned is not None and self._learned.applies_to(state)
 
     def evaluation_in_words(self, state: State) -> str:
@@ -67,22 +83,38 @@ class MoveSearch:
         return evaluation_in_words(self._learned, state)
 
     def __call__(self, state: State, me: int) -> Opinions:
-        """Return the opinions on board 0 for the living snake in slot `me`, of a game that isn't over."""
+        """Return the opinions on board 0 for the living snake in slot `me`, of a game that isn't
+        over.
+        """
         here = state.select(np.zeros(1, np.int64))
         safe = safe_moves(here, np.zeros(1, np.int64), np.array([me]))[0]
         if safe.all() and _all_deadly(here, me):
             safe = np.zeros(4, np.bool_)
         with self._idle.borrow(here) as space:
             space.correction.is_used[0] = self.is_learned(here)
-            prepare(here.arrays, search_rules(here.rules), *space[:3], me, _MAX_RIVALS, _NEAR, QUIET_TURNS)
+            prepare(
+                here.arrays,
+                search_rules(here.rules),
+                *space[:3],
+                me,
+                _MAX_RIVALS,
+                _NEAR,
+                QUIET_TURNS,
+            )
             weights = CROWD if here.arrays.num_alive[0] > 2 else Weights()
             scores, depth = _deepen(here, space, weights, np.flatnonzero(safe), self.nodes)
         up, down, left, right = (scores.get(move, CERTAIN_DEATH) for move in range(4))
-        return Opinions((up, down, left, right), (bool(safe[0]), bool(safe[1]), bool(safe[2]), bool(safe[3])), depth)
+        return Opinions(
+            (up, down, left, right),
+            (bool(safe[0]), bool(safe[1]), bool(safe[2]), bool(safe[3])),
+            depth,
+        )
 
 
 def _all_deadly(state: State, me: int) -> bool:
-    """Whether each move is certain death, where `safe_moves` says that all are safe. They can't be if a neck is in the way."""
+    """Whether each move is certain death, where `safe_moves` says that all are safe. They can't be
+    if a neck is in the way.
+    """
     head, *rest = state.body(0, me)
     return len(rest) > 1 and rest[0] != head
 
@@ -111,16 +143,33 @@ def _deepen(
 
 
 def _search(
-    state: State, space: AlphaBetaWorkspace, weights: Weights, move: int, depth: int, last: int | None, until: int
+    state: State,
+    space: AlphaBetaWorkspace,
+    weights: Weights,
+    move: int,
+    depth: int,
+    last: int | None,
+    until: int,
 ) -> int | None:
-    """The score of a move, in a window around the `last` one; None if `until` nodes were visited first."""
+    """The score of a move, in a window around the `last` one; None if `until` nodes were visited
+    first.
+    """
     stack, turns, territory, correction = space
     stack.allowed[:] = False
     stack.allowed[move] = True
     low, high = (-3 * WIN, 3 * WIN) if last is None else (last - WINDOW, last + WINDOW)
     while True:
         begin(stack, depth, low, high)
-        if not run(state.arrays, search_rules(state.rules), stack, turns, territory, weights, correction, until):
+        if not run(
+            state.arrays,
+            search_rules(state.rules),
+            stack,
+            turns,
+            territory,
+            weights,
+            correction,
+            until,
+        ):
             return None
         best = int(stack.best[0])
         if low < best < high:

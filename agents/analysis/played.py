@@ -1,4 +1,6 @@
-"""What a recording tells of one snake's game: the boards on which it had to choose, what it chose, and how it ended."""
+"""What a recording tells of one snake's game: the boards on which it had to choose, what it chose,
+and how it ended.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Position:
     snake: str
     """The snake's id."""
     moves: Mapping[str, int]
-    """What the living snakes played, by id, as far as the recording tells: 0 up, 1 down, 2 left, 3 right."""
+    """What the living snakes played, by id, as far as the recording tells: 0 up, 1 down, 2 left, 3
+    right.
+    """
 
     @property
     def turn(self) -> int:
@@ -46,7 +50,9 @@ class Position:
         return [snake for snake in self.board["snakes"] if not snake["eliminatedCause"]]
 
     def state(self) -> tuple[State, int]:
-        """Return the position with the snake's slot. The dead whose cause isn't known are left out of it."""
+        """Return the position with the snake's slot. The dead whose cause isn't known are left out
+        of it.
+        """
         snakes = _placed(self.board)
         state = state_from_board({**self.board, "snakes": snakes}, settings=self.settings)
         return state, [snake["id"] for snake in snakes].index(self.snake)
@@ -65,9 +71,13 @@ class Played:
     snake: Mapping[str, Any]
     """The snake as on the first board."""
     positions: tuple[Position, ...]
-    """In order, one per turn on which the snake had to choose. None is missing between the first and the last."""
+    """In order, one per turn on which the snake had to choose. None is missing between the first
+    and the last.
+    """
     ending: Mapping[str, Any]
-    """The snake as on the last board, with `eliminatedCause` and `eliminatedBy`, which are "" if it lives."""
+    """The snake as on the last board, with `eliminatedCause` and `eliminatedBy`, which are "" if it
+    lives.
+    """
     result: str
     """won, lost, draw, or "" if the recording doesn't tell."""
     last_board: Board
@@ -80,7 +90,11 @@ class Played:
     @property
     def opponents(self) -> list[str]:
         """Return the names of the others at the start."""
-        return [name_of(snake) for snake in self.positions[0].board["snakes"] if snake["id"] != self.snake["id"]]
+        return [
+            name_of(snake)
+            for snake in self.positions[0].board["snakes"]
+            if snake["id"] != self.snake["id"]
+        ]
 
     def name_by_id(self, snake_id: str) -> str:
         """Return the name of a snake of this game."""
@@ -94,27 +108,40 @@ def name_of(snake: Mapping[str, Any]) -> str:
 
 
 def played_by(recording: Recording, snake: str | None = None) -> Played:
-    """Return the part of the snake with this name or id, without one of the snake that the game was recorded for.
+    """Return the part of the snake with this name or id, without one of the snake that the game was
+    recorded for.
 
-    Raises `ConfigError` for games that can't be analysed (solo games, maps that move snakes, games with turns missing),
-    `UnknownNameError` for an unknown snake, and `RecordingError` for settings that can't be read.
-    """
-    boards, settings = recording.boards(), recording.settings
+    Raises `ConfigError` for games that can't be analysed (solo games, maps that move snakes, games
+    with turns missing), `UnknownNameError` for an unknown snake, and `RecordingError` for settings
+    that can't be read."""
+    boards = recording.boards()
+    settings = recording.settings
     if settings.solo:
-        raise ConfigError("this is a solo game, in which there is nobody to win against; analyse needs two snakes or more")
+        raise ConfigError(
+            "this is a solo game, in which there is nobody to win against; analyse needs two snakes"
+            " or more"
+        )
     if settings.map in UNREADABLE_MAPS:
-        raise ConfigError(f"the map {settings.map} moves the snakes by itself, so moves on it can't be judged")
+        raise ConfigError(
+            f"the map {settings.map} moves the snakes by itself, so moves on it can't be judged"
+        )
     chosen = _chosen(boards[0], snake, recording.requests[0].get("you"))
     positions = tuple(_positions(recording, boards, settings, chosen["id"]))
     if not positions:
-        raise ConfigError(f"{name_of(chosen)} had nothing to choose in this game of {len(boards)} turns")
+        raise ConfigError(
+            f"{name_of(chosen)} had nothing to choose in this game of {len(boards)} turns"
+        )
     ending = _ending(boards, positions, chosen["id"])
     result = result_of(recording, chosen["id"])
-    return Played(str(recording.game.get("id", "")), settings, chosen, positions, ending, result, boards[-1])
+    return Played(
+        str(recording.game.get("id", "")), settings, chosen, positions, ending, result, boards[-1]
+    )
 
 
 def _ending(boards: list[Board], positions: Sequence[Position], snake: str) -> Mapping[str, Any]:
-    """The snake as on the last board, with the likely cause of its death where the file doesn't tell it."""
+    """The snake as on the last board, with the likely cause of its death where the file doesn't
+    tell it.
+    """
     ending = next(one for one in boards[-1]["snakes"] if one["id"] == snake)
     place = boards.index(positions[-1].board) + 1
     if ending["eliminatedCause"] != UNKNOWN_CAUSE or place == len(boards):
@@ -128,14 +155,19 @@ def played_by_each(recording: Recording) -> list[Played]:
 
     Raises what `played_by` raises, if it does so for all of them.
     """
-    found, refusals = list[Played](), list[ConfigError]()
+    found = list[Played]()
+    refusals = list[ConfigError]()
     for snake in recording.boards()[0]["snakes"]:
         try:
             found.append(played_by(recording, snake["id"]))
         except ConfigError as error:
             refusals.append(error)
     if not found:
-        raise refusals[0] if refusals else ConfigError("the recording has no snakes on its first board")
+        raise (
+            refusals[0]
+            if refusals
+            else ConfigError("the recording has no snakes on its first board")
+        )
     return found
 
 
@@ -150,31 +182,44 @@ def _chosen(first: Board, wanted: str | None, you: Any) -> dict[str, Any]:
     raise UnknownNameError("snake", wanted, [name_of(snake) for snake in snakes])
 
 
-def _positions(recording: Recording, boards: list[Board], settings: Settings, snake: str) -> list[Position]:
+def _positions(
+    recording: Recording, boards: list[Board], settings: Settings, snake: str
+) -> list[Position]:
     found: list[Position] = []
     for n, board in enumerate(boards):
         alive = {one["id"] for one in board["snakes"] if not one["eliminatedCause"]}
         if snake not in alive or len(alive) < 2:
             break
         if found and board["turn"] != found[-1].turn + 1:
-            raise ConfigError(f"turn {found[-1].turn + 1} is missing in this recording, so what was played can't be told")
+            raise ConfigError(
+                f"turn {found[-1].turn + 1} is missing in this recording, so what was played can't"
+                " be told"
+            )
         moves = {one: MOVE_NAMES.index(move) for one, move in recording.moves_played(n).items()}
         found.append(Position(board, settings, snake, moves))
-    # Nobody chose on the board on which a game was broken off; a single board is a position to choose on.
+    # Nobody chose on the board on which a game was broken off; a single board is a position to
+    # choose on.
     if len(boards) > 1 and found and found[-1].board is boards[-1] and found[-1].played is None:
         found.pop()
     return found
 
 
 def result_of(recording: Recording, snake: str) -> str:
-    """Return how a game ended for the snake with this id: won, lost, draw, or "" if the recording doesn't tell."""
-    told, last = recording.result, recording.boards()[-1]
+    """Return how a game ended for the snake with this id: won, lost, draw, or "" if the recording
+    doesn't tell.
+    """
+    told = recording.result
+    last = recording.boards()[-1]
     ending = next(one for one in last["snakes"] if one["id"] == snake)
     if told and (told.get("winnerId") or told.get("isDraw")):
-        return "draw" if told.get("isDraw") else "won" if told["winnerId"] == ending["id"] else "lost"
+        return (
+            "draw" if told.get("isDraw") else "won" if told["winnerId"] == ending["id"] else "lost"
+        )
     alive = [one["id"] for one in last["snakes"] if not one["eliminatedCause"]]
     if ending["eliminatedCause"]:
-        others = [one for one in last["snakes"] if one["eliminatedOnTurn"] >= ending["eliminatedOnTurn"]]
+        others = [
+            one for one in last["snakes"] if one["eliminatedOnTurn"] >= ending["eliminatedOnTurn"]
+        ]
         return "draw" if not alive and len(others) > 1 else "lost"
     return "won" if alive == [ending["id"]] else ""
 
@@ -184,7 +229,8 @@ def _placed(board: Board) -> list[dict[str, Any]]:
 
 
 def after(position: Position, move: int) -> tuple[State, int]:
-    """Return the position after the snake played `move` and the others what they played, or straight on where it isn't told.
+    """Return the position after the snake played `move` and the others what they played, or
+    straight on where it isn't told.
 
     Nothing spawns, and no wall moves.
     """

@@ -1,4 +1,6 @@
-"""How many cells a snake reaches first after a move: what "led into 14 cells for a body of 21" is measured by."""
+"""How many cells a snake reaches first after a move: what "led into 14 cells for a body of 21" is
+measured by.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,22 @@ class Room(NamedTuple):
     """What a snake has after a move."""
 
     cells: int
-    """Cells that it reaches before the others, its head's included, bodies that move on by then counted as free."""
+    """Cells that it reaches before the others, its head's included, bodies that move on by then
+    counted as free.
+    """
     length: int
     """Its length."""
 
 
 def room_after(position: Position, move: int) -> Room | None:
-    """Return the snake's room if it had played `move` and the others what they played; None if it would have died."""
+    """Return the snake's room if it had played `move` and the others what they played; None if it
+    would have died.
+    """
     state, slot = after(position, move)
     if state.arrays.cause[0, slot] != ALIVE:
         return None
-    territory, rules = new_territory(state), search_rules(state.rules)
+    territory = new_territory(state)
+    rules = search_rules(state.rules)
     survey(state.arrays, rules, territory)
     divide(state.arrays, rules, territory, slot)
     return Room(int(territory.area[slot]), int(state.arrays.length[0, slot]))

@@ -1,4 +1,6 @@
-"""Tells what a position's evaluation is made of: the share of each feature, in points and in plain words."""
+"""Tells what a position's evaluation is made of: the share of each feature, in points and in plain
+words.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from agents.tuning.self_play import Viewer
 from envs.battlesnake.state import State
 
 _LEAST = 0.5
-HAND, LEARNED = "by hand", "learned"
+HAND = "by hand"
+LEARNED = "learned"
 _HAND_WORDS = {
     "cell": "room: cells that it reaches first, less the others'",
     "hazard_cell": "cells with a hazard that it reaches first, less the others'",
@@ -30,17 +33,43 @@ _HAND_WORDS = {
     "hazard": "health on a board with hazards, less the others'",
 }
 _GROUPS = {
-    "room": (*(f"reached_{moves}" for moves in REACHED_AFTER), "area", "neighbours", "edge_cells", "contact", "freed_cells"),
+    "room": (
+        *(f"reached_{moves}" for moves in REACHED_AFTER),
+        "area",
+        "neighbours",
+        "edge_cells",
+        "contact",
+        "freed_cells",
+    ),
     "bodies that fit, and tails in reach": ("lack", "tight", "tail_reached", "other_tail_reached"),
     "length": ("length", "longer", "lead_3", "lead_8", "even_longer", "close_longer"),
-    "food and health": ("health", "hunger", "food_near", "no_food", "starving", "food_owned", "food"),
-    "where the heads are": ("head_at_edge", "head_off_edge", "distance", "even", "at_two", "at_three"),
+    "food and health": (
+        "health",
+        "hunger",
+        "food_near",
+        "no_food",
+        "starving",
+        "food_owned",
+        "food",
+    ),
+    "where the heads are": (
+        "head_at_edge",
+        "head_off_edge",
+        "distance",
+        "even",
+        "at_two",
+        "at_three",
+    ),
     "being the one to move": ("tempo",),
 }
-"""The features of a learned evaluation by what they are about. Those of a group tell much the same, and their weights share it
-out among them by chance; so the sum of a group says more than its parts."""
+"""The features of a learned evaluation by what they are about. Those of a group tell much the same,
+and their weights share it out among them by chance; so the sum of a group says more than its
+parts."""
 _WORDS = {
-    **{f"reached_{moves}": f"cells reached first within {moves} move{'s' * (moves > 1)}" for moves in REACHED_AFTER},
+    **{
+        f"reached_{moves}": f"cells reached first within {moves} move{'s' * (moves > 1)}"
+        for moves in REACHED_AFTER
+    },
     "area": "cells reached first",
     "neighbours": "pairs of neighbouring cells in the room",
     "edge_cells": "cells of the room at an edge",
@@ -98,7 +127,9 @@ class Explanation:
     evaluation: str
     """Which evaluation it is, and why."""
     shares: tuple[Share, ...]
-    """The shares. They add up to the score, but for rounding, and for a learned sum beyond `learned.MOST`."""
+    """The shares. They add up to the score, but for rounding, and for a learned sum beyond
+    `learned.MOST`.
+    """
 
     def sum(self, source: str | None = None) -> float:
         """Return the sum of all shares, or of those of one source."""
@@ -113,8 +144,8 @@ class Explanation:
 def explain(state: State, me: int, learned: LearnedEvaluation | None = None) -> Explanation:
     """Return what the evaluation of board 0 for the living snake `me` is made of.
 
-    `learned` is the learned evaluation, which counts where it applies; by default it is the one that comes along.
-    """
+    `learned` is the learned evaluation, which counts where it applies; by default it is the one
+    that comes along."""
     learned = learned or chosen_evaluation(DEFAULT_EVALUATION)
     weights = CROWD if state.arrays.num_alive[0] > 2 else Weights()
     shares = _by_hand(state, me, weights)
@@ -127,8 +158,13 @@ def _by_hand(state: State, me: int, weights: Weights) -> list[Share]:
     territory = new_territory(state)
     survey(state.arrays, search_rules(state.rules), territory)
     features = features_of(state, me, territory, weights) / WHOLE
-    points = {name: float(feature * getattr(weights, name)) for name, feature in zip(LINEAR, features, strict=True)}
-    return [Share(HAND, _HAND_WORDS[name], _HAND_WORDS[name], value) for name, value in points.items()]
+    points = {
+        name: float(feature * getattr(weights, name))
+        for name, feature in zip(LINEAR, features, strict=True)
+    }
+    return [
+        Share(HAND, _HAND_WORDS[name], _HAND_WORDS[name], value) for name, value in points.items()
+    ]
 
 
 def _learned(state: State, me: int, weights: Weights, learned: LearnedEvaluation) -> list[Share]:
@@ -142,16 +178,31 @@ def _learned(state: State, me: int, weights: Weights, learned: LearnedEvaluation
         points = (phase.mine.get(name, 0) * own + phase.theirs.get(name, 0) * other) / UNIT
         found.append(Share(LEARNED, group_of[name], _WORDS[name], points, own, other))
     for name, value in zip(SHARED, map(int, pair), strict=True):
-        found.append(Share(LEARNED, group_of[name], _WORDS[name], phase.shared.get(name, 0) * value / UNIT, value))
+        found.append(
+            Share(
+                LEARNED,
+                group_of[name],
+                _WORDS[name],
+                phase.shared.get(name, 0) * value / UNIT,
+                value,
+            )
+        )
     return found
 
 
 def in_words(found: Explanation) -> str:
-    """Return the shares as a table: each hand-written feature, each group of learned ones, and the largest learned ones.
+    """Return the shares as a table: each hand-written feature, each group of learned ones, and the
+    largest learned ones.
 
     Shares of less than half a point are left out.
     """
-    lines = [f"{found.sum():+.0f} points ({SCALE} are as good as a win), evaluated by: {found.evaluation}", ""]
+    lines = [
+        (
+            f"{found.sum():+.0f} points ({SCALE} are as good as a win), evaluated by:"
+            f" {found.evaluation}"
+        ),
+        "",
+    ]
     lines += [_line(share.points, share.words, HAND) for share in _largest(found, HAND)]
     groups: dict[str, float] = {}
     for share in found.shares:
@@ -160,15 +211,21 @@ def in_words(found: Explanation) -> str:
     grouped = sorted(groups.items(), key=lambda one: -abs(one[1]))
     lines += [_line(points, group, LEARNED) for group, points in grouped if abs(points) >= _LEAST]
     if groups:
-        lines += ["", "the learned features that add most, of which those of a group must be seen together:"]
         lines += [
-            _line(share.points, f"{share.words}: {_values(share)}", share.group) for share in _largest(found, LEARNED)[:6]
+            "",
+            "the learned features that add most, of which those of a group must be seen together:",
+        ]
+        lines += [
+            _line(share.points, f"{share.words}: {_values(share)}", share.group)
+            for share in _largest(found, LEARNED)[:6]
         ]
     return "\n".join(lines)
 
 
 def _largest(found: Explanation, source: str) -> list[Share]:
-    shown = (share for share in found.shares if share.source == source and abs(share.points) >= _LEAST)
+    shown = (
+        share for share in found.shares if share.source == source and abs(share.points) >= _LEAST
+    )
     return sorted(shown, key=lambda share: -abs(share.points))
 
 

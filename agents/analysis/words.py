@@ -1,4 +1,6 @@
-"""Tells an analysis in words: the turns that mattered, the turn where the game was lost, and the cause in one sentence."""
+"""Tells an analysis in words: the turns that mattered, the turn where the game was lost, and the
+cause in one sentence.
+"""
 
 from __future__ import annotations
 
@@ -25,22 +27,29 @@ def word(move: int | None) -> str:
 
 def arrows(analysis: Analysis, place: int) -> str:
     """Return the snake's own moves in the best line from a turn."""
-    position, snake = analysis.played.positions[place], analysis.played.snake["id"]
+    position = analysis.played.positions[place]
+    snake = analysis.played.snake["id"]
     line = best_line(position, analysis.turns[place].best)
     return " ".join(ARROWS[moves[snake]] for moves in line if snake in moves)
 
 
 def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
-    """Return the whole report: who, the result, the turns that mattered, the lost turn, the cause, and the evaluation."""
+    """Return the whole report: who, the result, the turns that mattered, the lost turn, the cause,
+    and the evaluation.
+    """
     played = analysis.played
     against = ", ".join(played.opponents)
     if len(analysis.turns) == 1 and analysis.turns[0].played is None:
         return _position_in_words(analysis, against)
-    ended = {"won": "won", "lost": "lost", "draw": "drew"}.get(played.result, "played (the end isn't recorded)")
+    ended = {"won": "won", "lost": "lost", "draw": "drew"}.get(
+        played.result, "played (the end isn't recorded)"
+    )
     turns = f"turns {analysis.turns[0].turn} to {analysis.turns[-1].turn}"
     head = f"{played.name} {ended} against {against}; {turns}, {analysis.nodes} nodes per turn"
     shown = list(range(len(analysis.turns))) if all_turns else turns_that_mattered(analysis)
-    parts = [head, "", table(analysis, shown)] if shown else [head, "", "no move cost 5 points or more"]
+    parts = (
+        [head, "", table(analysis, shown)] if shown else [head, "", "no move cost 5 points or more"]
+    )
     told = [lost_sentence(analysis), cause_sentence(analysis), evaluation_sentence(analysis)]
     return "\n".join([*parts, "", counts(analysis), *filter(None, told)])
 
@@ -48,7 +57,10 @@ def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
 def _position_in_words(analysis: Analysis, against: str) -> str:
     """What is best in a position on which nothing was played, such as a single request."""
     (turn,) = analysis.turns
-    head = f"{analysis.played.name} to move against {against}; turn {turn.turn}, {analysis.nodes} nodes"
+    head = (
+        f"{analysis.played.name} to move against {against}; turn {turn.turn}, {analysis.nodes}"
+        " nodes"
+    )
     heads = ("best", "depth", *MOVE_NAMES)
     row = (word(turn.best), str(turn.depth), *(chance_text(turn, move) for move in range(4)))
     best = f"{word(turn.best)} is best ({turn.chance:.0%}); line {arrows(analysis, 0)}"
@@ -65,7 +77,9 @@ def turns_that_mattered(analysis: Analysis) -> list[int]:
 
 
 def table(analysis: Analysis, shown: Sequence[int]) -> str:
-    """Return a line per turn: the chance before, what was played, what was best, what it cost, and the chances of all moves."""
+    """Return a line per turn: the chance before, what was played, what was best, what it cost, and
+    the chances of all moves.
+    """
     heads = ("turn", "chance", "played", "best", "points", "class", *MOVE_NAMES, "")
     return in_columns((_row(analysis.turns[n], is_lost=n == analysis.lost) for n in shown), heads)
 
@@ -84,7 +98,9 @@ def _row(turn: Turn, *, is_lost: bool) -> tuple[str, ...]:
 
 
 def chance_text(turn: Turn, move: int) -> str:
-    """Return a move's chance: † for certain death, -N for a loss that is proven for N turns from then."""
+    """Return a move's chance: † for certain death, -N for a loss that is proven for N turns from
+    then.
+    """
     if not turn.safe[move]:
         return "†"
     score = turn.scores[move]
@@ -105,27 +121,45 @@ def _counted(count: int, name: str) -> str:
 def lost_sentence(analysis: Analysis) -> str:
     """Return where the game was lost and what would have kept it; "" if the snake didn't lose."""
     if analysis.lost is None:
-        return "every move is proven to lose from the first recorded turn on" if analysis.played.result == "lost" else ""
+        return (
+            "every move is proven to lose from the first recorded turn on"
+            if analysis.played.result == "lost"
+            else ""
+        )
     turn = analysis.turns[analysis.lost]
     if turn.played is None:
-        return f"turn {turn.turn}: the recording doesn't tell what was played; {word(turn.best)} was best ({turn.chance:.0%})"
+        return (
+            f"turn {turn.turn}: the recording doesn't tell what was played; {word(turn.best)} was"
+            f" best ({turn.chance:.0%})"
+        )
     if turn.played == turn.best or turn.move_class == "best":
         worth = "the best move" if turn.played == turn.best else f"as good as {word(turn.best)}"
-        told = f"turn {turn.turn}: {word(turn.played)} was {worth} ({turn.chance:.0%}), and yet the game was lost from here"
+        told = (
+            f"turn {turn.turn}: {word(turn.played)} was {worth} ({turn.chance:.0%}), and yet the"
+            " game was lost from here"
+        )
     else:
         line = arrows(analysis, analysis.lost)
-        told = f"turn {turn.turn}: {_led(analysis, analysis.lost)}; {_kept(analysis, analysis.lost)}; line {line}"
+        told = (
+            f"turn {turn.turn}: {_led(analysis, analysis.lost)}; {_kept(analysis, analysis.lost)};"
+            f" line {line}"
+        )
     if analysis.last_chance is not None and analysis.last_chance != analysis.lost:
         last = analysis.turns[analysis.last_chance]
-        told += f"\nturn {last.turn}: the last move that wasn't proven to lose was {word(last.best)} ({last.chance:.0%})"
+        told += (
+            f"\nturn {last.turn}: the last move that wasn't proven to lose was {word(last.best)}"
+            f" ({last.chance:.0%})"
+        )
     return told
 
 
 def _led(analysis: Analysis, place: int) -> str:
     """What the played move led to."""
-    turn, position = analysis.turns[place], analysis.played.positions[place]
+    turn = analysis.turns[place]
+    position = analysis.played.positions[place]
     assert turn.played is not None
-    move, score = word(turn.played), turn.scores[turn.played]
+    move = word(turn.played)
+    score = turn.scores[turn.played]
     if not turn.safe[turn.played]:
         return f"{move} was certain death"
     room = room_after(position, turn.played)
@@ -141,8 +175,10 @@ def _led(analysis: Analysis, place: int) -> str:
 
 def _kept(analysis: Analysis, place: int) -> str:
     """What the best move would have kept."""
-    turn, position = analysis.turns[place], analysis.played.positions[place]
-    best, led = room_after(position, turn.best), room_after(position, turn.played if turn.played is not None else turn.best)
+    turn = analysis.turns[place]
+    position = analysis.played.positions[place]
+    best = room_after(position, turn.best)
+    led = room_after(position, turn.played if turn.played is not None else turn.best)
     if best is not None and (led is None or led.cells < led.length) and best.cells >= best.length:
         return f"{word(turn.best)} kept {best.cells} ({turn.chance:.0%})"
     return f"{word(turn.best)} kept a chance of {turn.chance:.0%}"
@@ -153,16 +189,26 @@ def cause_sentence(analysis: Analysis) -> str:
     cause = cause_of(analysis)
     if cause is None:
         return ""
-    ending, began = analysis.played.ending, None if analysis.lost is None else analysis.turns[analysis.lost].turn
-    died, by = ending["eliminatedOnTurn"], ending["eliminatedBy"]
-    killer = f" ({analysis.played.name_by_id(by)})" if by not in ("", analysis.played.snake["id"]) else ""
+    ending = analysis.played.ending
+    began = None if analysis.lost is None else analysis.turns[analysis.lost].turn
+    died = ending["eliminatedOnTurn"]
+    by = ending["eliminatedBy"]
+    killer = (
+        f" ({analysis.played.name_by_id(by)})"
+        if by not in ("", analysis.played.snake["id"])
+        else ""
+    )
     since = f"; it began on turn {began}" if began is not None and began < died - 1 else ""
     return f"cause: {analysis.played.name} died on turn {died}: {TOLD[cause]}{killer}{since}"
 
 
 def evaluation_sentence(analysis: Analysis) -> str:
-    """Return by which evaluation the positions were searched, and from which turn on by another one."""
-    search, told, before = MoveSearch(analysis.nodes), list[str](), ""
+    """Return by which evaluation the positions were searched, and from which turn on by another
+    one.
+    """
+    search = MoveSearch(analysis.nodes)
+    told = list[str]()
+    before = ""
     for position in analysis.played.positions:
         state, _ = position.state()
         if (evaluation := search.evaluation_in_words(state)) != before:

@@ -1,4 +1,5 @@
-"""Trained policies that come with procsnake, for both worlds: each folder is a policy bundle, and its name stands for its path.
+"""Trained policies that come with procsnake, for both worlds: each folder is a policy bundle, and
+its name stands for its path.
 
 `agents.make` knows the snakes among them by their names.
 """
@@ -32,7 +33,9 @@ def path(name: str) -> Path:
 
 
 def table() -> str:
-    """Return a paragraph on each champion: what it plays, how it was trained, what was measured of it."""
+    """Return a paragraph on each champion: what it plays, how it was trained, what was measured of
+    it.
+    """
     return "\n\n".join(_about(name) for name in names()) or "there are none in this installation"
 
 
@@ -58,13 +61,16 @@ def _card(name: str) -> Card:
 
 
 def _about(name: str) -> str:
-    bundle, card = path(name), _card(name)
+    bundle = path(name)
+    card = _card(name)
     metrics = card.metrics
     size = sum(file.stat().st_size for file in bundle.iterdir()) / 1e6
     lines = [
         f"{name}: {_world(card)}; {size:.1f} MB",
-        f"  trained: {card.algorithm}, {card.steps.get('agent_steps', 0) / 1e6:.1f} million decisions"
-        f" in {metrics.get('training_hours', 0):.2f} h, commit {card.git_commit[:9]}",
+        (
+            f"  trained: {card.algorithm}, {card.steps.get('agent_steps', 0) / 1e6:.1f} million"
+            f" decisions in {metrics.get('training_hours', 0):.2f} h, commit {card.git_commit[:9]}"
+        ),
         *_wrapped("  command: ", card.command.split(" && ")),
     ]
     ratings = metrics.get("ratings", {})
@@ -74,13 +80,17 @@ def _about(name: str) -> str:
 
 def _world(card: Card) -> str:
     """Which game the policy plays, and how it is set up."""
-    world, options = card.environment["name"], card.environment["options"]
+    world = card.environment["name"]
+    options = card.environment["options"]
     if world == "battlesnake":
         snakes = counted(options.get("num_snakes", 4), "snake")
         board = f"{options.get('width', 11)}×{options.get('height', 11)}, {snakes}"
         return f"{board}, ruleset {options.get('ruleset', 'standard')}"
     if world.startswith("procgen/"):
-        return f"{world}, {options.get('distribution_mode', 'hard')}, trained on levels {options.get('levels', 'all')}"
+        return (
+            f"{world}, {options.get('distribution_mode', 'hard')}, trained on levels"
+            f" {options.get('levels', 'all')}"
+        )
     return str(world)
 
 

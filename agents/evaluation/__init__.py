@@ -1,4 +1,6 @@
-"""Measures agents: many games at once on the engine, games over HTTP, and the protocol of Procgen."""
+"""Measures agents: many games at once on the engine, games over HTTP, and the protocol of
+Procgen.
+"""
 
 from agents.evaluation.battlesnake import (
     STANDARD_OPPONENTS,

@@ -1,4 +1,6 @@
-"""Measures an agent by many games at once against others, with intervals that say how sure the result is."""
+"""Measures an agent by many games at once against others, with intervals that say how sure the
+result is.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,17 @@ from envs.common.errors import ConfigError, check_range
 
 @dataclass(frozen=True)
 class GameResults:
-    """The results of G games among A agents. `[g, a]` is agent a in game g; a is its place in the list, not its seat."""
+    """The results of G games among A agents. `[g, a]` is agent a in game g; a is its place in the
+    list, not its seat.
+    """
 
     names: list[str]
     winner: np.ndarray  # int16 (G,): the agent that alone survived, or NOBODY
     capped: np.ndarray  # bool (G,): stopped by the turn limit with the game still open
     turns: np.ndarray  # int32 (G,): turns played
-    cause: np.ndarray  # uint8 (G, A): ALIVE or the cause of death, codes of `envs.battlesnake.state`
+    cause: (
+        np.ndarray
+    )  # uint8 (G, A): ALIVE or the cause of death, codes of `envs.battlesnake.state`
     killer: np.ndarray  # int16 (G, A): the agent that is blamed for the death, or NOBODY
     death_turn: np.ndarray  # int32 (G, A): 0 for survivors
     snake_length: np.ndarray  # int16 (G, A)
@@ -43,20 +49,29 @@ class GameResults:
 
     @property
     def draws(self) -> int:
-        """The number of games without a winner: the last snakes died on the same turn, or the turn limit came first."""
+        """The number of games without a winner: the last snakes died on the same turn, or the turn
+        limit came first.
+        """
         return int((self.winner == NOBODY).sum())
 
     @property
     def points(self) -> np.ndarray:
-        """The agents' points over all games, float64 (A,): in each game the k who last longest have 1/k each, and others 0."""
+        """The agents' points over all games, float64 (A,): in each game the k who last longest have
+        1/k each, and others 0.
+        """
         lasted = np.where(self.cause == ALIVE, np.iinfo(np.int32).max, self.death_turn)
         first = lasted == lasted.max(axis=1, keepdims=True)
         return np.asarray((first / first.sum(axis=1, keepdims=True)).sum(axis=0))
 
     def causes(self, agent: int) -> dict[str, int]:
-        """Return how often an agent, given by its place in the list, died of each cause; "survived" counts the other games."""
+        """Return how often an agent, given by its place in the list, died of each cause; "survived"
+        counts the other games.
+        """
         codes, counts = np.unique(self.cause[:, agent], return_counts=True)
-        return {CAUSE_NAMES[code] or "survived": int(count) for code, count in zip(codes, counts, strict=True)}
+        return {
+            CAUSE_NAMES[code] or "survived": int(count)
+            for code, count in zip(codes, counts, strict=True)
+        }
 
 
 def play_games(
@@ -73,16 +88,17 @@ def play_games(
 ) -> GameResults:
     """Play `num_games` games among `agents`, all side by side.
 
-    In game g agent a sits in slot (a + g) mod A. So if the number of games is a multiple of A, each agent has each seat
-    equally often. A game is a function of (seed, g) and the agents. An agent that appears several times in the list is asked
-    once per turn for all its snakes. With one agent the games are played solo. `on_turn` is called after each turn with the
-    turn's number and how many games are over.
+    In game g agent a sits in slot (a + g) mod A. So if the number of games is a multiple of A, each
+    agent has each seat equally often. A game is a function of (seed, g) and the agents. An agent
+    that appears several times in the list is asked once per turn for all its snakes. With one agent
+    the games are played solo. `on_turn` is called after each turn with the turn's number and how
+    many games are over.
 
-    With a `position`, a state of one board, all games begin there, under its rules, and agent a plays slot a in each; the games
-    differ in the food that appears and in what agents draw.
+    With a `position`, a state of one board, all games begin there, under its rules, and agent a
+    plays slot a in each; the games differ in the food that appears and in what agents draw.
 
-    Raises `ConfigError` for settings that no game can have, and for another number of agents than the position has snakes.
-    """
+    Raises `ConfigError` for settings that no game can have, and for another number of agents than
+    the position has snakes."""
     num_games = check_range("num_games", num_games, 1, MAX_BOARDS)
     max_turns = check_range("max_turns", max_turns, 1, MAX_TURNS)
     num_agents = len(agents)
@@ -109,7 +125,10 @@ def _play_on(
     on_turn: Callable[[int, int], None] | None,
 ) -> GameResults:
     if len(agents) != position.num_snakes:
-        raise ConfigError(f"{len(agents)} agents for a position of {position.num_snakes} snakes; name one for each")
+        raise ConfigError(
+            f"{len(agents)} agents for a position of {position.num_snakes} snakes; name one for"
+            " each"
+        )
     state = position.select(np.zeros(num_games, np.int64))
     state.seed(seed)
     running = continue_games(state)
@@ -126,8 +145,11 @@ def _play(
     max_turns: int,
     on_turn: Callable[[int, int], None] | None,
 ) -> None:
-    """Play all games to their ends; `seats` (G, slots) holds agent numbers. `running` is left True where the cap struck."""
-    # By their ids: agents of a user's own may compare as dataclasses do, and arrays in them have no truth.
+    """Play all games to their ends; `seats` (G, slots) holds agent numbers. `running` is left True
+    where the cap struck.
+    """
+    # By their ids: agents of a user's own may compare as dataclasses do, and arrays in them have no
+    # truth.
     distinct = {id(agent): agent for agent in agents}
     numbers = {key: number for number, key in enumerate(distinct)}
     who = np.array([numbers[id(agent)] for agent in agents])[seats]
@@ -145,13 +167,19 @@ def _play(
             return
 
 
-def _results(state: State, agents: Sequence[Agent], seats: np.ndarray, running: np.ndarray) -> GameResults:
+def _results(
+    state: State, agents: Sequence[Agent], seats: np.ndarray, running: np.ndarray
+) -> GameResults:
     a = state.arrays
     slot_of = np.argsort(seats, axis=1)
     alive = a.cause == ALIVE
     sole = (alive.sum(axis=1) == 1) & ~running & (not state.rules.solo)
     survivor = np.take_along_axis(seats, alive.argmax(axis=1)[:, None], axis=1)[:, 0]
-    killer = np.where(a.killer < 0, NOBODY, np.take_along_axis(seats, np.maximum(a.killer, 0).astype(np.int64), axis=1))
+    killer = np.where(
+        a.killer < 0,
+        NOBODY,
+        np.take_along_axis(seats, np.maximum(a.killer, 0).astype(np.int64), axis=1),
+    )
 
     def by_agent(column: np.ndarray) -> np.ndarray:
         return np.take_along_axis(column, slot_of, axis=1)
@@ -170,12 +198,15 @@ def _results(state: State, agents: Sequence[Agent], seats: np.ndarray, running: 
 
 
 def wilson_interval(successes: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's score interval for a proportion (E. B. Wilson, JASA 22, 1927); (0, 1) if n is 0.
+    """Return Wilson's score interval for a proportion (E. B. Wilson, JASA 22, 1927); (0, 1) if n is
+    0.
 
     Raises `ConfigError` unless 0 <= successes <= n and 0 < confidence < 1.
     """
     if not 0 <= successes <= n or not 0 < confidence < 1:
-        raise ConfigError(f"no interval for {successes} successes of {n} at confidence {confidence}")
+        raise ConfigError(
+            f"no interval for {successes} successes of {n} at confidence {confidence}"
+        )
     if n == 0:
         return 0.0, 1.0
     z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -204,7 +235,9 @@ class MatchupScore:
     causes: dict[str, int]
     """How often the agent's snake died of each cause; "survived" counts the other games."""
     points: float | None = None
-    """The agent's part of `GameResults.points`. None in records that were written before there was such a figure."""
+    """The agent's part of `GameResults.points`. None in records that were written before there was
+    such a figure.
+    """
 
     @property
     def win_rate(self) -> float:
@@ -228,7 +261,9 @@ STANDARD_OPPONENTS: tuple[tuple[str, ...], ...] = (
     ("greedy",),
     ("flood",),
 )
-"""The groups of opponents that are met by default: each built-in opponent three times, and in a duel."""
+"""The groups of opponents that are met by default: each built-in opponent three times, and in a
+duel.
+"""
 
 
 def evaluate(
@@ -245,11 +280,13 @@ def evaluate(
     on_turn: Callable[[int, int], None] | None = None,
     position: State | None = None,
 ) -> list[MatchupScore]:
-    """Play `agent` against each group of `opponents` (agents or their names), and return one score per group.
+    """Play `agent` against each group of `opponents` (agents or their names), and return one score
+    per group.
 
-    The games are those of `play_games`, which calls `on_turn`; they begin at `position` if there is one, with `agent` in slot
-    0. `on_score` is called with each score as soon as its games are played. Raises what `play_games` and `agents.make` raise.
-    """
+    The games are those of `play_games`, which calls `on_turn`; they begin at `position` if there is
+    one, with `agent` in slot
+    0. `on_score` is called with each score as soon as its games are played. Raises what
+    `play_games` and `agents.make` raise."""
     names = dict.fromkeys(other for group in opponents for other in group if isinstance(other, str))
     made = {name: make(name) for name in names}
     scores = []
@@ -303,11 +340,15 @@ def table(scores: Sequence[MatchupScore]) -> str:
         )
         for s in scores
     ]
-    return in_columns(rows, ("against", "games", "won", "95 % interval", "drawn", "capped", "turns", "length"))
+    return in_columns(
+        rows, ("against", "games", "won", "95 % interval", "drawn", "capped", "turns", "length")
+    )
 
 
 def opponents_text(opponents: Sequence[str]) -> str:
-    """Return a group of opponents as text for people: "3 × flood", "flood (duel)", "nobody (solo)"."""
+    """Return a group of opponents as text for people: "3 × flood", "flood (duel)", "nobody
+    (solo)".
+    """
     if not opponents:
         return "nobody (solo)"
     if len(opponents) == 1:

@@ -1,4 +1,6 @@
-"""Finds out whether an answer came late because this machine was busy, so that the delay says nothing about the snake."""
+"""Finds out whether an answer came late because this machine was busy, so that the delay says
+nothing about the snake.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +15,36 @@ _CLEARLY = 0.25
 
 
 class LoadMeter:
-    """Measures how much time the machine loses after the meter is made, for instance while a turn's answers are awaited."""
+    """Measures how much time the machine loses after the meter is made, for instance while a turn's
+    answers are awaited.
+    """
 
     def __init__(self) -> None:
         self._before = _processor_time()
 
     def stolen(self) -> float:
-        """Return the share of all processors' time, 0..1, that other guests of the host have taken, or 0 if it isn't known."""
+        """Return the share of all processors' time, 0..1, that other guests of the host have taken,
+        or 0 if it isn't known.
+        """
         (before, stolen_before), (now, stolen_now) = self._before, _processor_time()
         return (stolen_now - stolen_before) / (now - before) if now > before else 0.0
 
-    def burst(self, *, timeout_ms: float, latencies_ms: Mapping[str, float], waited_ms: float = 0.0) -> str:
-        """Return what shows that the machine was busy while these servers were asked, or "" if nothing does.
+    def burst(
+        self, *, timeout_ms: float, latencies_ms: Mapping[str, float], waited_ms: float = 0.0
+    ) -> str:
+        """Return what shows that the machine was busy while these servers were asked, or "" if
+        nothing does.
 
-        `latencies_ms` has the latency of each server (host and port). `waited_ms` is for how much of their decisions' time
-        the agents of this process waited for a processor.
-        """
+        `latencies_ms` has the latency of each server (host and port). `waited_ms` is for how much
+        of their decisions' time the agents of this process waited for a processor."""
         slowest = max(latencies_ms.values(), default=0.0)
         if len(latencies_ms) > 1 and min(latencies_ms.values()) >= timeout_ms:
             return f"all {len(latencies_ms)} servers were late on the same turn"
         if slowest - timeout_ms >= _CLEARLY * timeout_ms:
-            return f"this process woke {slowest - timeout_ms:.0f} ms after a time-out of {timeout_ms:.0f} ms"
+            return (
+                f"this process woke {slowest - timeout_ms:.0f} ms after a time-out of"
+                f" {timeout_ms:.0f} ms"
+            )
         if waited_ms >= _CLEARLY * timeout_ms:
             return f"the agents here waited {waited_ms:.0f} ms for a processor"
         if (share := self.stolen()) >= _CLEARLY:
@@ -42,9 +53,13 @@ class LoadMeter:
 
 
 def _processor_time() -> tuple[int, int]:
-    """The time of all processors since the machine started, and how much of it was stolen, in ticks. Source: proc_stat(5)."""
+    """The time of all processors since the machine started, and how much of it was stolen, in
+    ticks. Source: proc_stat(5).
+    """
     with suppress(OSError, ValueError, IndexError):
-        ticks = [int(word) for word in _STAT.read_text(encoding="ascii").partition("\n")[0].split()[1:]]
+        ticks = [
+            int(word) for word in _STAT.read_text(encoding="ascii").partition("\n")[0].split()[1:]
+        ]
         # What guests of this machine used is in the first columns already.
         return sum(ticks[: _STOLEN + 1]), ticks[_STOLEN]
     return 0, 0

@@ -24,8 +24,11 @@ from envs.common.errors import ConfigError
 
 MAX_ANSWER_BYTES = 64 * 1024
 _MAX_SHOWN = 60
-_IN_A_PATH, _IN_A_QUERY = "/%:@!$&'()*+,;=~", "/?%:@!$&'()*+,;=~"
-"""The characters that a URL may have unquoted there, besides letters, digits, "_", "." and "-" (RFC 3986)."""
+_IN_A_PATH = "/%:@!$&'()*+,;=~"
+_IN_A_QUERY = "/?%:@!$&'()*+,;=~"
+"""The characters that a URL may have unquoted there, besides letters, digits, "_", "." and "-" (RFC
+3986).
+"""
 CALL_ERRORS = (OSError, http.client.HTTPException, ValueError)
 """The errors in which a call can end."""
 
@@ -35,7 +38,9 @@ class BadAnswerError(ValueError):
 
 
 class AnswerTooLargeError(BadAnswerError):
-    """An answer has more bytes than the connection allows, `MAX_ANSWER_BYTES` unless it says otherwise."""
+    """An answer has more bytes than the connection allows, `MAX_ANSWER_BYTES` unless it says
+    otherwise.
+    """
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,18 @@ class Answer:
 class Connection:
     """A connection to the snake at `url`, which is opened when it is first needed.
 
-    Whatever the URL carries is kept: its path and query are part of every request, and a user name with a password is sent as
-    basic authentication (RFC 7617). `headers` are sent with every request. An answer of more than `max_answer_bytes` is
-    refused. Redirects aren't followed. Raises `ConfigError` if `url` is no HTTP URL.
-    """
+    Whatever the URL carries is kept: its path and query are part of every request, and a user name
+    with a password is sent as basic authentication (RFC 7617). `headers` are sent with every
+    request. An answer of more than `max_answer_bytes` is refused. Redirects aren't followed. Raises
+    `ConfigError` if `url` is no HTTP URL."""
 
-    def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, max_answer_bytes: int = MAX_ANSWER_BYTES) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+    ) -> None:
         self._max_answer_bytes = max_answer_bytes
         try:
             parts = urlsplit(url)
@@ -66,8 +77,12 @@ class Connection:
         except ValueError as error:
             raise ConfigError(f"{url!r} is not the URL of a snake: {error}") from error
         if parts.scheme not in ("http", "https") or not self._host:
-            raise ConfigError(f"{url!r} is not the URL of a snake; it looks like http://127.0.0.1:8000")
-        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+            raise ConfigError(
+                f"{url!r} is not the URL of a snake; it looks like http://127.0.0.1:8000"
+            )
+        self._kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
         # Without a port, http.client would take the last part of an IPv6 address for one.
         self._port = self._kind.default_port if port is None else port
         self._path = quote(parts.path, safe=_IN_A_PATH)
@@ -76,19 +91,25 @@ class Connection:
         self._connection: http.client.HTTPConnection | None = None
 
     def target(self, path: str) -> str:
-        """Return what is asked for at `path` below the URL, as engines join them; at "" it is the URL itself."""
+        """Return what is asked for at `path` below the URL, as engines join them; at "" it is the
+        URL itself.
+        """
         joined = f"{self._path.rstrip('/')}/{path}" if path else self._path or "/"
         if not self._query:
             return joined
         return f"{joined}{'&' if '?' in joined else '?'}{self._query}"
 
-    def exchange(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float) -> Answer:
-        """Send one request and return the answer, within `timeout` seconds from the first to the last byte.
+    def exchange(
+        self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float
+    ) -> Answer:
+        """Send one request and return the answer, within `timeout` seconds from the first to the
+        last byte.
 
-        If the server has closed the connection in the meantime, a new one is opened, as engines' HTTP clients do. Raises one of
-        `CALL_ERRORS`, which is `TimeoutError` for an answer that is late.
-        """
-        was_kept, began = self._connection is not None and self._connection.sock is not None, time.monotonic()
+        If the server has closed the connection in the meantime, a new one is opened, as engines'
+        HTTP clients do. Raises one of `CALL_ERRORS`, which is `TimeoutError` for an answer that is
+        late."""
+        was_kept = self._connection is not None and self._connection.sock is not None
+        began = time.monotonic()
         try:
             return self._exchange_once(method, path, body, timeout)
         except ConnectionError:
@@ -97,7 +118,9 @@ class Connection:
                 raise
         return self._exchange_once(method, path, body, left)
 
-    def _exchange_once(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float) -> Answer:
+    def _exchange_once(
+        self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float
+    ) -> Answer:
         if self._connection is None:
             self._connection = self._kind(self._host, self._port)
         connection = self._connection
@@ -115,9 +138,12 @@ class Connection:
             response = connection.getresponse()
             answer = response.read(self._max_answer_bytes + 1)
             if len(answer) > self._max_answer_bytes:
-                raise AnswerTooLargeError(f"the answer is larger than {self._max_answer_bytes} bytes")
+                raise AnswerTooLargeError(
+                    f"the answer is larger than {self._max_answer_bytes} bytes"
+                )
             if response.length:
-                # Asked for so many bytes at most, `read` doesn't mind that fewer came than were announced.
+                # Asked for so many bytes at most, `read` doesn't mind that fewer came than were
+                # announced.
                 raise http.client.IncompleteRead(answer, response.length)
             watchdog.check()
         except BaseException as error:
@@ -137,15 +163,21 @@ class Connection:
 
 
 class _Watchdog:
-    """Ends an exchange once its time is up. A socket's own time-out starts anew with each byte, and with each address."""
+    """Ends an exchange once its time is up. A socket's own time-out starts anew with each byte, and
+    with each address.
+    """
 
     def __init__(self, connection: http.client.HTTPConnection, timeout: float) -> None:
-        self._connection, self._socket, self._has_cut = connection, connection.sock, False
+        self._connection = connection
+        self._socket = connection.sock
+        self._has_cut = False
         self._timer = threading.Timer(timeout, self._cut)
         self._timer.start()
 
     def watch(self, opened: socket.socket) -> None:
-        """Watch this socket, which the connection forgets where the server ends it by its answer. Raises as `check` does."""
+        """Watch this socket, which the connection forgets where the server ends it by its answer.
+        Raises as `check` does.
+        """
         self._socket = opened
         self.check()
 
@@ -175,25 +207,35 @@ def _authorization(parts: SplitResult) -> dict[str, str]:
 
 
 def without_secrets(url: str) -> str:
-    """Return a snake's URL as others may read it: without user name, password, query and the slash at the end."""
+    """Return a snake's URL as others may read it: without user name, password, query and the slash
+    at the end.
+    """
     parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().removesuffix("/")
+    return (
+        parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        .geturl()
+        .removesuffix("/")
+    )
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object of an answer. Raises `BadAnswerError` if the answer is none by RFC 8259.
+    """Return the JSON object of an answer. Raises `BadAnswerError` if the answer is none by RFC
+    8259.
 
-    Python's own reader is laxer than those of the engines, which are written in Go and Rust: it takes a byte order mark, UTF-16
-    and UTF-32, and NaN and Infinity.
-    """
+    Python's own reader is laxer than those of the engines, which are written in Go and Rust: it
+    takes a byte order mark, UTF-16 and UTF-32, and NaN and Infinity."""
     try:
         answer = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
         # JSON can spell half of a surrogate pair, which no UTF-8 can hold.
         json.dumps(answer, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        raise BadAnswerError(f"the answer {_shown(body)} is not in UTF-8, as JSON must be") from error
+        raise BadAnswerError(
+            f"the answer {_shown(body)} is not in UTF-8, as JSON must be"
+        ) from error
     except UnicodeEncodeError as error:
-        raise BadAnswerError(f"the answer {_shown(body)} holds half of a surrogate pair, which is no text") from error
+        raise BadAnswerError(
+            f"the answer {_shown(body)} holds half of a surrogate pair, which is no text"
+        ) from error
     except (ValueError, RecursionError) as error:
         if body.startswith(codecs.BOM_UTF8):
             told = f"the answer {_shown(body)} begins with a byte order mark, which JSON must not"
@@ -209,14 +251,19 @@ def _refuse_constant(name: str) -> Any:
 
 
 def read_move(answer: Mapping[str, Any]) -> int:
-    """Return the move of an answer to `/move` as a number, 0 to 3. Raises `BadAnswerError` if the answer has none."""
+    """Return the move of an answer to `/move` as a number, 0 to 3. Raises `BadAnswerError` if the
+    answer has none.
+    """
     if answer.get("move") is None:
         raise BadAnswerError('the answer has no "move"')
-    move, known = answer["move"], ", ".join(MOVE_NAMES)
+    move = answer["move"]
+    known = ", ".join(MOVE_NAMES)
     if move in MOVE_NAMES:
         return MOVE_NAMES.index(move)
     if isinstance(move, str) and move.strip().lower() in MOVE_NAMES:
-        raise BadAnswerError(f"the move is {_shown(move)}, which is no move: they are written in lower case, {known}")
+        raise BadAnswerError(
+            f"the move is {_shown(move)}, which is no move: they are written in lower case, {known}"
+        )
     raise BadAnswerError(f"the move is {_shown(move)}, which is no move: there are {known}")
 
 
@@ -236,7 +283,10 @@ _IN_WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...]
     (ssl.SSLCertVerificationError, "its certificate is not valid"),
     (ssl.SSLError, "it doesn't speak HTTPS"),
     (TimeoutError, "no answer came in time"),
-    ((ConnectionError, http.client.IncompleteRead), "the connection was closed before the answer was complete"),
+    (
+        (ConnectionError, http.client.IncompleteRead),
+        "the connection was closed before the answer was complete",
+    ),
     (http.client.BadStatusLine, "the answer is not HTTP"),
 )
 

@@ -1,4 +1,6 @@
-"""Measures a policy in any world by the returns and lengths of its episodes beside those of random play, and films episodes."""
+"""Measures a policy in any world by the returns and lengths of its episodes beside those of random
+play, and films episodes.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,17 @@ from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 
 GAMES_AT_ONCE = 64
-POLICY, RANDOM = "policy", "random"
+POLICY = "policy"
+RANDOM = "random"
 _RESAMPLES = 2000
 Decide = Callable[[BatchEnv, np.ndarray], np.ndarray]
-"""A function from a world, and which of its rows begin an episode, bool (R,), to actions (R,). It is called once per step."""
+"""A function from a world, and which of its rows begin an episode, bool (R,), to actions (R,). It
+is called once per step.
+"""
 Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""A network as a function from observations (R, …), and which of them begin an episode, bool (R,), to logits float32 (R, A)."""
+"""A network as a function from observations (R, …), and which of them begin an episode, bool (R,),
+to logits float32 (R, A).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +54,17 @@ class WorldScore:
 
 
 def bundle_of_a_world(spec: str) -> Bundle | None:
-    """Return the bundle at `spec` (a path, a run, a champion's name, or on the Hub) if its policy plays no Battlesnake.
+    """Return the bundle at `spec` (a path, a run, a champion's name, or on the Hub) if its policy
+    plays no Battlesnake.
 
-    Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises `BundleError` for a bad bundle.
-    """
-    # Unlike a `Path`, these answer no for a name that is too long for a file, such as one with many options.
+    Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises
+    `BundleError` for a bad bundle."""
+    # Unlike a `Path`, these answer no for a name that is too long for a file, such as one with many
+    # options.
     is_zip = spec.endswith(".zip") and os.path.isfile(spec)
-    is_bundle = os.path.isdir(spec) or is_zip or IN_TEXT.fullmatch(spec) or spec in champions.names()
+    is_bundle = (
+        os.path.isdir(spec) or is_zip or IN_TEXT.fullmatch(spec) or spec in champions.names()
+    )
     if has_evaluation(spec) or not is_bundle:
         return None
     bundle = load(spec)
@@ -61,39 +72,48 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
 
 
 def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
-    """Make the world in which a policy was trained. The `options` that are given replace those of training.
+    """Make the world in which a policy was trained. The `options` that are given replace those of
+    training.
 
-    The module that registers the world must have been imported. Raises `UnknownNameError` or `ConfigError` if the world can't
-    be made here.
-    """
-    name, chosen = bundle.card.environment["name"], {**bundle.card.environment.get("options", {}), **options}
+    The module that registers the world must have been imported. Raises `UnknownNameError` or
+    `ConfigError` if the world can't be made here."""
+    name = bundle.card.environment["name"]
+    chosen = {**bundle.card.environment.get("options", {}), **options}
     if name not in envs.names():
         trained = bundle.card.config.get("env")
         modules = trained.get("imports") if isinstance(trained, dict) else None
         raise ConfigError(
-            f"{bundle.path} was trained in the world {name!r}, which nothing here registers. Name the module that does:"
-            f" --imports MODULE (it is {modules or 'unknown'} in its configuration)"
+            f"{bundle.path} was trained in the world {name!r}, which nothing here registers. Name"
+            f" the module that does: --imports MODULE (it is {modules or 'unknown'} in its"
+            " configuration)"
         )
     try:
         return envs.make(name, **chosen)
     except TypeError as error:
-        raise ConfigError(f"the world {name!r} can't be made with options {sorted(chosen)}: {error}") from error
+        raise ConfigError(
+            f"the world {name!r} can't be made with options {sorted(chosen)}: {error}"
+        ) from error
 
 
 def as_measured(bundle: Bundle, world: BatchEnv, *, seed: int, threads: int = 1) -> Decide:
-    """Return the policy of a bundle as it is measured in `world`: it draws its actions, or takes the likeliest ones."""
+    """Return the policy of a bundle as it is measured in `world`: it draws its actions, or takes
+    the likeliest ones.
+    """
     if world.samples_actions:
         return drawn(bundle, np.random.default_rng(seed), threads=threads)
     return likeliest(bundle, threads=threads)
 
 
 def likeliest(bundle: Bundle, *, threads: int = 1) -> Decide:
-    """Return the policy of a bundle as a function that takes the likeliest of the actions that the mask allows."""
+    """Return the policy of a bundle as a function that takes the likeliest of the actions that the
+    mask allows.
+    """
     return by_logits(onnx_steps(bundle, threads))
 
 
 def drawn(bundle: Bundle, generator: np.random.Generator, *, threads: int = 1) -> Decide:
-    """Return the policy of a bundle as a function that draws each action by its probability among those that the mask allows.
+    """Return the policy of a bundle as a function that draws each action by its probability among
+    those that the mask allows.
 
     A Q network's values are no logits: the policy that it learned takes the highest.
     """
@@ -103,7 +123,8 @@ def drawn(bundle: Bundle, generator: np.random.Generator, *, threads: int = 1) -
 
 
 def by_logits(answer: Answer, generator: np.random.Generator | None = None) -> Decide:
-    """Return a function that takes the action with the highest of the logits among those that the mask allows.
+    """Return a function that takes the action with the highest of the logits among those that the
+    mask allows.
 
     With a `generator`, it draws each action by the softmax of the logits instead.
     """
@@ -120,23 +141,30 @@ def by_logits(answer: Answer, generator: np.random.Generator | None = None) -> D
 
 
 def at_random(seed: int) -> Decide:
-    """Return a function that takes each of the actions that the mask allows with the same probability."""
+    """Return a function that takes each of the actions that the mask allows with the same
+    probability.
+    """
     generator = np.random.default_rng(seed)
 
     def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
         shares = generator.random((world.num_envs, int(world.single_action_space.n)))
-        return (shares if world.action_mask is None else np.where(world.action_mask, shares, -1)).argmax(1)
+        return (
+            shares if world.action_mask is None else np.where(world.action_mask, shares, -1)
+        ).argmax(1)
 
     return decide
 
 
-def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Play `episodes` episodes, rounded up, and return their returns, float64 (E,), and lengths, int64 (E,).
+def play(
+    world: BatchEnv, decide: Decide, episodes: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Play `episodes` episodes, rounded up, and return their returns, float64 (E,), and lengths,
+    int64 (E,).
 
-    Each row that acts plays the same number of episodes, because otherwise the first episodes to end would mostly be short
-    ones.
-    """
-    ended, begins = np.zeros(world.num_envs, np.int64), np.ones(world.num_envs, np.bool_)
+    Each row that acts plays the same number of episodes, because otherwise the first episodes to
+    end would mostly be short ones."""
+    ended = np.zeros(world.num_envs, np.int64)
+    begins = np.ones(world.num_envs, np.bool_)
     returns: list[float] = []
     lengths: list[int] = []
     world.restart(seed)
@@ -149,7 +177,9 @@ def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> tuple[np.
         begins = world.terminated | world.truncated
         acts |= world.valid
         columns = world.drain_episodes()
-        for row, episode_return, length in zip(columns["row"], columns["return"], columns["length"], strict=True):
+        for row, episode_return, length in zip(
+            columns["row"], columns["return"], columns["length"], strict=True
+        ):
             ended[row] += 1
             if ended[row] <= per_row:
                 returns.append(float(episode_return))
@@ -157,12 +187,14 @@ def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> tuple[np.
     return np.array(returns), np.array(lengths)
 
 
-def evaluate(bundle: Bundle, *, episodes: int = 200, seed: int = 0, threads: int = 1) -> list[WorldScore]:
-    """Measure the policy of a bundle, and random play, over `episodes` episodes of the world in which it was trained.
+def evaluate(
+    bundle: Bundle, *, episodes: int = 200, seed: int = 0, threads: int = 1
+) -> list[WorldScore]:
+    """Measure the policy of a bundle, and random play, over `episodes` episodes of the world in
+    which it was trained.
 
-    Both play the same games. The world says whether the policy draws its actions or takes the likeliest. Raises `BundleError`
-    for a bad bundle, and what `world_of` raises.
-    """
+    Both play the same games. The world says whether the policy draws its actions or takes the
+    likeliest. Raises `BundleError` for a bad bundle, and what `world_of` raises."""
     scores = []
     for player in (POLICY, RANDOM):
         world = world_of(bundle, num_games=min(episodes, GAMES_AT_ONCE))
@@ -208,18 +240,29 @@ def table(scores: Sequence[WorldScore]) -> str:
 
 
 class ShownEpisode:
-    """An episode of the first row of `world`, played while its pictures are read, for at most `most_steps` steps.
+    """An episode of the first row of `world`, played while its pictures are read, for at most
+    `most_steps` steps.
 
-    Afterwards `episode_return` and `length` hold its result, and `ended` says whether it came to its own end.
-    """
+    Afterwards `episode_return` and `length` hold its result, and `ended` says whether it came to
+    its own end."""
 
-    def __init__(self, world: BatchEnv, decide: Decide, *, seed: int, most_steps: int = 1000) -> None:
-        self.world, self._decide, self._seed, self._most_steps = world, decide, seed, most_steps
-        self.episode_return, self.length, self.ended = 0.0, 0, False
+    def __init__(
+        self, world: BatchEnv, decide: Decide, *, seed: int, most_steps: int = 1000
+    ) -> None:
+        self.world = world
+        self._decide = decide
+        self._seed = seed
+        self._most_steps = most_steps
+        self.episode_return = 0.0
+        self.length = 0
+        self.ended = False
 
     def pictures(self) -> Iterator[np.ndarray]:
-        """Play the episode, and yield the picture before each step, uint8 (H, W, 3), as `BatchEnv.picture` returns it."""
-        world, begins = self.world, np.ones(self.world.num_envs, np.bool_)
+        """Play the episode, and yield the picture before each step, uint8 (H, W, 3), as
+        `BatchEnv.picture` returns it.
+        """
+        world = self.world
+        begins = np.ones(self.world.num_envs, np.bool_)
         world.restart(self._seed)
         while not self.ended and self.length < self._most_steps:
             yield world.picture()

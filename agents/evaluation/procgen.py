@@ -1,4 +1,6 @@
-"""Measures how well policies play Procgen, on the levels that they were trained on and on others, beside the random agent."""
+"""Measures how well policies play Procgen, on the levels that they were trained on and on others,
+beside the random agent.
+"""
 
 from __future__ import annotations
 
@@ -73,22 +75,32 @@ def evaluate(
     threads: int = 1,
     say: Callable[[str], None] | None = None,
 ) -> list[Played]:
-    """Measure the policies of the bundles at `paths`, and in each of their worlds the random agent once.
+    """Measure the policies of the bundles at `paths`, and in each of their worlds the random agent
+    once.
 
-    `levels` is "train" (those of training), "test" (all others), or anything that `Levels.parse` reads; several are separated
-    by commas. Actions are drawn from the policy, as the benchmark does. With `greedy`, and always for Q networks, the
-    likeliest is taken. `episodes` is rounded up, so that each of up to 64 games at once plays equally many. `say` is called
-    with a line about every ten seconds. Raises `BundleError` or `ConfigError`.
-    """
+    `levels` is "train" (those of training), "test" (all others), or anything that `Levels.parse`
+    reads; several are separated by commas. Actions are drawn from the policy, as the benchmark
+    does. With `greedy`, and always for Q networks, the likeliest is taken. `episodes` is rounded
+    up, so that each of up to 64 games at once plays equally many. `say` is called with a line about
+    every ten seconds. Raises `BundleError` or `ConfigError`."""
     bundles = [_load(path) for path in paths]
     splits = [split.strip() for split in levels.split(",")]
     # All that can be wrong is found before anything is played.
-    worlds = {(k, split): _options(bundle, split, episodes) for k, bundle in enumerate(bundles) for split in splits}
+    worlds = {
+        (k, split): _options(bundle, split, episodes)
+        for k, bundle in enumerate(bundles)
+        for split in splits
+    }
     played: list[Played] = []
     for (k, split), options in worlds.items():
-        name, generator = bundles[k].card.environment["name"], np.random.default_rng(seed)
-        known = any((one.world, one.options, one.score.player) == (name, options, RANDOM) for one in played)
-        for player, decide in _players(bundles[k], generator, greedy=greedy, threads=threads).items():
+        name = bundles[k].card.environment["name"]
+        generator = np.random.default_rng(seed)
+        known = any(
+            (one.world, one.options, one.score.player) == (name, options, RANDOM) for one in played
+        )
+        for player, decide in _players(
+            bundles[k], generator, greedy=greedy, threads=threads
+        ).items():
             if player != RANDOM or not known:
                 count = _count(say, f"{player} on {name}, levels {options['levels']}")
                 played.append(_play(player, name, split, options, decide, episodes, seed, count))
@@ -98,7 +110,10 @@ def evaluate(
 def _load(path: str) -> Bundle:
     bundle = load(path)
     if not is_procgen(bundle.card):
-        raise BundleError(f"{path} was trained in {bundle.card.environment['name']!r}, not in Procgen; leave --levels away")
+        raise BundleError(
+            f"{path} was trained in {bundle.card.environment['name']!r}, not in Procgen; leave"
+            " --levels away"
+        )
     return bundle
 
 
@@ -109,16 +124,22 @@ def _options(bundle: Bundle, split: str, episodes: int) -> dict[str, Any]:
     return {**options, "num_games": min(episodes, GAMES_AT_ONCE), "levels": levels}
 
 
-def _players(bundle: Bundle, generator: np.random.Generator, *, greedy: bool, threads: int) -> dict[str, Decide]:
+def _players(
+    bundle: Bundle, generator: np.random.Generator, *, greedy: bool, threads: int
+) -> dict[str, Decide]:
     def guess(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
         return generator.integers(bundle.card.action["num_actions"], size=world.num_envs)
 
-    policy = likeliest(bundle, threads=threads) if greedy else drawn(bundle, generator, threads=threads)
+    policy = (
+        likeliest(bundle, threads=threads) if greedy else drawn(bundle, generator, threads=threads)
+    )
     return {POLICY: policy, RANDOM: guess}
 
 
 def _count(say: Callable[[str], None] | None, what: str) -> Callable[[int, int], None] | None:
-    """Something that hears how many episodes have ended, and says it now and then; nothing without `say`."""
+    """Something that hears how many episodes have ended, and says it now and then; nothing without
+    `say`.
+    """
     if say is None:
         return None
     last_line = float("-inf")
@@ -173,7 +194,9 @@ def worth(mean_return: float, game: str, mode: str) -> float | None:
 
 
 def chosen_levels(levels: str, trained: str) -> str:
-    """Return the levels that "train" or "test" mean, given those of training. Raises `ConfigError` if none are left to test."""
+    """Return the levels that "train" or "test" mean, given those of training. Raises `ConfigError`
+    if none are left to test.
+    """
     if levels == "train":
         return trained
     if levels != "test":
@@ -182,7 +205,9 @@ def chosen_levels(levels: str, trained: str) -> str:
         return levels
     start, num = Levels.parse(trained)
     if start + num == NUM_SEEDS:
-        raise ConfigError(f"it was trained on levels {trained!r}, and none are left to test on; try --levels all")
+        raise ConfigError(
+            f"it was trained on levels {trained!r}, and none are left to test on; try --levels all"
+        )
     unseen = f"test:{start + num}"
     require_disjoint(trained, unseen)
     return unseen
@@ -204,9 +229,18 @@ def score_matrix(scores: Iterable[ProcgenScore]) -> np.ndarray | None:
 
 
 def aggregates_by_split(scores: Sequence[ProcgenScore]) -> dict[str, list[AggregateEstimate]]:
-    """Return the `aggregates` of the policies for each split on which several comparable ones were measured."""
-    matrices = {split: score_matrix(s for s in scores if s.split == split) for split in dict.fromkeys(s.split for s in scores)}
-    return {split: aggregates(matrix) for split, matrix in matrices.items() if matrix is not None and matrix.size > 1}
+    """Return the `aggregates` of the policies for each split on which several comparable ones were
+    measured.
+    """
+    matrices = {
+        split: score_matrix(s for s in scores if s.split == split)
+        for split in dict.fromkeys(s.split for s in scores)
+    }
+    return {
+        split: aggregates(matrix)
+        for split, matrix in matrices.items()
+        if matrix is not None and matrix.size > 1
+    }
 
 
 def table(scores: Sequence[ProcgenScore]) -> str:
@@ -228,9 +262,13 @@ def table(scores: Sequence[ProcgenScore]) -> str:
     lines = [in_columns(rows, heads)]
     for game in dict.fromkeys(score.game for score in scores):
         reached = PPO[game].unseen_25m
-        lines.append(f"OpenAI's PPO after 25 M steps on 200 levels of {game}, easy, unseen levels: {reached}")
+        lines.append(
+            f"OpenAI's PPO after 25 M steps on 200 levels of {game}, easy, unseen levels: {reached}"
+        )
     for split, estimates in aggregates_by_split(scores).items():
         for estimate in estimates:
             told = estimate.interval_in_words
-            lines.append(f"{split}: {estimate.name} of the normalised scores {estimate.value:.3f} ({told})")
+            lines.append(
+                f"{split}: {estimate.name} of the normalised scores {estimate.value:.3f} ({told})"
+            )
     return "\n".join(lines)

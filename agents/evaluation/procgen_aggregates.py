@@ -1,4 +1,5 @@
-"""Means, aggregates and performance profiles with 95 % intervals (Agarwal et al. 2021, arXiv 2108.13264), by rliable.
+"""Means, aggregates and performance profiles with 95 % intervals (Agarwal et al. 2021, arXiv
+2108.13264), by rliable.
 
 Importing it without rliable raises `MissingDependencyError`: before anything is played.
 """
@@ -20,7 +21,9 @@ try:
     from rliable.metrics import probability_of_improvement as mean_probability
 except ImportError as error:
     install = pip_install("procsnake[procgen]")
-    raise MissingDependencyError("rliable", feature="an interval of Procgen scores", install=install) from error
+    raise MissingDependencyError(
+        "rliable", feature="an interval of Procgen scores", install=install
+    ) from error
 
 _AGGREGATES: dict[str, Callable[[np.ndarray], float]] = {
     "interquartile mean": aggregate_iqm,
@@ -30,7 +33,9 @@ _AGGREGATES: dict[str, Callable[[np.ndarray], float]] = {
 
 
 _FEWEST_RUNS = 2
-"""The runs of a game between which the bootstrap has a choice: among one it draws the same again and again."""
+"""The runs of a game between which the bootstrap has a choice: among one it draws the same again
+and again.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,23 +62,31 @@ def interval_in_words(interval: Sequence[float] | None) -> str:
 
 
 def aggregates(scores: np.ndarray) -> list[AggregateEstimate]:
-    """Return the aggregates of normalised scores (runs, games). The stratified bootstrap draws runs within each game."""
+    """Return the aggregates of normalised scores (runs, games). The stratified bootstrap draws runs
+    within each game.
+    """
     if len(scores) < _FEWEST_RUNS:
         return [
-            AggregateEstimate(name=name, value=float(figure(scores)), interval=None) for name, figure in _AGGREGATES.items()
+            AggregateEstimate(name=name, value=float(figure(scores)), interval=None)
+            for name, figure in _AGGREGATES.items()
         ]
-    values, (low, high) = _estimate(scores, lambda sample: np.array([figure(sample) for figure in _AGGREGATES.values()]))
+    values, (low, high) = _estimate(
+        scores, lambda sample: np.array([figure(sample) for figure in _AGGREGATES.values()])
+    )
     return [
-        AggregateEstimate(name=name, value=float(values[k]), interval=(float(low[k]), float(high[k])))
+        AggregateEstimate(
+            name=name, value=float(values[k]), interval=(float(low[k]), float(high[k]))
+        )
         for k, name in enumerate(_AGGREGATES)
     ]
 
 
 def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> AggregateEstimate:
-    """Return how likely a run of ours scores more than one of theirs on the same game, as the mean over the games.
+    """Return how likely a run of ours scores more than one of theirs on the same game, as the mean
+    over the games.
 
-    Both are scores (runs, games), of the same games in the same order; the numbers of runs may differ. Ties count half.
-    """
+    Both are scores (runs, games), of the same games in the same order; the numbers of runs may
+    differ. Ties count half."""
 
     def probability(*samples: np.ndarray) -> np.ndarray:
         return np.array([mean_probability(*samples)])
@@ -94,8 +107,11 @@ def mean_interval(returns: np.ndarray) -> tuple[float, float]:
     return float(low[0]), float(high[0])
 
 
-def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Return the share of scores (runs, games) above each threshold (T,), and the ends of its interval, each float64 (T,).
+def performance_profile(
+    scores: np.ndarray, thresholds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Return the share of scores (runs, games) above each threshold (T,), and the ends of its
+    interval, each float64 (T,).
 
     One run has no interval.
     """
@@ -105,7 +121,9 @@ def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> tuple[np.
     return shares[""], low, high
 
 
-def _estimate(scores: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _estimate(
+    scores: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     with _seeded():
         values, intervals = get_interval_estimates({"": scores}, statistic, reps=2000)
     return values[""], intervals[""]
@@ -113,7 +131,9 @@ def _estimate(scores: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray])
 
 @contextmanager
 def _seeded() -> Iterator[None]:
-    """rliable draws from NumPy's global generator, whatever `random_state` it is given; others' draws stay as they were."""
+    """rliable draws from NumPy's global generator, whatever `random_state` it is given; others'
+    draws stay as they were.
+    """
     before = np.random.get_state()
     np.random.seed(0)
     try:

@@ -34,16 +34,22 @@ class Episode:
 
 
 def play(
-    world: BatchEnv, decide: Decide, episodes: int, seed: int, on_step: Callable[[int, int], None] | None = None
+    world: BatchEnv,
+    decide: Decide,
+    episodes: int,
+    seed: int,
+    on_step: Callable[[int, int], None] | None = None,
 ) -> list[Episode]:
-    """Play at least `episodes` episodes, equally many on each row, and return them in the order in which they ended.
+    """Play at least `episodes` episodes, equally many on each row, and return them in the order in
+    which they ended.
 
-    Rows play equally many because otherwise the first episodes to end would mostly be short ones. Before each step `on_step`
-    is called with the number of episodes that have ended and the number that is wanted.
-    """
+    Rows play equally many because otherwise the first episodes to end would mostly be short ones.
+    Before each step `on_step` is called with the number of episodes that have ended and the number
+    that is wanted."""
     per_row = -(-episodes // world.num_envs)
     played: list[Episode] = []
-    ended, begun = np.zeros(world.num_envs, np.int64), np.zeros(world.num_envs, np.int64)
+    ended = np.zeros(world.num_envs, np.int64)
+    begun = np.zeros(world.num_envs, np.int64)
     history: list[np.ndarray] = []
     world.restart(seed)
     games = innermost(world)
@@ -69,7 +75,9 @@ def play(
     return played
 
 
-def _episode(columns: Mapping[str, np.ndarray], k: int, start: GameState, actions: np.ndarray) -> Episode:
+def _episode(
+    columns: Mapping[str, np.ndarray], k: int, start: GameState, actions: np.ndarray
+) -> Episode:
     return Episode(
         episode_return=float(columns["return"][k]),
         length=int(columns["length"][k]),
@@ -99,7 +107,9 @@ def pictures(name: str, options: Mapping[str, Any], episode: Episode) -> Iterato
 
 
 def film(name: str, options: Mapping[str, Any], episode: Episode) -> bytes:
-    """Return the episode as an MP4 film of 256 × 256 pixels. Raises `MissingDependencyError` without imageio-ffmpeg."""
+    """Return the episode as an MP4 film of 256 × 256 pixels. Raises `MissingDependencyError`
+    without imageio-ffmpeg.
+    """
     shown = (np.asarray(picture) for picture in _quarters(name, options, episode))
     with tempfile.TemporaryDirectory(prefix="procsnake-") as folder:
         path = Path(folder) / "episode.mp4"
@@ -113,8 +123,18 @@ def animation(name: str, options: Mapping[str, Any], episode: Episode) -> bytes:
     A notebook that isn't trusted shows these, but no films.
     """
     first, *others = _quarters(name, options, episode)
-    file, milliseconds = io.BytesIO(), round(1000 / ProcgenVectorEnv.metadata["render_fps"])
-    first.save(file, "WEBP", save_all=True, append_images=others, duration=milliseconds, loop=0, quality=70, method=2)
+    file = io.BytesIO()
+    milliseconds = round(1000 / ProcgenVectorEnv.metadata["render_fps"])
+    first.save(
+        file,
+        "WEBP",
+        save_all=True,
+        append_images=others,
+        duration=milliseconds,
+        loop=0,
+        quality=70,
+        method=2,
+    )
     return file.getvalue()
 
 

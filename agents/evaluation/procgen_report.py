@@ -1,4 +1,6 @@
-"""Writes the results of an evaluation on Procgen as one HTML file for reading offline: figures, references, curves, films."""
+"""Writes the results of an evaluation on Procgen as one HTML file for reading offline: figures,
+references, curves, films.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,42 @@ from pathlib import Path
 import numpy as np
 
 from agents.evaluation import procgen_episodes
-from agents.evaluation.procgen import POLICY, Played, ProcgenScore, aggregates_by_split, score_matrix, worth
+from agents.evaluation.procgen import (
+    POLICY,
+    Played,
+    ProcgenScore,
+    aggregates_by_split,
+    score_matrix,
+    worth,
+)
 from agents.evaluation.procgen_aggregates import AggregateEstimate, performance_profile
-from agents.pages import Chart, Line, chart_grid, columns, film, fold, html_page, lead, note, section, table
+from agents.pages import (
+    Chart,
+    Line,
+    chart_grid,
+    columns,
+    film,
+    fold,
+    html_page,
+    lead,
+    note,
+    section,
+    table,
+)
 from envs.common.bounded import read_text
 from envs.common.whole_files import write_whole
 from envs.procgen.scores import LARS_8M_ALL, PPO
 
-_POINTS, _FEW_OUTCOMES = 61, 30
+_POINTS = 61
+_FEW_OUTCOMES = 30
 MAX_CURVE_BYTES = 256 << 20
 
 
-def write_evaluation(path: Path, title: str, played: Sequence[Played], curve: Path | None = None) -> Path:
-    """Write the page to `path` and return it; `curve`: the `progress.csv` of the run, if it is one run.
+def write_evaluation(
+    path: Path, title: str, played: Sequence[Played], curve: Path | None = None
+) -> Path:
+    """Write the page to `path` and return it; `curve`: the `progress.csv` of the run, if it is one
+    run.
 
     A curve that can't be read is left out.
 
@@ -34,7 +59,9 @@ def write_evaluation(path: Path, title: str, played: Sequence[Played], curve: Pa
     splits = ", ".join(dict.fromkeys(score.levels for score in scores))
     films = list(_films(played))
     sections = [
-        lead(title, f"Procgen, levels {splits}: {sum(score.episodes for score in scores):,} episodes"),
+        lead(
+            title, f"Procgen, levels {splits}: {sum(score.episodes for score in scores):,} episodes"
+        ),
         note(f"{time.strftime('%Y-%m-%d %H:%M')} · intervals: 95 %, by bootstrap"),
         columns(section("Returns", _score_table(scores)), section("An episode", *films[:1])),
         _together(scores),
@@ -61,7 +88,16 @@ def _score_table(scores: Sequence[ProcgenScore]) -> str:
         )
         for score in scores
     ]
-    head = ("player", "game", "levels", "return", "95 % interval", "normalised", "episodes", "length")
+    head = (
+        "player",
+        "game",
+        "levels",
+        "return",
+        "95 % interval",
+        "normalised",
+        "episodes",
+        "length",
+    )
     return table(rows, head=head, text_columns=3)
 
 
@@ -72,13 +108,17 @@ def _together(scores: Sequence[ProcgenScore]) -> str:
         matrix = score_matrix(score for score in scores if score.split == split)
         assert matrix is not None
         runs, games = matrix.shape
-        profile = profile_chart(f"performance profile of {runs} × {games} scores (runs × games)", split, matrix)
+        profile = profile_chart(
+            f"performance profile of {runs} × {games} scores (runs × games)", split, matrix
+        )
         parts.append(section(f"Together, {split}", _estimates(estimates), chart_grid([profile])))
     return "".join(parts)
 
 
 def profile_chart(title: str, name: str, matrix: np.ndarray) -> Chart:
-    """Return the performance profile of normalised scores (runs, games) as a chart with one line, called `name`."""
+    """Return the performance profile of normalised scores (runs, games) as a chart with one line,
+    called `name`.
+    """
     x = np.linspace(min(0.0, float(matrix.min())), max(1.0, float(matrix.max())), _POINTS)
     line = _profile(name, matrix, x)
     return Chart(
@@ -108,24 +148,36 @@ def _distributions(played: Sequence[Played]) -> Iterator[Chart]:
             title=f"distribution of returns, {game}, {split}",
             x_label="return",
             y_label="share of episodes above",
-            lines=[_profile(one.score.player, column, x) for one, column in zip(own, returns, strict=True)],
+            lines=[
+                _profile(one.score.player, column, x)
+                for one, column in zip(own, returns, strict=True)
+            ],
             shares=True,
         )
 
 
 def _thresholds(returns: np.ndarray) -> np.ndarray:
-    """Where the share of returns above is asked for: evenly, or for few outcomes on both sides of each, which draws steps."""
+    """Where the share of returns above is asked for: evenly, or for few outcomes on both sides of
+    each, which draws steps.
+    """
     outcomes = np.unique(returns)
-    low, high = min(0.0, float(outcomes[0])), max(1.0, float(outcomes[-1]))
+    low = min(0.0, float(outcomes[0]))
+    high = max(1.0, float(outcomes[-1]))
     if len(outcomes) > _FEW_OUTCOMES:
         return np.linspace(low, high, _POINTS)
     return np.unique(np.concatenate([[low, high], np.nextafter(outcomes, -np.inf), outcomes]))
 
 
 def _curves(curve: Path | None) -> list[Chart]:
-    """Return in training and, where the run measured itself, in evaluation; the band lies between them."""
+    """Return in training and, where the run measured itself, in evaluation; the band lies between
+    them.
+    """
     try:
-        rows = list(csv.DictReader(io.StringIO(read_text(curve, MAX_CURVE_BYTES), newline=""))) if curve is not None else []
+        rows = (
+            list(csv.DictReader(io.StringIO(read_text(curve, MAX_CURVE_BYTES), newline="")))
+            if curve is not None
+            else []
+        )
     except (OSError, ValueError, csv.Error):
         rows = []
     if not rows:
@@ -135,13 +187,22 @@ def _curves(curve: Path | None) -> list[Chart]:
         for name in ("agent_steps", "episode_return_mean", "evaluation_return_mean")
     )
     lines = [Line(name="training", x=steps, y=trained)]
-    known, seen = np.isfinite(measured), np.isfinite(trained)
+    known = np.isfinite(measured)
+    seen = np.isfinite(trained)
     if known.any() and seen.any():
         beside = np.interp(steps[known], steps[seen], trained[seen])
-        low, high = np.minimum(beside, measured[known]), np.maximum(beside, measured[known])
+        low = np.minimum(beside, measured[known])
+        high = np.maximum(beside, measured[known])
         lines.append(Line(name="evaluation", x=steps[known], y=measured[known], low=low, high=high))
     shaded = "; the gap between training and evaluation is shaded" if len(lines) > 1 else ""
-    return [Chart(title=f"return of an episode{shaded}", x_label="decisions", y_label="return", lines=lines)]
+    return [
+        Chart(
+            title=f"return of an episode{shaded}",
+            x_label="decisions",
+            y_label="return",
+            lines=lines,
+        )
+    ]
 
 
 def _number(text: str | None) -> float:
@@ -161,7 +222,10 @@ def _references(game: str) -> str:
     ]
     if game in LARS_8M_ALL:
         known.append(("LARS, 2020 competition", "8 M", "all levels", LARS_8M_ALL[game]))
-    rows = [(who, steps, on, f"{value:.2f}", _decimal(worth(value, game, "easy"))) for who, steps, on, value in known]
+    rows = [
+        (who, steps, on, f"{value:.2f}", _decimal(worth(value, game, "easy")))
+        for who, steps, on, value in known
+    ]
     head = ("player", "trained on", "measured on", "mean return", "normalised")
     return fold(f"Published figures for {game}, easy", table(rows, head=head, text_columns=3))
 
@@ -172,7 +236,8 @@ def _films(played: Sequence[Played]) -> Iterator[str]:
             ordered = sorted(one.episodes, key=lambda episode: episode.episode_return)
             for which, episode in (("best", ordered[-1]), ("worst", ordered[0])):
                 caption = (
-                    f"{one.score.game}, {one.score.split}, {which}: level {episode.level}, return {episode.episode_return:g}"
+                    f"{one.score.game}, {one.score.split}, {which}: level {episode.level}, return"
+                    f" {episode.episode_return:g}"
                 )
                 yield film(procgen_episodes.film(one.world, one.options, episode), caption)
 

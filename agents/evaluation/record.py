@@ -1,4 +1,6 @@
-"""Keeps the results of an evaluation in any world in the run's folder, as `evaluation.json`, which the run's report reads."""
+"""Keeps the results of an evaluation in any world in the run's folder, as `evaluation.json`, which
+the run's report reads.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,15 @@ class EvaluationRecord:
 
     @property
     def unusual(self) -> str:
-        """The numbers of the game's settings that aren't the standard ones: ", minimum_food 100", or nothing."""
+        """The numbers of the game's settings that aren't the standard ones: ", minimum_food 100",
+        or nothing.
+        """
         named = ("width", "height", "ruleset", "map")
-        changed = (name for name, usual in STANDARD_BOARD.items() if name not in named and self.board[name] != usual)
+        changed = (
+            name
+            for name, usual in STANDARD_BOARD.items()
+            if name not in named and self.board[name] != usual
+        )
         return "".join(f", {name} {self.board[name]}" for name in changed)
 
     def write(self, run: Path) -> Path:
@@ -58,7 +66,9 @@ class EvaluationRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class WorldRecord:
-    """The results of one policy in another world than Battlesnake, beside random play. It is kept in the same file."""
+    """The results of one policy in another world than Battlesnake, beside random play. It is kept
+    in the same file.
+    """
 
     policy: str
     """The SHA-256 of the bundle's `policy.onnx`."""
@@ -66,16 +76,20 @@ class WorldRecord:
 
     def write(self, run: Path) -> Path:
         """Write the record into the run's folder and return its path."""
-        data = {"key": {"policy": self.policy}, "episodes": [asdict(score) for score in self.scores]}
+        data = {
+            "key": {"policy": self.policy},
+            "episodes": [asdict(score) for score in self.scores],
+        }
         write_whole(run / RECORD, json.dumps(data, indent=2) + "\n")
         return run / RECORD
 
 
 def read_world_record(run: Path) -> WorldRecord | None:
-    """Return the run's record of another world than Battlesnake if it is of the policy that the run exported last.
+    """Return the run's record of another world than Battlesnake if it is of the policy that the run
+    exported last.
 
-    Returns None if there is no record, if it is one of games against opponents, or if it can't be read.
-    """
+    Returns None if there is no record, if it is one of games against opponents, or if it can't be
+    read."""
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))
         scores = [_world_score(**score) for score in data["episodes"]]
@@ -86,9 +100,17 @@ def read_world_record(run: Path) -> WorldRecord | None:
 
 
 def _world_score(
-    *, player: str, world: str, episodes: float, mean_length: float, mean_return: float, interval: Any
+    *,
+    player: str,
+    world: str,
+    episodes: float,
+    mean_length: float,
+    mean_return: float,
+    interval: Any,
 ) -> WorldScore:
-    """The score with values of the right types. Raises `ValueError` or `TypeError` if one can't be."""
+    """The score with values of the right types. Raises `ValueError` or `TypeError` if one can't
+    be.
+    """
     low, high = map(_number, interval)
     return WorldScore(
         player=str(player),
@@ -113,7 +135,9 @@ def _matchup_score(
     causes: dict[str, int],
     points: float | None = None,
 ) -> MatchupScore:
-    """The score with values of the right types. Raises `ValueError` or `TypeError` if one can't be."""
+    """The score with values of the right types. Raises `ValueError` or `TypeError` if one can't
+    be.
+    """
     played = _count(games, 1)
     return MatchupScore(
         agent=str(agent),
@@ -142,20 +166,31 @@ def _number(value: float) -> float:
 
 
 def policy_of(run: Path) -> str | None:
-    """Return the SHA-256 of the policy that the run in folder `run` has exported; None if there is none."""
+    """Return the SHA-256 of the policy that the run in folder `run` has exported; None if there is
+    none.
+    """
     try:
-        return str(parse_json(read_text(run / "bundle" / CARD, MAX_FILE_BYTES[CARD]))["files"]["policy.onnx"])
+        return str(
+            parse_json(read_text(run / "bundle" / CARD, MAX_FILE_BYTES[CARD]))["files"][
+                "policy.onnx"
+            ]
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def read_record(run: Path) -> EvaluationRecord | None:
-    """Return the run's record if it is of the policy that the run exported last; None if there is none or it can't be read."""
+    """Return the run's record if it is of the policy that the run exported last; None if there is
+    none or it can't be read.
+    """
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))
         scores = [_matchup_score(**score) for score in data["scores"]]
-        key, board = data["key"], {**STANDARD_BOARD, **data.get("board", {})}
-        record = EvaluationRecord(policy=str(key["policy"]), games=_count(key["games"], 1), scores=scores, board=board)
+        key = data["key"]
+        board = {**STANDARD_BOARD, **data.get("board", {})}
+        record = EvaluationRecord(
+            policy=str(key["policy"]), games=_count(key["games"], 1), scores=scores, board=board
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return record if record.policy == policy_of(run) else None

@@ -1,8 +1,9 @@
-"""A game between local agents and snakes behind URLs, refereed as the official command line does it.
+"""A game between local agents and snakes behind URLs, refereed as the official command line does
+it.
 
-All living snakes behind URLs are asked at the same time. A request fails if it takes longer than the time-out, if it gets no
-answer, or if the answer is no move. Then the snake's last good answer is played again, or `up` if there is none. (Facts: the
-official `battlesnake play`, December 2025.)
+All living snakes behind URLs are asked at the same time. A request fails if it takes longer than
+the time-out, if it gets no answer, or if the answer is no move. Then the snake's last good answer
+is played again, or `up` if there is none. (Facts: the official `battlesnake play`, December 2025.)
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from envs.common.errors import ConfigError, ProcsnakeError
 
 _INFO_TIMEOUT_S = 5.0
 _MOST_REPEATS = 3
-_COLOR, _MAX_LOOK = re.compile(r"#[0-9A-Fa-f]{6}"), 100
+_COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
+_MAX_LOOK = 100
 
 
 _Answer = tuple[int, float, str]
@@ -72,9 +74,13 @@ class Frame:
     decisions: list[Decision | None]
     """What each slot decided on the board before; None for dead snakes and on the first board."""
     cpu_ms: list[float | None]
-    """The processor time that each agent's thread spent on its decision, in milliseconds; None for snakes behind URLs."""
+    """The processor time that each agent's thread spent on its decision, in milliseconds; None for
+    snakes behind URLs.
+    """
     excused: dict[int, str] = field(default_factory=dict)
-    """The slots that were asked again, since they were late in a burst of load, and how the burst was seen."""
+    """The slots that were asked again, since they were late in a burst of load, and how the burst
+    was seen.
+    """
 
 
 @dataclass(frozen=True)
@@ -94,20 +100,24 @@ class Referee:
     """One game. `play` plays it, and `result` then tells how it ended.
 
     * `seats` are agents or URLs, in slot order. With one seat the game is played solo.
-    * `names` has one name per slot. An empty name stands for the seat's own; equal names are numbered.
-    * `game_id` is a new one by default. `recording` is a file to write the game to (`envs.battlesnake.recording`).
-    * With `tell_deadline`, agents are told when their answer is due. Without it they take the time that they take by
-      themselves, and a game among agents alone is a function of the agents and the seed.
-    * With `must_answer`, `play` raises `SnakeUnreachableError` for a URL that doesn't answer before the game. Without it such
-      a snake plays as one whose requests fail.
-    * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy (`agents.evaluation.busy`) is asked
-      again, up to three times per turn. The official engine doesn't do so: it is for comparisons in which time decides nothing.
-    * `position`, a state of one board, is where the game begins: seat i plays its slot i, and its board and rules are the
-      game's. Without it the map lays out a new game.
+    * `names` has one name per slot. An empty name stands for the seat's own; equal names are
+      numbered.
+    * `game_id` is a new one by default. `recording` is a file to write the game to
+      (`envs.battlesnake.recording`).
+    * With `tell_deadline`, agents are told when their answer is due. Without it they take the time
+      that they take by themselves, and a game among agents alone is a function of the agents and
+      the seed.
+    * With `must_answer`, `play` raises `SnakeUnreachableError` for a URL that doesn't answer before
+      the game. Without it such a snake plays as one whose requests fail.
+    * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy
+      (`agents.evaluation.busy`) is asked again, up to three times per turn. The official engine
+      doesn't do so: it is for comparisons in which time decides nothing.
+    * `position`, a state of one board, is where the game begins: seat i plays its slot i, and its
+      board and rules are the game's. Without it the map lays out a new game.
     * `opening`, int (turns, seats), has the moves of the first turns, on which nobody is asked.
 
-    Raises `ConfigError` for settings or seats that no game can have, and for names or an opening of another number of seats.
-    """
+    Raises `ConfigError` for settings or seats that no game can have, and for names or an opening of
+    another number of seats."""
 
     def __init__(
         self,
@@ -129,42 +139,68 @@ class Referee:
         position: State | None = None,
     ) -> None:
         if position is not None:
-            width, height, settings = position.width, position.height, position.settings
+            width = position.width
+            height = position.height
+            settings = position.settings
             if len(seats) != position.num_snakes:
                 raise ConfigError(
-                    f"{len(seats)} seats for a position of {position.num_snakes} snakes; name one player for each"
+                    f"{len(seats)} seats for a position of {position.num_snakes} snakes; name one"
+                    " player for each"
                 )
         chosen = settings or Settings()
         if len(seats) == 1:
             chosen = replace(chosen, solo=True)
         if not seats or timeout_ms < 1 or max_turns < 1:
-            raise ConfigError(f"a game of {len(seats)} seats, {timeout_ms} ms and at most {max_turns} turns can't be played")
+            raise ConfigError(
+                f"a game of {len(seats)} seats, {timeout_ms} ms and at most {max_turns} turns can't"
+                " be played"
+            )
         if names and len(names) != len(seats):
-            raise ConfigError(f"{len(names)} names for {len(seats)} seats; give each one, which is empty for the seat's own")
+            raise ConfigError(
+                f"{len(names)} names for {len(seats)} seats; give each one, which is empty for the"
+                " seat's own"
+            )
         if opening is not None and len(opening) and np.shape(opening)[1:] != (len(seats),):
-            raise ConfigError(f"the opening has shape {np.shape(opening)}; it must be (turns, {len(seats)}), a move per seat")
+            raise ConfigError(
+                f"the opening has shape {np.shape(opening)}; it must be (turns, {len(seats)}), a"
+                " move per seat"
+            )
         check_game(chosen, width=width, height=height, num_snakes=len(seats))
         if position is None:
-            self.state = State(1, width=width, height=height, num_snakes=len(seats), settings=chosen)
+            self.state = State(
+                1, width=width, height=height, num_snakes=len(seats), settings=chosen
+            )
         else:
             self.state = position.copy()
         self._begin = start_games if position is None else continue_games
         self.state.seed(seed)
         self.names = _names(seats, names or [""] * len(seats))
-        self.ids = [f"{slot}-{uuid.uuid5(uuid.NAMESPACE_URL, f'{seed}/{name}')}" for slot, name in enumerate(self.names)]
+        self.ids = [
+            f"{slot}-{uuid.uuid5(uuid.NAMESPACE_URL, f'{seed}/{name}')}"
+            for slot, name in enumerate(self.names)
+        ]
         self.customizations: list[dict[str, str]] = [dict(NO_LOOK) for _ in seats]
-        """The "color", "head" and "tail" of each slot. Snakes behind URLs tell theirs when `play` asks them."""
+        """The "color", "head" and "tail" of each slot. Snakes behind URLs tell theirs when `play`
+        asks them.
+        """
         self.failures: dict[int, list[str]] = {}
         """For each slot with failed moves, why they failed, in order."""
         self.result: Result | None = None
         self.seats = list(seats)
-        self._timeout_ms, self._max_turns, self._recording = int(timeout_ms), max_turns, recording
-        self._tell_deadline, self._must_answer = tell_deadline, must_answer
+        self._timeout_ms = int(timeout_ms)
+        self._max_turns = max_turns
+        self._recording = recording
+        self._tell_deadline = tell_deadline
+        self._must_answer = must_answer
         self._most_repeats = _MOST_REPEATS if excuse_bursts else 0
         self._opening = np.zeros((0, len(seats)), np.int8) if opening is None else opening
         self.game = game_object(chosen, game_id or str(uuid.uuid4()), timeout_ms=self._timeout_ms)
         """The webhook's `game` object."""
-        self._remote = {slot: RemoteSnake(seat, timeout_ms) for slot, seat in enumerate(seats) if isinstance(seat, str)}
+        self._remote = {
+            slot: RemoteSnake(seat, timeout_ms)
+            for slot, seat in enumerate(seats)
+            if isinstance(seat, str)
+        }
         self._latencies = ["0"] * len(seats)
 
     def first_board(self) -> State:
@@ -214,15 +250,26 @@ class Referee:
         """Return the moves of the opening as everyone's decisions."""
         alive = self.state.arrays.cause[0] == ALIVE
         nothing: list[float | None] = [None] * len(self.seats)
-        moves = [int(move) if alive[slot] else None for slot, move in enumerate(self._opening[self.state.arrays.turn[0]])]
+        moves = [
+            int(move) if alive[slot] else None
+            for slot, move in enumerate(self._opening[self.state.arrays.turn[0]])
+        ]
         decisions = [None if move is None else Decision(move) for move in moves]
         return decisions, Frame(self.state, moves, nothing, {}, decisions, nothing)
 
     def _ask_all(self, pool: ThreadPoolExecutor) -> tuple[list[Decision | None], Frame]:
-        """Everyone's decision at once: URLs in their threads, local agents meanwhile in this one."""
-        slots = [slot for slot in range(len(self.seats)) if self.state.arrays.cause[0, slot] == ALIVE]
+        """Everyone's decision at once: URLs in their threads, local agents meanwhile in this
+        one.
+        """
+        slots = [
+            slot for slot in range(len(self.seats)) if self.state.arrays.cause[0, slot] == ALIVE
+        ]
         meter = LoadMeter()
-        calls = {slot: pool.submit(self._remote[slot].move, self.request(slot)) for slot in slots if slot in self._remote}
+        calls = {
+            slot: pool.submit(self._remote[slot].move, self.request(slot))
+            for slot in slots
+            if slot in self._remote
+        }
         decisions: list[Decision | None] = [None] * len(self.seats)
         latencies: list[float | None] = [None] * len(self.seats)
         cpu: list[float | None] = [None] * len(self.seats)
@@ -230,7 +277,8 @@ class Referee:
         for slot in slots:
             seat = self.seats[slot]
             if not isinstance(seat, str):
-                began, cpu_began = time.monotonic(), time.thread_time()
+                began = time.monotonic()
+                cpu_began = time.thread_time()
                 due = began + self._timeout_ms / 1000 if self._tell_deadline else None
                 decisions[slot] = seat.act(self._own_board(), slot, due)
                 latencies[slot] = 1000 * (time.monotonic() - began)
@@ -248,24 +296,41 @@ class Referee:
         return decisions, Frame(self.state, moves, latencies, failures, decisions, cpu, excused)
 
     def _answers(
-        self, pool: ThreadPoolExecutor, calls: Mapping[int, Future[_Answer]], meter: LoadMeter, waited_ms: float
+        self,
+        pool: ThreadPoolExecutor,
+        calls: Mapping[int, Future[_Answer]],
+        meter: LoadMeter,
+        waited_ms: float,
     ) -> tuple[dict[int, _Answer], dict[int, str]]:
-        """The answers of all URLs by slot, and which were asked again because of a burst of load."""
-        answers, excused = {slot: call.result() for slot, call in calls.items()}, dict[int, str]()
+        """The answers of all URLs by slot, and which were asked again because of a burst of
+        load.
+        """
+        answers = {slot: call.result() for slot, call in calls.items()}
+        excused = dict[int, str]()
         asked = list(answers)
         for _ in range(self._most_repeats):
-            late = [slot for slot in asked if answers[slot][2] and answers[slot][1] >= self._timeout_ms]
+            late = [
+                slot for slot in asked if answers[slot][2] and answers[slot][1] >= self._timeout_ms
+            ]
             # The quickest of a server's snakes: a server is late if all of them are.
             quickest = dict[str, float]()
             for slot in asked:
                 server = urlsplit(self._remote[slot].url).netloc
                 quickest[server] = min(answers[slot][1], quickest.get(server, math.inf))
-            why = meter.burst(timeout_ms=self._timeout_ms, latencies_ms=quickest, waited_ms=waited_ms) if late else ""
+            why = (
+                meter.burst(timeout_ms=self._timeout_ms, latencies_ms=quickest, waited_ms=waited_ms)
+                if late
+                else ""
+            )
             if not why:
                 break
             excused.update(dict.fromkeys(late, why))
-            meter, waited_ms, asked = LoadMeter(), 0.0, late
-            again = {slot: pool.submit(self._remote[slot].move, self.request(slot)) for slot in late}
+            meter = LoadMeter()
+            waited_ms = 0.0
+            asked = late
+            again = {
+                slot: pool.submit(self._remote[slot].move, self.request(slot)) for slot in late
+            }
             answers.update({slot: call.result() for slot, call in again.items()})
         return answers, excused
 
@@ -274,7 +339,9 @@ class Referee:
         return self.state.copy()
 
     def request(self, slot: int) -> dict[str, Any]:
-        """Return the request that a slot gets for the current board. A dead snake is shown as it died."""
+        """Return the request that a slot gets for the current board. A dead snake is shown as it
+        died.
+        """
         return move_request(
             self.state,
             0,
@@ -287,13 +354,20 @@ class Referee:
         )
 
     def _tell(self, pool: ThreadPoolExecutor, event: str) -> None:
-        wait_for([pool.submit(snake.tell, event, self.request(slot)) for slot, snake in self._remote.items()])
+        wait_for(
+            [
+                pool.submit(snake.tell, event, self.request(slot))
+                for slot, snake in self._remote.items()
+            ]
+        )
 
     def _record(self, recorder: Recorder, decisions: Sequence[Decision | None]) -> None:
         board = board_from_state(self.state, 0, self.ids)
         recorder.turn(
             self.request(0),
-            decisions={self.ids[slot]: _as_json(d) for slot, d in enumerate(decisions) if d is not None},
+            decisions={
+                self.ids[slot]: _as_json(d) for slot, d in enumerate(decisions) if d is not None
+            },
             dead=[snake for snake in board["snakes"] if snake["eliminatedCause"]],
         )
 
@@ -301,25 +375,36 @@ class Referee:
         causes = self.state.arrays.cause[0].tolist()
         alive = [slot for slot, cause in enumerate(causes) if cause == ALIVE]
         winner = alive[0] if len(alive) == 1 and not self.state.rules.solo else None
-        return Result(None if winner is None else self.names[winner], int(self.state.arrays.turn[0]), causes, winner)
+        return Result(
+            None if winner is None else self.names[winner],
+            int(self.state.arrays.turn[0]),
+            causes,
+            winner,
+        )
 
 
 class RemoteSnake:
-    """A snake behind a URL, with one connection that is kept open. It takes one request at a time."""
+    """A snake behind a URL, with one connection that is kept open. It takes one request at a
+    time.
+    """
 
     def __init__(self, url: str, timeout_ms: int) -> None:
-        self.url, self._timeout = url, timeout_ms / 1000
+        self.url = url
+        self._timeout = timeout_ms / 1000
         self._connection = Connection(url)
         self._last_move = UP
 
     def check(self) -> dict[str, str]:
-        """Fetch the snake's info, as engines do before a game, and return how it looks. Raises `SnakeUnreachableError`."""
+        """Fetch the snake's info, as engines do before a game, and return how it looks. Raises
+        `SnakeUnreachableError`.
+        """
         try:
             return _look(read_object(self._exchange("GET", "", None, _INFO_TIMEOUT_S)))
         except CALL_ERRORS as error:
             serve = shell_command("serve", "flood")
             raise SnakeUnreachableError(
-                f"no snake answers at {without_secrets(self.url)} ({in_words(error)}). Is it running? To start one: {serve}"
+                f"no snake answers at {without_secrets(self.url)} ({in_words(error)}). Is it"
+                f" running? To start one: {serve}"
             ) from error
 
     def tell(self, event: str, body: Mapping[str, Any]) -> None:
@@ -328,8 +413,11 @@ class RemoteSnake:
             self._exchange("POST", event, body, self._timeout)
 
     def move(self, body: Mapping[str, Any]) -> tuple[int, float, str]:
-        """Ask for a move. Returns (move, milliseconds, why the request failed or ""). A failure repeats the last good move."""
-        began, move = time.monotonic(), self._last_move
+        """Ask for a move. Returns (move, milliseconds, why the request failed or ""). A failure
+        repeats the last good move.
+        """
+        began = time.monotonic()
+        move = self._last_move
         failure = ""
         try:
             move = read_move(read_object(self._exchange("POST", "move", body, self._timeout)))
@@ -342,7 +430,9 @@ class RemoteSnake:
             self._last_move = move
         return self._last_move, 1000 * took, failure
 
-    def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float) -> bytes:
+    def _exchange(
+        self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float
+    ) -> bytes:
         answer = self._connection.exchange(method, path, body, timeout)
         if answer.status != 200:
             self.close()
@@ -358,13 +448,19 @@ def _look(info: Mapping[str, Any]) -> dict[str, str]:
     """What a stranger says of its snake's looks, as far as it can be shown."""
     color = info.get("color")
     parts = {part: info.get(part) for part in ("head", "tail")}
-    shown = {part: text for part, text in parts.items() if isinstance(text, str) and text and text.isprintable()}
+    shown = {
+        part: text
+        for part, text in parts.items()
+        if isinstance(text, str) and text and text.isprintable()
+    }
     colors = {"color": color} if isinstance(color, str) and _COLOR.fullmatch(color) else {}
     return NO_LOOK | colors | {part: text[:_MAX_LOOK] for part, text in shown.items()}
 
 
 def _names(seats: Sequence[Agent | str], given: Sequence[str]) -> list[str]:
-    """A name for each seat; equal ones are numbered, past the numbers that others bear by themselves."""
+    """A name for each seat; equal ones are numbered, past the numbers that others bear by
+    themselves.
+    """
     # All snakes of a game read the names, and a recording keeps them.
     own = [without_secrets(seat) if isinstance(seat, str) else seat.name for seat in seats]
     plain = [name or other for name, other in zip(given, own, strict=True)]

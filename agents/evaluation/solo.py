@@ -32,7 +32,9 @@ class SoloScore:
     max_turns: int
     mean_turns: float
     interval: tuple[float, float]
-    """The 95 % interval of the mean, by the normal approximation. Games that the turn limit ended count with that limit."""
+    """The 95 % interval of the mean, by the normal approximation. Games that the turn limit ended
+    count with that limit.
+    """
     median_turns: float
     survived: int
     """The number of games that the turn limit ended."""
@@ -61,7 +63,13 @@ def evaluate_solo(
     scores = []
     for width, height in boards:
         results = play_games(
-            [agent], num_games=num_games, width=width, height=height, settings=settings, seed=seed, max_turns=max_turns
+            [agent],
+            num_games=num_games,
+            width=width,
+            height=height,
+            settings=settings,
+            seed=seed,
+            max_turns=max_turns,
         )
         scores.append(_score(results, width, height, max_turns))
     return scores
@@ -72,13 +80,27 @@ def mean_interval(values: np.ndarray) -> tuple[float, float]:
 
     Of one value both ends are that value.
     """
-    spread = NormalDist().inv_cdf(0.975) * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    spread = (
+        NormalDist().inv_cdf(0.975) * float(values.std(ddof=1)) / math.sqrt(len(values))
+        if len(values) > 1
+        else 0.0
+    )
     return float(values.mean()) - spread, float(values.mean()) + spread
 
 
 def table(scores: Sequence[SoloScore]) -> str:
     """Return the scores as lines of text."""
-    heads = ("player", "board", "games", "turns", "95 % interval", "median", "to the end", "length", "most died of")
+    heads = (
+        "player",
+        "board",
+        "games",
+        "turns",
+        "95 % interval",
+        "median",
+        "to the end",
+        "length",
+        "most died of",
+    )
     rows = [
         (
             s.agent,

@@ -13,7 +13,9 @@ from agents.card import BundleError
 
 
 def load_graph(content: bytes) -> Any:
-    """Read an ONNX file as an `onnx.ModelProto`, and work out its constants. Raises `BundleError` if it can't be read."""
+    """Read an ONNX file as an `onnx.ModelProto`, and work out its constants. Raises `BundleError`
+    if it can't be read.
+    """
     import onnx
     import onnxruntime
 
@@ -22,7 +24,8 @@ def load_graph(content: bytes) -> Any:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(simplified)
-        # Only fatal errors: its log prints a stranger's names as they are, and its exceptions say the same.
+        # Only fatal errors: its log prints a stranger's names as they are, and its exceptions say
+        # the same.
         options.log_severity_level = 4
         try:
             onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
@@ -50,7 +53,10 @@ def make_module(model: Any) -> Any:
         def run(self, observations: tf.Tensor) -> dict[str, tf.Tensor]:
             values = {"": None, graph.input[0].name: observations, **self.constants}
             _run(graph.node, values)
-            return {output.name: tf.identity(values[output.name], name=output.name) for output in graph.output}
+            return {
+                output.name: tf.identity(values[output.name], name=output.name)
+                for output in graph.output
+            }
 
     return Network()
 
@@ -62,26 +68,37 @@ def _constants(graph: Any) -> dict[str, Any]:
 
 
 def _run(nodes: Iterable[Any], values: dict[str, Any]) -> None:
-    """Add the nodes' outputs to `values`, which are arrays where they hang on fixed shapes alone, otherwise tensors."""
+    """Add the nodes' outputs to `values`, which are arrays where they hang on fixed shapes alone,
+    otherwise tensors.
+    """
     import onnx
 
     for node in nodes:
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type == "If":
-            branch = attributes["then_branch" if bool(np.asarray(values[node.input[0]])) else "else_branch"]
+            branch = attributes[
+                "then_branch" if bool(np.asarray(values[node.input[0]])) else "else_branch"
+            ]
             values.update(_constants(branch))
             _run(branch.node, values)
             values[node.output[0]] = values[branch.output[0].name]
         elif node.op_type in _OPERATORS:
-            values[node.output[0]] = _OPERATORS[node.op_type](attributes, *[values[name] for name in node.input])
+            values[node.output[0]] = _OPERATORS[node.op_type](
+                attributes, *[values[name] for name in node.input]
+            )
         else:
-            raise BundleError(f"the network has the ONNX operator {node.op_type}, which can't be exported to TensorFlow yet")
+            raise BundleError(
+                f"the network has the ONNX operator {node.op_type}, which can't be exported to"
+                " TensorFlow yet"
+            )
 
 
 def _kept(array: np.ndarray) -> Any:
     import tensorflow as tf
 
-    return tf.Variable(array, trainable=False) if array.dtype == np.float32 and array.ndim else array
+    return (
+        tf.Variable(array, trainable=False) if array.dtype == np.float32 and array.ndim else array
+    )
 
 
 def _numbers(values: Any) -> list[int]:
@@ -92,16 +109,28 @@ def _conv(attributes: dict[str, Any], planes: Any, weights: Any, bias: Any = Non
     import tensorflow as tf
 
     rows = tf.transpose(planes, (0, 2, 3, 1))
-    filters, strides = tf.transpose(weights, (2, 3, 1, 0)), attributes.get("strides", [1, 1])
-    out = tf.nn.conv2d(tf.pad(rows, _padding(attributes)), filters, strides, "VALID", dilations=attributes.get("dilations"))
+    filters = tf.transpose(weights, (2, 3, 1, 0))
+    strides = attributes.get("strides", [1, 1])
+    out = tf.nn.conv2d(
+        tf.pad(rows, _padding(attributes)),
+        filters,
+        strides,
+        "VALID",
+        dilations=attributes.get("dilations"),
+    )
     return tf.transpose(out if bias is None else out + bias, (0, 3, 1, 2))
 
 
 def _max_pool(attributes: dict[str, Any], planes: Any) -> Any:
     import tensorflow as tf
 
-    rows = tf.pad(tf.transpose(planes, (0, 2, 3, 1)), _padding(attributes), constant_values=planes.dtype.min)
-    return tf.transpose(tf.nn.max_pool2d(rows, attributes["kernel_shape"], attributes["strides"], "VALID"), (0, 3, 1, 2))
+    rows = tf.pad(
+        tf.transpose(planes, (0, 2, 3, 1)), _padding(attributes), constant_values=planes.dtype.min
+    )
+    return tf.transpose(
+        tf.nn.max_pool2d(rows, attributes["kernel_shape"], attributes["strides"], "VALID"),
+        (0, 3, 1, 2),
+    )
 
 
 def _padding(attributes: dict[str, Any]) -> list[list[int]]:
@@ -112,7 +141,10 @@ def _padding(attributes: dict[str, Any]) -> list[list[int]]:
 def _gemm(attributes: dict[str, Any], left: Any, right: Any, bias: Any = None) -> Any:
     import tensorflow as tf
 
-    turned = {"transpose_a": bool(attributes.get("transA")), "transpose_b": bool(attributes.get("transB"))}
+    turned = {
+        "transpose_a": bool(attributes.get("transA")),
+        "transpose_b": bool(attributes.get("transB")),
+    }
     product = attributes.get("alpha", 1.0) * tf.linalg.matmul(left, right, **turned)
     return product if bias is None else product + attributes.get("beta", 1.0) * bias
 
@@ -131,7 +163,10 @@ def _flatten(attributes: dict[str, Any], values: Any) -> Any:
     import tensorflow as tf
 
     if attributes.get("axis", 1) != 1:
-        raise BundleError("the network flattens more than one axis into the batch, which can't be exported to TensorFlow yet")
+        raise BundleError(
+            "the network flattens more than one axis into the batch, which can't be exported to"
+            " TensorFlow yet"
+        )
     return tf.reshape(values, (-1, int(np.prod(values.shape[1:]))))
 
 
@@ -139,7 +174,10 @@ def _reshape(attributes: dict[str, Any], values: Any, shape: Any) -> Any:
     import tensorflow as tf
 
     wanted = _numbers(shape)
-    return tf.reshape(values, [tf.shape(values)[place] if size == 0 else size for place, size in enumerate(wanted)])
+    return tf.reshape(
+        values,
+        [tf.shape(values)[place] if size == 0 else size for place, size in enumerate(wanted)],
+    )
 
 
 def _squeeze(attributes: dict[str, Any], values: Any, axes: Any = None) -> Any:
@@ -156,8 +194,16 @@ def _unsqueeze(attributes: dict[str, Any], values: Any, axes: Any) -> Any:
     return values
 
 
-def _slice(attributes: dict[str, Any], values: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
-    begins, stops = _numbers(starts), _numbers(ends)
+def _slice(
+    attributes: dict[str, Any],
+    values: Any,
+    starts: Any,
+    ends: Any,
+    axes: Any = None,
+    steps: Any = None,
+) -> Any:
+    begins = _numbers(starts)
+    stops = _numbers(ends)
     places = range(len(begins)) if axes is None else _numbers(axes)
     paces = [1] * len(begins) if steps is None else _numbers(steps)
     index = [slice(None)] * len(values.shape)
@@ -188,7 +234,11 @@ def _gather(attributes: dict[str, Any], values: Any, places: Any) -> Any:
     import tensorflow as tf
 
     axis = attributes.get("axis", 0)
-    return values.take(places, axis) if isinstance(values, np.ndarray) else tf.gather(values, places, axis=axis)
+    return (
+        values.take(places, axis)
+        if isinstance(values, np.ndarray)
+        else tf.gather(values, places, axis=axis)
+    )
 
 
 def _equal(attributes: dict[str, Any], left: Any, right: Any) -> np.ndarray:

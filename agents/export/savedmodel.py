@@ -31,8 +31,10 @@ values [batch].
 examples:
   procsnake export savedmodel runs/battlesnake-ppo-… --out served
 """
-VERSION, PARITY = "1", "parity.json"
-CLEAR_GAP, MOST_DIFFERENCE = 2e-4, 1e-3
+VERSION = "1"
+PARITY = "parity.json"
+CLEAR_GAP = 2e-4
+MOST_DIFFERENCE = 1e-3
 _LARGEST_NOISE = 1000
 """Noise of a type with room for more than a byte is smaller than this."""
 
@@ -52,15 +54,26 @@ class Parity:
 
     @property
     def holds(self) -> bool:
-        """Whether the action is the same wherever it is clear, and no figures differ by more than `MOST_DIFFERENCE`."""
+        """Whether the action is the same wherever it is clear, and no figures differ by more than
+        `MOST_DIFFERENCE`.
+        """
         return self.same_action == self.clear and self.largest_difference <= MOST_DIFFERENCE
 
 
 def add_savedmodel(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("policy", metavar="RUN", help="run folder, policy bundle, or a champion's name")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write; an older export is replaced")
-    parser.add_argument("--states", type=at_least(1), default=1000, help="observations to compare (default: %(default)s)")
+    parser.add_argument(
+        "policy", metavar="RUN", help="run folder, policy bundle, or a champion's name"
+    )
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="folder to write; an older export is replaced"
+    )
+    parser.add_argument(
+        "--states",
+        type=at_least(1),
+        default=1000,
+        help="observations to compare (default: %(default)s)",
+    )
     add_json(parser)
 
 
@@ -73,25 +86,39 @@ def run_savedmodel(options: argparse.Namespace) -> int:
         print_json({"model": model, **asdict(parity), "holds": parity.holds})
         return 0
     print(f"written: {model}")
-    print(f"same action on {parity.same_action} of {parity.clear} clear states of {parity.states};", end=" ")
+    print(
+        f"same action on {parity.same_action} of {parity.clear} clear states of {parity.states};",
+        end=" ",
+    )
     print(f"largest difference {parity.largest_difference:.2g}")
     return 0
 
 
-def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: int = 1000, seed: int = 0) -> Parity:
-    """Write the bundle's network as a SavedModel below `out`, and compare the two on `states` observations of its own world.
+def export_savedmodel(
+    bundle: Bundle, out: str | os.PathLike[str], *, states: int = 1000, seed: int = 0
+) -> Parity:
+    """Write the bundle's network as a SavedModel below `out`, and compare the two on `states`
+    observations of its own world.
 
-    Raises `MissingDependencyError` without TensorFlow, `ConfigError` if `out` can't be such a folder, and `BundleError` if the
-    network has no counterpart there, if the folder holds something else, or if the answers differ. In the last case only
-    `parity.json` and `card.json` are left.
+    Raises `MissingDependencyError` without TensorFlow, `ConfigError` if `out` can't be such a
+    folder, and `BundleError` if the network has no counterpart there, if the folder holds something
+    else, or if the answers differ. In the last case only `parity.json` and `card.json` are left.
     """
     tf = _tensorflow()
-    graph, target = load_graph(bundle.onnx), Path(out)
+    graph = load_graph(bundle.onnx)
+    target = Path(out)
     make_folder_of(target / PARITY)
-    module, card, part = make_module(graph), bundle.card, target / f".{VERSION}.part"
+    module = make_module(graph)
+    card = bundle.card
+    part = target / f".{VERSION}.part"
     if not (target / PARITY).is_file() and any(path != part for path in target.iterdir()):
-        raise BundleError(f"{target} holds something else than an export, so it is not replaced. Choose another folder")
-    seen = tf.TensorSpec((None, *card.observation_shape), card.observation_dtype, name="observations")
+        raise BundleError(
+            f"{target} holds something else than an export, so it is not replaced. Choose another"
+            " folder"
+        )
+    seen = tf.TensorSpec(
+        (None, *card.observation_shape), card.observation_dtype, name="observations"
+    )
     served = tf.function(module.run, input_signature=[seen], autograph=False)
     try:
         if part.is_symlink():
@@ -101,21 +128,30 @@ def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: in
         parity = compare(bundle, savedmodel_forward(part), observations_of(bundle, states, seed))
         # An export that is interrupted before this leaves the model of before.
         shutil.rmtree(target / VERSION, ignore_errors=True)
-        write_whole(target / PARITY, json.dumps({**asdict(parity), "holds": parity.holds}, indent=2) + "\n")
+        write_whole(
+            target / PARITY, json.dumps({**asdict(parity), "holds": parity.holds}, indent=2) + "\n"
+        )
         write_whole(target / bundles.CARD, card.to_json())
         if parity.holds:
             os.replace(part, target / VERSION)
     except OSError as error:
-        raise BundleError(f"{target} can't be written: {error.strerror or error}. Choose another place") from error
+        raise BundleError(
+            f"{target} can't be written: {error.strerror or error}. Choose another place"
+        ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     if not parity.holds:
-        raise BundleError(f"TensorFlow answers differently than the bundle ({parity}), so no model is left; {target / PARITY}")
+        raise BundleError(
+            f"TensorFlow answers differently than the bundle ({parity}), so no model is left;"
+            f" {target / PARITY}"
+        )
     return parity
 
 
 def savedmodel_forward(path: str | os.PathLike[str]) -> Forward:
-    """Load the network of a SavedModel folder, in the form in which `agents.policy` calls networks."""
+    """Load the network of a SavedModel folder, in the form in which `agents.policy` calls
+    networks.
+    """
     tf = _tensorflow()
     loaded = tf.saved_model.load(str(path))
     signature = loaded.signatures["serving_default"]
@@ -131,25 +167,40 @@ def savedmodel_forward(path: str | os.PathLike[str]) -> Forward:
 
 def compare(bundle: Bundle, forward: Forward, observations: np.ndarray) -> Parity:
     """Compare `forward` with the bundle's own network on onnxruntime."""
-    expected, found = onnx_forward(bundle, 1)(observations), forward(observations)
-    difference = max(float((abs(a - b) / np.maximum(1.0, abs(a))).max()) for a, b in zip(expected, found, strict=True))
+    expected = onnx_forward(bundle, 1)(observations)
+    found = forward(observations)
+    difference = max(
+        float((abs(a - b) / np.maximum(1.0, abs(a))).max())
+        for a, b in zip(expected, found, strict=True)
+    )
     ranked = np.sort(expected[0], axis=1)
-    clear = ranked[:, -1] - ranked[:, -2] > CLEAR_GAP if ranked.shape[1] > 1 else np.ones(len(ranked), np.bool_)
+    clear = (
+        ranked[:, -1] - ranked[:, -2] > CLEAR_GAP
+        if ranked.shape[1] > 1
+        else np.ones(len(ranked), np.bool_)
+    )
     same = expected[0].argmax(axis=1) == found[0].argmax(axis=1)
     return Parity(len(observations), int(clear.sum()), int((same & clear).sum()), difference)
 
 
 def observations_of(bundle: Bundle, count: int, seed: int = 0) -> np.ndarray:
-    """Return `count` observations (n, …) of random play in the policy's own world, or of noise if it isn't known here."""
+    """Return `count` observations (n, …) of random play in the policy's own world, or of noise if
+    it isn't known here.
+    """
     import envs
 
-    card, rng = bundle.card, np.random.default_rng(seed)
+    card = bundle.card
+    rng = np.random.default_rng(seed)
     try:
-        world: Any = envs.make(card.environment["name"], **{**card.environment.get("options", {}), "num_games": 16})
+        world: Any = envs.make(
+            card.environment["name"], **{**card.environment.get("options", {}), "num_games": 16}
+        )
     except (UnknownNameError, MissingDependencyError, TypeError):
         dtype = np.dtype(card.observation_dtype)
         small = {np.dtype(bool): 2, np.dtype(np.int8): 127, np.dtype(np.uint8): 255}
-        return rng.integers(0, small.get(dtype, _LARGEST_NOISE), (count, *card.observation_shape)).astype(dtype)
+        return rng.integers(
+            0, small.get(dtype, _LARGEST_NOISE), (count, *card.observation_shape)
+        ).astype(dtype)
     world.restart(seed)
     seen: list[np.ndarray] = []
     while sum(map(len, seen)) < count:
@@ -167,6 +218,8 @@ def _tensorflow() -> Any:
         import tensorflow
     except ImportError as error:
         raise MissingDependencyError(
-            "tensorflow", feature="the SavedModel export", install=pip_install("procsnake[tensorflow]")
+            "tensorflow",
+            feature="the SavedModel export",
+            install=pip_install("procsnake[tensorflow]"),
         ) from error
     return tensorflow

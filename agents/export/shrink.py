@@ -1,4 +1,6 @@
-"""Makes a bundle small enough to come with procsnake: its weights are in half precision on disk. Arithmetic stays in single."""
+"""Makes a bundle small enough to come with procsnake: its weights are in half precision on disk.
+Arithmetic stays in single.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,17 @@ _ROUNDED_FROM = 1024
 
 
 def shrink(source: str | os.PathLike[str], target: str | os.PathLike[str], **card: Any) -> Path:
-    """Write the bundle `source` to the folder `target`, with rounded weights. `card` replaces fields of its card.
+    """Write the bundle `source` to the folder `target`, with rounded weights. `card` replaces
+    fields of its card.
 
-    Both weight files hold the same rounded weights; a network that is loaded from them computes in float32. Measure the policy
-    again afterwards, because it isn't exactly the one that was trained. Needs onnx and safetensors. Raises `BundleError` for a
-    bad bundle, and `ConfigError` if a file can't be written.
-    """
+    Both weight files hold the same rounded weights; a network that is loaded from them computes in
+    float32. Measure the policy again afterwards, because it isn't exactly the one that was trained.
+    Needs onnx and safetensors. Raises `BundleError` for a bad bundle, and `ConfigError` if a file
+    can't be written."""
     from safetensors.numpy import load, save
 
-    loaded, folder = bundles.load(source), Path(target)
+    loaded = bundles.load(source)
+    folder = Path(target)
     weights = {name: _rounded(value) for name, value in load(loaded.weights).items()}
     contents: Mapping[str, bytes] = {
         bundles.ONNX: _half_onnx(loaded.onnx),
@@ -43,16 +47,23 @@ def shrink(source: str | os.PathLike[str], target: str | os.PathLike[str], **car
 
 
 def _rounded(value: np.ndarray) -> np.ndarray:
-    return value.astype(np.float16) if value.dtype == np.float32 and value.size >= _ROUNDED_FROM else value
+    return (
+        value.astype(np.float16)
+        if value.dtype == np.float32 and value.size >= _ROUNDED_FROM
+        else value
+    )
 
 
 def _half_onnx(model_bytes: bytes) -> bytes:
-    """The model with its large float32 initialisers stored as float16, each cast back before it is used."""
+    """The model with its large float32 initialisers stored as float16, each cast back before it is
+    used.
+    """
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     model = onnx.load_from_string(model_bytes)
-    graph, casts = model.graph, []
+    graph = model.graph
+    casts = []
     for tensor in graph.initializer:
         value = numpy_helper.to_array(tensor)
         half = _rounded(value)

@@ -1,8 +1,9 @@
 """The built-in rules. Each is a function of a `Sight` and returns four values, one per move:
 
-* booleans, where False bans the move (`composition.Heuristics` says what happens if no move is left);
-* or numbers, which say how much better the move is than one with 0, in units of log-probability: 1 makes it e times as likely.
-"""
+* booleans, where False bans the move (`composition.Heuristics` says what happens if no move is
+  left);
+* or numbers, which say how much better the move is than one with 0, in units of log-probability: 1
+makes it e times as likely."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from envs.battlesnake.rules import step_board
 from envs.battlesnake.state import ALIVE
 
 Rule = Callable[[Sight], Any]
-"""A rule takes a `Sight` and returns four booleans or four numbers, in the order up, down, left, right."""
+"""A rule takes a `Sight` and returns four booleans or four numbers, in the order up, down, left,
+right.
+"""
 
 _EVERY_MOVE = range(4)
 _LOST = -1e3
@@ -37,12 +40,15 @@ def neck(me: Sight) -> Sequence[bool]:
 
 
 def certain_death(me: Sight) -> np.ndarray:
-    """Ban moves into walls, bodies that stay, starvation and deadly hazards (`envs.battlesnake.safety`)."""
+    """Ban moves into walls, bodies that stay, starvation and deadly hazards
+    (`envs.battlesnake.safety`).
+    """
     return me.safe
 
 
 def food_when_hungry(me: Sight, *, below: int = 31) -> Sequence[bool]:
-    """If the snake is hungry (health less than `below`) and beside food, ban all moves that don't eat.
+    """If the snake is hungry (health less than `below`) and beside food, ban all moves that don't
+    eat.
 
     The starter pack's rule.
     """
@@ -51,23 +57,34 @@ def food_when_hungry(me: Sight, *, below: int = 31) -> Sequence[bool]:
 
 
 def room(me: Sight) -> Sequence[bool]:
-    """Ban moves after which a flood fill, in which tails move on, finds no room for the whole body."""
+    """Ban moves after which a flood fill, in which tails move on, finds no room for the whole
+    body.
+    """
     return [fill is not None and fill.area >= me.length for fill in me.fills]
 
 
 def space(me: Sight, *, weight: float = 3.0) -> Sequence[float]:
     """Prefer moves with more cells in reach, up to twice the own length."""
     enough = 2.0 * me.length
-    return [_LOST if fill is None else weight * min(fill.area, enough) / enough for fill in me.fills]
+    return [
+        _LOST if fill is None else weight * min(fill.area, enough) / enough for fill in me.fills
+    ]
 
 
 def territory(me: Sight, *, weight: float = 0.08) -> Sequence[float]:
-    """Prefer moves after which I reach more cells before anyone else (a Voronoi fill in which tails move on)."""
-    return [_LOST if fill is None else weight * area for fill, area in zip(me.fills, _territories(me), strict=True)]
+    """Prefer moves after which I reach more cells before anyone else (a Voronoi fill in which tails
+    move on).
+    """
+    return [
+        _LOST if fill is None else weight * area
+        for fill, area in zip(me.fills, _territories(me), strict=True)
+    ]
 
 
 def head_to_head(me: Sight, *, fear: float = 6.0, hunt: float = 1.0) -> Sequence[float]:
-    """Avoid cells that the head of a longer or equal snake can enter, and prefer those that a shorter one's head can enter."""
+    """Avoid cells that the head of a longer or equal snake can enter, and prefer those that a
+    shorter one's head can enter.
+    """
     scores = [0.0] * 4
     for other in me.others:
         reachable = me.around(other.head)
@@ -78,7 +95,9 @@ def head_to_head(me: Sight, *, fear: float = 6.0, hunt: float = 1.0) -> Sequence
 
 
 def food(me: Sight, *, weight: float = 2.0, always: float = 0.3) -> Sequence[float]:
-    """Prefer shorter ways to food, around bodies. The preference grows with hunger, and is at least `always`."""
+    """Prefer shorter ways to food, around bodies. The preference grows with hunger, and is at least
+    `always`.
+    """
     wish = weight * max(always, 1 - me.health / 100)
     return [_LOST if fill is None else wish * max(0.0, 1 - fill.food / 20) for fill in me.fills]
 
@@ -87,7 +106,10 @@ def tail(me: Sight, *, weight: float = 1.0) -> Sequence[float]:
     """Prefer moves nearer to the own tail, whose cell will become free."""
     target = me.body[-1]
     far = me.width + me.height
-    return [0.0 if (p := me.ahead(move)) is None else weight * (1 - _way(me, p, target) / far) for move in _EVERY_MOVE]
+    return [
+        0.0 if (p := me.ahead(move)) is None else weight * (1 - _way(me, p, target) / far)
+        for move in _EVERY_MOVE
+    ]
 
 
 def hazards(me: Sight, *, weight: float = 0.1) -> Sequence[float]:
@@ -98,21 +120,38 @@ def hazards(me: Sight, *, weight: float = 0.1) -> Sequence[float]:
 
 
 STARTER_PACK: tuple[Rule, ...] = (walls, neck, food_when_hungry)
-"""The rules of the SageMaker starter pack, as bans, so that they can't go wrong with negative logits."""
+"""The rules of the SageMaker starter pack, as bans, so that they can't go wrong with negative
+logits.
+"""
 CLASSICS: tuple[Rule, ...] = (certain_death, room, head_to_head, food, territory, tail, hazards)
 """The rules that people write first, in this order."""
 RULES: dict[str, Rule] = {
     rule.__name__: rule
-    for rule in (walls, neck, certain_death, food_when_hungry, room, space, territory, head_to_head, food, tail, hazards)
+    for rule in (
+        walls,
+        neck,
+        certain_death,
+        food_when_hungry,
+        room,
+        space,
+        territory,
+        head_to_head,
+        food,
+        tail,
+        hazards,
+    )
 }
 
 
 def _territories(me: Sight) -> list[int]:
-    """Cells that I reach first after each move, if the others go straight on where they can; 0 if it kills me."""
+    """Cells that I reach first after each move, if the others go straight on where they can; 0 if
+    it kills me.
+    """
     areas = []
     for move in _EVERY_MOVE:
         after = me.state.select(np.array([me.board]))
-        s, r = after.arrays, search_rules(after.rules)
+        s = after.arrays
+        r = search_rules(after.rules)
         moves = np.array([[drift(s, r, i) for i in range(after.num_snakes)]], np.int8)
         moves[0, me.slot] = move
         step_board(s, 0, r, moves)
@@ -125,18 +164,26 @@ def _territories(me: Sight) -> list[int]:
 
 
 def _way(me: Sight, start: Point, target: Point) -> int:
-    """Moves from `start`, entered on move 1, to `target` around bodies that have not left by then; board's sides if none."""
+    """Moves from `start`, entered on move 1, to `target` around bodies that have not left by then;
+    board's sides if none.
+    """
     leaves: dict[Point, int] = {}
     for body in (me.body, *(other.body for other in me.others)):
         for entry, point in enumerate(body):
             leaves[point] = max(leaves.get(point, 0), len(body) - entry)
     none = me.width + me.height
-    reached, edge, moves = {start}, [start], 1
+    reached = {start}
+    edge = [start]
+    moves = 1
     while edge and moves < none:
         if target in edge:
             return moves
         moves += 1
-        new = dict.fromkeys(p for point in edge for p in sorted(me.around(point)) if p not in reached)
+        new = dict.fromkeys(
+            p for point in edge for p in sorted(me.around(point)) if p not in reached
+        )
         reached.update(new)
-        edge = [p for p in new if (not me.constrictor or p not in leaves) and moves >= leaves.get(p, 0)]
+        edge = [
+            p for p in new if (not me.constrictor or p not in leaves) and moves >= leaves.get(p, 0)
+        ]
     return none

@@ -1,4 +1,6 @@
-"""Puts rules together, alone or on top of any agent. A ban removes a move; a preference is added to its log-probability."""
+"""Puts rules together, alone or on top of any agent. A ban removes a move; a preference is added to
+its log-probability.
+"""
 
 from __future__ import annotations
 
@@ -20,68 +22,103 @@ from envs.battlesnake.state import MOVE_NAMES, State
 from envs.common.errors import ProcsnakeError, UnknownNameError
 
 SURE = 10.0
-"""How far, in units of log-probability, the move of an agent without probabilities is ahead of the other moves."""
-_LEAST, _MOST = 1e-30, 1e9
+"""How far, in units of log-probability, the move of an agent without probabilities is ahead of the
+other moves.
+"""
+_LEAST = 1e-30
+_MOST = 1e9
 _EVERY_MOVE = np.ones(4, np.bool_)
 
 
 class RuleError(ProcsnakeError):
-    """A rule can't be loaded, fails, or returns something other than four booleans or four numbers."""
+    """A rule can't be loaded, fails, or returns something other than four booleans or four
+    numbers.
+    """
 
 
 class Heuristics(Agent):
-    """Plays by `rules`, in their order of importance, on top of `base` (an agent, or None: all moves are equally good).
+    """Plays by `rules`, in their order of importance, on top of `base` (an agent, or None: all
+    moves are equally good).
 
-    1. The rules' bans remove moves. A ban that would leave no move is passed over, so there always is a choice, and earlier
-       rules count more. On top of a base the first rule is always `certain_death`.
-    2. The base is asked for the best of the moves that are left (`Agent.act_among`). So rules that only ban play the base's
-       best allowed move.
-    3. The rules' preferences are added to the base's log-probabilities. An agent without probabilities is taken to be `SURE` of
-       its move. Nothing is multiplied, so the sign of logits or preferences plays no part.
+    1. The rules' bans remove moves. A ban that would leave no move is passed over, so there always
+       is a choice, and earlier rules count more. On top of a base the first rule is always
+       `certain_death`.
+    2. The base is asked for the best of the moves that are left (`Agent.act_among`). So rules that
+       only ban play the base's best allowed move.
+    3. The rules' preferences are added to the base's log-probabilities. An agent without
+       probabilities is taken to be `SURE` of its move. Nothing is multiplied, so the sign of logits
+       or preferences plays no part.
     4. The best move is played. Among equals the order is up, down, left, right.
 
     Raises `RuleError` when a rule fails, or returns neither four booleans nor four numbers.
     """
 
-    def __init__(self, rules: Sequence[Rule | str], base: Agent | None = None, *, name: str | None = None) -> None:
+    def __init__(
+        self, rules: Sequence[Rule | str], base: Agent | None = None, *, name: str | None = None
+    ) -> None:
         named = [_named(rule) for rule in rules]
         self.name = name or "+".join([*map(_name, named), *([base.name] if base else [])])
-        self.rules = named if base is None else [certain_death, *(rule for rule in named if rule is not certain_death)]
+        self.rules = (
+            named
+            if base is None
+            else [certain_death, *(rule for rule in named if rule is not certain_death)]
+        )
         self.base = base
 
     def evaluation_in_words(self, state: State | None = None) -> str | None:
         return self.base.evaluation_in_words(state) if self.base else None
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        advice = [self._consult(Sight(state, b, i), _EVERY_MOVE) for b, i in zip(boards, slots, strict=True)]
+        advice = [
+            self._consult(Sight(state, b, i), _EVERY_MOVE)
+            for b, i in zip(boards, slots, strict=True)
+        ]
         starts = self._starts(state, boards, slots, [one.allowed for one in advice])
-        return np.array([one.best(start) for one, start in zip(advice, starts, strict=True)], np.int8)
+        return np.array(
+            [one.best(start) for one, start in zip(advice, starts, strict=True)], np.int8
+        )
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
         return self.act_among(state, you, _EVERY_MOVE, deadline)
 
-    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
+    def act_among(
+        self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None
+    ) -> Decision:
         advice = self._consult(Sight(state, 0, you), allowed)
         given = self.base.act_among(state, you, advice.allowed, deadline) if self.base else None
         logits = advice.logits(_log_probabilities(given))
         shares = np.exp(logits - logits.max())
         note = {**(given.note if given else {}), "rules": advice.notes}
-        return Decision(int(logits.argmax()), (shares / shares.sum()).astype(np.float32), given.value if given else None, note)
+        return Decision(
+            int(logits.argmax()),
+            (shares / shares.sum()).astype(np.float32),
+            given.value if given else None,
+            note,
+        )
 
-    def _starts(self, state: State, boards: np.ndarray, slots: np.ndarray, allowed: list[np.ndarray]) -> np.ndarray:
-        """Log-probabilities float64 (n, 4) of the base, which may choose what is `allowed` to each."""
+    def _starts(
+        self, state: State, boards: np.ndarray, slots: np.ndarray, allowed: list[np.ndarray]
+    ) -> np.ndarray:
+        """Log-probabilities float64 (n, 4) of the base, which may choose what is `allowed` to
+        each.
+        """
         if self.base is None:
             return np.zeros((len(boards), 4))
         if hasattr(self.base, "move_probabilities") and len(boards):
             return np.log(np.maximum(self.base.move_probabilities(state, boards, slots)[0], _LEAST))
         # `act_batch` would tell neither the base's probabilities nor its best among fewer moves.
         rows = zip(boards, slots, allowed, strict=True)
-        given = [self.base.act_among(state.select(np.array([board])), int(slot), moves) for board, slot, moves in rows]
+        given = [
+            self.base.act_among(state.select(np.array([board])), int(slot), moves)
+            for board, slot, moves in rows
+        ]
         return np.array([_log_probabilities(decision) for decision in given]).reshape(len(given), 4)
 
     def _consult(self, me: Sight, allowed: np.ndarray) -> _Advice:
         """Ask all rules, in their order."""
-        allowed, preference, notes = allowed.copy(), np.zeros(4), {}
+        allowed = allowed.copy()
+        preference = np.zeros(4)
+        notes = {}
         for rule in self.rules:
             said = _ask(rule, me)
             notes[_name(rule)] = dict(zip(MOVE_NAMES, said.tolist(), strict=True))
@@ -118,37 +155,55 @@ def classics() -> Heuristics:
 
 
 def with_rules(path: str | os.PathLike[str], base: Agent | None = None) -> Heuristics:
-    """Make a snake of the rules in a user's file, alone or on top of `base`. In both cases `certain_death` comes first."""
+    """Make a snake of the rules in a user's file, alone or on top of `base`. In both cases
+    `certain_death` comes first.
+    """
     rules = [certain_death, *load_rules(path)]
     name = Path(path).stem
     return Heuristics(rules, base, name=f"{name}+{base.name}" if base else name)
 
 
 def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
-    """Return the rules of a Python file: its list `RULES` if it has one, or its functions whose names don't begin with _.
+    """Return the rules of a Python file: its list `RULES` if it has one, or its functions whose
+    names don't begin with _.
 
-    The file is run, so it must be one that you trust. Each call reads it anew. Raises `RuleError` if it can't be run or has no
-    rules.
-    """
+    The file is run, so it must be one that you trust. Each call reads it anew. Raises `RuleError`
+    if it can't be run or has no rules."""
     module = _run(Path(path))
     rules = getattr(module, "RULES", None)
     if rules is None:
-        own = inspect.getmembers(module, lambda item: inspect.isfunction(item) and item.__module__ == module.__name__)
-        lines = [(function.__code__.co_firstlineno, function) for name, function in own if not name.startswith("_")]
+        own = inspect.getmembers(
+            module, lambda item: inspect.isfunction(item) and item.__module__ == module.__name__
+        )
+        lines = [
+            (function.__code__.co_firstlineno, function)
+            for name, function in own
+            if not name.startswith("_")
+        ]
         rules = [function for _, function in sorted(lines, key=lambda line: line[0])]
-    if not rules or not isinstance(rules, (list, tuple)) or not all(callable(rule) or isinstance(rule, str) for rule in rules):
-        raise RuleError(f"{path} holds no rules: write a function of one argument, or a list RULES. See docs/heuristics.md")
+    if (
+        not rules
+        or not isinstance(rules, (list, tuple))
+        or not all(callable(rule) or isinstance(rule, str) for rule in rules)
+    ):
+        raise RuleError(
+            f"{path} holds no rules: write a function of one argument, or a list RULES. See"
+            " docs/heuristics.md"
+        )
     return [_named(rule) for rule in rules]
 
 
 def _run(path: Path) -> ModuleType:
-    """Run it from its source: a file that is edited twice within a second must not come from a cache of the first version."""
+    """Run it from its source: a file that is edited twice within a second must not come from a
+    cache of the first version.
+    """
     module = ModuleType(f"procsnake_rules_{path.stem}")
     module.__file__ = str(path)
     # What is written in the file, such as a dataclass, looks for its module there.
     sys.modules[module.__name__] = module
     try:
-        # From bytes Python reads the encoding itself, and this module's imports from __future__ aren't the file's.
+        # From bytes Python reads the encoding itself, and this module's imports from __future__
+        # aren't the file's.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
         raise RuleError(f"the rules in {path} can't be loaded: {_told(error)}") from error
@@ -156,7 +211,9 @@ def _run(path: Path) -> ModuleType:
 
 
 def _told(error: BaseException) -> str:
-    """What went wrong in the code that the catcher of the error had called, and at which line of that code's file."""
+    """What went wrong in the code that the catcher of the error had called, and at which line of
+    that code's file.
+    """
     frames = traceback.extract_tb(error.__traceback__)[1:]
     # What the user's line has called, such as NumPy, isn't where to look.
     own = [frame for frame in frames if frame.filename == frames[0].filename]
@@ -185,8 +242,8 @@ def _ask(rule: Rule, me: Sight) -> np.ndarray:
         raise RuleError(f"the rule {_name(rule)!r} failed {where}: {_told(error)}") from error
     if said.shape != (4,) or said.dtype.kind not in "biuf" or np.isnan(said).any():
         raise RuleError(
-            f"the rule {_name(rule)!r} returned {str(said)[:80]!r}; a rule returns four booleans (False bans a move) or four"
-            " numbers (more is better), for up, down, left, right"
+            f"the rule {_name(rule)!r} returned {str(said)[:80]!r}; a rule returns four booleans"
+            " (False bans a move) or four numbers (more is better), for up, down, left, right"
         )
     return said
 

@@ -12,9 +12,12 @@ from envs.battlesnake.safety import write_safe_moves
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import MAX_SNAKES, Boards, State, head_cell, is_alive, step_offset
 
-HUNGRY, AMPLE = 40, 1.5
+HUNGRY = 40
+AMPLE = 1.5
 # Score of a move, most important part first; each part is smaller than the next one's unit.
-_UNIT_TIER, _UNIT_HAZARD, _UNIT_FOOD = 1 << 40, 1 << 28, 1 << 14
+_UNIT_TIER = 1 << 40
+_UNIT_HAZARD = 1 << 28
+_UNIT_FOOD = 1 << 14
 _LOWEST = -(1 << 62)
 
 
@@ -26,15 +29,23 @@ class Scratch(NamedTuple):
 
 
 def flood_moves(
-    state: State, boards: np.ndarray, slots: np.ndarray, allowed: np.ndarray, *, hungry: int = HUNGRY, ample: float = AMPLE
+    state: State,
+    boards: np.ndarray,
+    slots: np.ndarray,
+    allowed: np.ndarray,
+    *,
+    hungry: int = HUNGRY,
+    ample: float = AMPLE,
 ) -> np.ndarray:
-    """Return moves int8 (n,) by the rules of `FloodFill`, for the snakes in `slots` (n,) of `boards` (n,).
+    """Return moves int8 (n,) by the rules of `FloodFill`, for the snakes in `slots` (n,) of
+    `boards` (n,).
 
-    `allowed` is bool (4,) with at least one True. If all allowed moves are certain death, it is the first of them.
-    """
+    `allowed` is bool (4,) with at least one True. If all allowed moves are certain death, it is the
+    first of them."""
     out = np.full(len(boards), allowed.argmax(), np.int8)
     scratch = Scratch(new_reach_arrays(state.arrays.occupied.shape[1]), np.zeros((1, 4), np.bool_))
-    boards, slots = np.asarray(boards, np.int64), np.asarray(slots, np.int64)
+    boards = np.asarray(boards, np.int64)
+    slots = np.asarray(slots, np.int64)
     _flood_rows(state.arrays, state.rules, boards, slots, allowed, hungry, ample, scratch, out)
     return out
 
@@ -52,22 +63,28 @@ def _flood_rows(
     out: np.ndarray,
 ) -> None:
     for n in range(len(boards)):
-        b, i = boards[n], slots[n]
+        b = boards[n]
+        i = slots[n]
         write_safe_moves(s, b, i, r, scratch.safe, 0)
-        highest, best = _LOWEST, out[n]
+        highest = _LOWEST
+        best = out[n]
         for move in range(4):
             ahead = head_cell(s, b, i) + step_offset(r.width, move)
             target = s.opposite[ahead]
-            # Where every move is death all count as safe; a body may yet vanish with its owner, a wall will not.
+            # Where every move is death all count as safe; a body may yet vanish with its owner, a
+            # wall will not.
             if allowed[move] and scratch.safe[0, move] and (r.wrapped or target == ahead):
                 score = _score(s, b, i, r, target, hungry, ample, scratch)
                 if score > highest:
-                    highest, best = score, move
+                    highest = score
+                    best = move
         out[n] = best
 
 
 @kernel
-def _score(s: Boards, b: int, i: int, r: Rules, target: int, hungry: int, ample: float, scratch: Scratch) -> int:
+def _score(
+    s: Boards, b: int, i: int, r: Rules, target: int, hungry: int, ample: float, scratch: Scratch
+) -> int:
     """How good it is to move to a cell: the rules of `FloodFill` as one integer."""
     note_bodies(s, b, i, r, s.food[b, target], scratch.reach)
     area, food, relief, _, _ = fill(s, b, i, r, target, scratch.reach)
@@ -76,7 +93,12 @@ def _score(s: Boards, b: int, i: int, r: Rules, target: int, hungry: int, ample:
     rivals = _count_rivals(s, b, i, r, target)
     tier = (MAX_SNAKES if roomy else 0) - rivals
     if not roomy:
-        return tier * _UNIT_TIER + area * _UNIT_HAZARD - min(relief, 1023) * _UNIT_FOOD - min(food, 1023)
+        return (
+            tier * _UNIT_TIER
+            + area * _UNIT_HAZARD
+            - min(relief, 1023) * _UNIT_FOOD
+            - min(food, 1023)
+        )
     eats = s.health[b, i] < hungry or (rivals == 0 and area >= ample * length)
     wish = min(food, 1023) if eats else 0
     return tier * _UNIT_TIER - min(relief, 1023) * _UNIT_HAZARD - wish * _UNIT_FOOD + area

@@ -16,40 +16,55 @@ _NO_FOOD = 1 << 30
 class GreedyFood(Agent):
     """Plays the move that ends nearest to any food, among those that are not certain death.
 
-    Distance is Manhattan distance, across the edges on a wrapped board, whatever lies between. Among equal moves, and if there
-    is no food, the order is up, down, left, right. It avoids only certain death: not dead ends, not other heads, not hazards
-    that leave it alive.
-    """
+    Distance is Manhattan distance, across the edges on a wrapped board, whatever lies between.
+    Among equal moves, and if there is no food, the order is up, down, left, right. It avoids only
+    certain death: not dead ends, not other heads, not hazards that leave it alive."""
 
     name = "greedy"
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         return self._moves(state, boards, slots, np.ones(4, np.bool_))
 
-    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
+    def act_among(
+        self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None
+    ) -> Decision:
         return Decision(int(self._moves(state, np.zeros(1), np.array([you]), allowed)[0]))
 
-    def _moves(self, state: State, boards: np.ndarray, slots: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    def _moves(
+        self, state: State, boards: np.ndarray, slots: np.ndarray, allowed: np.ndarray
+    ) -> np.ndarray:
         out = np.full(len(boards), allowed.argmax(), np.int8)
         safe = np.empty((1, 4), np.bool_)
-        boards, slots = np.asarray(boards, np.int64), np.asarray(slots, np.int64)
+        boards = np.asarray(boards, np.int64)
+        slots = np.asarray(slots, np.int64)
         _greedy_rows(state.arrays, state.rules, boards, slots, allowed, safe, out)
         return out
 
 
 @kernel
 def _greedy_rows(
-    s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, allowed: np.ndarray, safe: np.ndarray, out: np.ndarray
+    s: Boards,
+    r: Rules,
+    boards: np.ndarray,
+    slots: np.ndarray,
+    allowed: np.ndarray,
+    safe: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     for n in range(len(boards)):
-        b, i = boards[n], slots[n]
+        b = boards[n]
+        i = slots[n]
         write_safe_moves(s, b, i, r, safe, 0)
-        nearest, best = _NO_FOOD + 1, out[n]
+        nearest = _NO_FOOD + 1
+        best = out[n]
         for move in range(4):
             if allowed[move] and safe[0, move]:
-                distance = _distance_to_food(s, b, r, s.opposite[head_cell(s, b, i) + step_offset(r.width, move)])
+                distance = _distance_to_food(
+                    s, b, r, s.opposite[head_cell(s, b, i) + step_offset(r.width, move)]
+                )
                 if distance < nearest:
-                    nearest, best = distance, move
+                    nearest = distance
+                    best = move
         out[n] = best
 
 
@@ -58,7 +73,8 @@ def _distance_to_food(s: Boards, b: int, r: Rules, cell: int) -> int:
     """Manhattan distance from a cell of the board to the nearest food on board b."""
     nearest = _NO_FOOD
     left = s.num_food[b]
-    row, column = cell // (r.width + 2), cell % (r.width + 2)
+    row = cell // (r.width + 2)
+    column = cell % (r.width + 2)
     for y in range(1, r.height + 1):
         if left <= 0:
             break
@@ -66,8 +82,10 @@ def _distance_to_food(s: Boards, b: int, r: Rules, cell: int) -> int:
             food = s.food[b, y * (r.width + 2) + x]
             if food:
                 left -= food
-                dx, dy = abs(x - column), abs(y - row)
+                dx = abs(x - column)
+                dy = abs(y - row)
                 if r.wrapped:
-                    dx, dy = min(dx, r.width - dx), min(dy, r.height - dy)
+                    dx = min(dx, r.width - dx)
+                    dy = min(dy, r.height - dy)
                 nearest = min(nearest, dx + dy)
     return nearest

@@ -34,14 +34,18 @@ class Other:
 
 
 class Sight:
-    """Board `board` of `state` as the snake in `slot` sees it. Points are (x, y), with (0, 0) at the bottom left and y up.
+    """Board `board` of `state` as the snake in `slot` sees it. Points are (x, y), with (0, 0) at
+    the bottom left and y up.
 
     Moves are numbers: 0 up, 1 down, 2 left, 3 right. Rules only read a `Sight`.
     """
 
     def __init__(self, state: State, board: int, slot: int) -> None:
-        self.state, self.board, self.slot = state, int(board), int(slot)
-        self.width, self.height = state.width, state.height
+        self.state = state
+        self.board = int(board)
+        self.slot = int(slot)
+        self.width = state.width
+        self.height = state.height
         rules = state.rules
         self.wrapped: bool = rules.wrapped
         """Whether the edges lead to the other side."""
@@ -76,8 +80,14 @@ class Sight:
     def others(self) -> list[Other]:
         """The other living snakes, in slot order."""
         a = self.state.arrays
-        slots = [i for i in range(self.state.num_snakes) if i != self.slot and a.cause[self.board, i] == ALIVE]
-        return [Other(i, self.state.body(self.board, i), int(a.health[self.board, i])) for i in slots]
+        slots = [
+            i
+            for i in range(self.state.num_snakes)
+            if i != self.slot and a.cause[self.board, i] == ALIVE
+        ]
+        return [
+            Other(i, self.state.body(self.board, i), int(a.health[self.board, i])) for i in slots
+        ]
 
     @cached_property
     def food(self) -> set[Point]:
@@ -90,7 +100,9 @@ class Sight:
 
     @cached_property
     def safe(self) -> np.ndarray:
-        """bool (4,): False where a move is certain death (`envs.battlesnake.safety`). If every move is, all are True."""
+        """bool (4,): False where a move is certain death (`envs.battlesnake.safety`). If every move
+        is, all are True.
+        """
         return safe_moves(self.state, np.array([self.board]), np.array([self.slot]))[0]
 
     @cached_property
@@ -100,11 +112,15 @@ class Sight:
         None where the move is certain death.
         """
         ways = [self.safe[move] and self.ahead(move) is not None for move in range(4)]
-        return [reach(self.state, self.board, self.slot, move) if way else None for move, way in enumerate(ways)]
+        return [
+            reach(self.state, self.board, self.slot, move) if way else None
+            for move, way in enumerate(ways)
+        ]
 
     def step(self, point: Point, move: int) -> Point | None:
         """Return the point to which a move from `point` leads; None if it is off the board."""
-        x, y = point[0] + MOVE_STEPS[move][0], point[1] + MOVE_STEPS[move][1]
+        x = point[0] + MOVE_STEPS[move][0]
+        y = point[1] + MOVE_STEPS[move][1]
         if self.wrapped:
             return x % self.width, y % self.height
         return (x, y) if 0 <= x < self.width and 0 <= y < self.height else None
@@ -119,7 +135,9 @@ class Sight:
 
     def distance(self, a: Point, b: Point) -> int:
         """Return the number of moves between two points on an empty board."""
-        dx, dy = abs(a[0] - b[0]), abs(a[1] - b[1])
+        dx = abs(a[0] - b[0])
+        dy = abs(a[1] - b[1])
         if self.wrapped:
-            dx, dy = min(dx, self.width - dx), min(dy, self.height - dy)
+            dx = min(dx, self.width - dx)
+            dy = min(dy, self.height - dy)
         return dx + dy

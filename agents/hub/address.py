@@ -1,4 +1,6 @@
-"""Addresses of bundles on the Hugging Face Hub, in the form that huggingface_hub itself uses: `hf://user/name@revision/folder`."""
+"""Addresses of bundles on the Hugging Face Hub, in the form that huggingface_hub itself uses:
+`hf://user/name@revision/folder`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class HubError(BundleError):
-    """A bundle's address on the Hub is wrong, nothing that can be played lies there, or the Hub can't be asked."""
+    """A bundle's address on the Hub is wrong, nothing that can be played lies there, or the Hub
+    can't be asked.
+    """
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,9 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Read an address. A slash within a revision is written %2F. Raises `HubError` if it is none."""
+        """Read an address. A slash within a revision is written %2F. Raises `HubError` if it is
+        none.
+        """
         place = text.removeprefix(SCHEME).rstrip("/")
         user, _, rest = place.partition("/")
         middle, _, folder = rest.partition("/")
@@ -47,9 +53,13 @@ class Address:
         return address
 
     def _is_possible(self, user: str, name: str) -> bool:
-        names = all(_NAME.fullmatch(part) and ".." not in part and "--" not in part for part in (user, name))
+        names = all(
+            _NAME.fullmatch(part) and ".." not in part and "--" not in part for part in (user, name)
+        )
         revision = _REVISION.fullmatch(self.revision) and ".." not in self.revision
-        folder = not self.folder or (len(self.folder) <= _MAX_FOLDER and _FOLDER.fullmatch(self.folder))
+        folder = not self.folder or (
+            len(self.folder) <= _MAX_FOLDER and _FOLDER.fullmatch(self.folder)
+        )
         return bool(names and revision and folder)
 
     @property

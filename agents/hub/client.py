@@ -17,19 +17,25 @@ LOG_IN = "Set HF_TOKEN, or run: hf auth login"
 
 
 def library() -> Any:
-    """Return the module `huggingface_hub`. Raises `MissingDependencyError` if it isn't installed."""
+    """Return the module `huggingface_hub`. Raises `MissingDependencyError` if it isn't
+    installed.
+    """
     try:
         import huggingface_hub
     except ModuleNotFoundError as error:
         install = pip_install("procsnake[hub]")
-        raise MissingDependencyError(error.name or "huggingface_hub", feature="an hf:// address", install=install) from error
+        raise MissingDependencyError(
+            error.name or "huggingface_hub", feature="an hf:// address", install=install
+        ) from error
     return huggingface_hub
 
 
 def require_token(address: Address) -> None:
     """Raise `HubError` if no token is known, because only its owner may write to a repository."""
     if library().get_token() is None:
-        raise HubError(f"{address} can't be written without a token with write permission. {LOG_IN}")
+        raise HubError(
+            f"{address} can't be written without a token with write permission. {LOG_IN}"
+        )
 
 
 @contextmanager
@@ -43,7 +49,9 @@ def asking(address: Address) -> Iterator[None]:
         yield
     except errors.GatedRepoError as error:
         page = f"{_endpoint()}/{address.repository}"
-        raise HubError(f"{address} is gated: accept its terms at {page}, and be known there. {LOG_IN}") from error
+        raise HubError(
+            f"{address} is gated: accept its terms at {page}, and be known there. {LOG_IN}"
+        ) from error
     except errors.RepositoryNotFoundError as error:
         raise HubError(_no_repository(address)) from error
     except errors.RevisionNotFoundError as error:
@@ -51,17 +59,23 @@ def asking(address: Address) -> Iterator[None]:
     except errors.HfHubHTTPError as error:
         raise HubError(_refused(address, error)) from error
     except httpx2.TimeoutException as error:
-        raise HubError(f"{address}: {_endpoint()} didn't go on within {READ_S:g} s. Try again later") from error
+        raise HubError(
+            f"{address}: {_endpoint()} didn't go on within {READ_S:g} s. Try again later"
+        ) from error
     except (httpx2.HTTPError, ConnectionError) as error:
         raise HubError(_no_network(address, error)) from error
     except RuntimeError as error:
         raise HubError(f"{address}: {_quoted(error)} {_quoted(error.__cause__ or '')}") from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise HubError(f"{address}: {_endpoint()} answers what can't be read: {_quoted(error)}") from error
+        raise HubError(
+            f"{address}: {_endpoint()} answers what can't be read: {_quoted(error)}"
+        ) from error
 
 
 def _quoted(text: object) -> str:
-    """What the Hub or the library says, on one line and without the token: an answer may echo the request's headers."""
+    """What the Hub or the library says, on one line and without the token: an answer may echo the
+    request's headers.
+    """
     token = library().get_token()
     said = str(text)
     return in_one_line(said.replace(token, "[token]") if token else said)
@@ -77,7 +91,10 @@ def _no_repository(address: Address) -> str:
     # The Hub gives strangers the same answer for what is private and for what isn't there.
     said = f"{_endpoint()} has no model {address.repository}, or it is private and"
     if library().get_token():
-        return f"{said} your token isn't allowed to see it. Look at the spelling, and at what the token may do"
+        return (
+            f"{said} your token isn't allowed to see it. Look at the spelling, and at what the"
+            " token may do"
+        )
     return f"{said} you are a stranger there. Look at the spelling. {LOG_IN}"
 
 
@@ -104,10 +121,23 @@ def _refused(address: Address, error: Any) -> str:
     status = error.response.status_code
     said = f"{address}: {_endpoint()} answers {status}: {_quoted(error.server_message or error)}"
     if status in (401, 403):
-        return f"{said}. Tokens are made at {_endpoint()}/settings/tokens; a push needs one with write permission there"
+        return (
+            f"{said}. Tokens are made at {_endpoint()}/settings/tokens; a push needs one with write"
+            " permission there"
+        )
     return f"{said}. Try again later" if status == 429 or status >= 500 else said
 
 
 def _no_network(address: Address, error: Exception) -> str:
-    pin = "" if address.is_pinned else "; an address with the commit of a bundle that you had before, hf://…@COMMIT, needs none"
-    return f"{address}: {_endpoint()} can't be reached ({_quoted(error) or type(error).__name__}). Look at the network{pin}"
+    pin = (
+        ""
+        if address.is_pinned
+        else (
+            "; an address with the commit of a bundle that you had before, hf://…@COMMIT, needs"
+            " none"
+        )
+    )
+    return (
+        f"{address}: {_endpoint()} can't be reached ({_quoted(error) or type(error).__name__})."
+        f" Look at the network{pin}"
+    )

@@ -24,12 +24,30 @@ examples:
 
 def add_push(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("bundle", metavar="BUNDLE", help="run folder, policy bundle, or a champion's name")
-    parser.add_argument("target", metavar="hf://USER/NAME", help="where to; the repository is made if it isn't there")
-    parser.add_argument("--private", action="store_true", help="make a private repository; one that is public is refused")
-    parser.add_argument("--revision", default="main", metavar="BRANCH", help="branch to commit to (default: %(default)s)")
+    parser.add_argument(
+        "bundle", metavar="BUNDLE", help="run folder, policy bundle, or a champion's name"
+    )
+    parser.add_argument(
+        "target",
+        metavar="hf://USER/NAME",
+        help="where to; the repository is made if it isn't there",
+    )
+    parser.add_argument(
+        "--private",
+        action="store_true",
+        help="make a private repository; one that is public is refused",
+    )
+    parser.add_argument(
+        "--revision",
+        default="main",
+        metavar="BRANCH",
+        help="branch to commit to (default: %(default)s)",
+    )
     parser.add_argument("--message", help="the commit's message (default: the bundle's name)")
-    license = "for the model card, by the Hub's name of it, such as apache-2.0 (default: the card says nothing)"
+    license = (
+        "for the model card, by the Hub's name of it, such as apache-2.0 (default: the card says"
+        " nothing)"
+    )
     parser.add_argument("--license", metavar="ID", help=license)
     add_json(parser)
     # There need be nothing yet where a push goes.
@@ -60,9 +78,8 @@ def run_push(options: argparse.Namespace) -> int:
 def pin_addresses(options: argparse.Namespace) -> None:
     """Put the commit that it stands for now into each `hf://` address in a command's options.
 
-    So whatever a command does and starts, it plays one bundle, and what it writes down names that bundle. Raises `HubError`
-    and `MissingDependencyError`.
-    """
+    So whatever a command does and starts, it plays one bundle, and what it writes down names that
+    bundle. Raises `HubError` and `MissingDependencyError`."""
     for name, value in vars(options).items():
         if name not in getattr(options, "as_written", ()):
             setattr(options, name, _pinned(value))

@@ -1,8 +1,9 @@
-"""Fetches a bundle from the Hugging Face Hub: its four files and nothing else, at a commit, never more than their bounds.
+"""Fetches a bundle from the Hugging Face Hub: its four files and nothing else, at a commit, never
+more than their bounds.
 
-The files are kept in the folder of caches, by commit. A commit never changes, so an address that names one needs the Hub once.
-Nothing that is fetched is run or unpickled: `agents.bundle` checks it as it checks any stranger's folder.
-"""
+The files are kept in the folder of caches, by commit. A commit never changes, so an address that
+names one needs the Hub once. Nothing that is fetched is run or unpickled: `agents.bundle` checks it
+as it checks any stranger's folder."""
 
 from __future__ import annotations
 
@@ -19,17 +20,19 @@ from envs.common.printable import printable
 from envs.common.whole_files import write_folder
 
 CARD = "card.json"
-_PATIENCE_S, _SLOWEST_BYTES_PER_S = 60.0, 100_000
-_TELL_AFTER_S, _TELL_EVERY_S = 2.0, 5.0
+_PATIENCE_S = 60.0
+_SLOWEST_BYTES_PER_S = 100_000
+_TELL_AFTER_S = 2.0
+_TELL_EVERY_S = 5.0
 _MAX_SHOWN = 5
 
 
 def fetch(text: str, limits: Mapping[str, int]) -> Path:
-    """Return the folder with the bundle at an address. `limits` are the names of a bundle's files and the most bytes of each.
+    """Return the folder with the bundle at an address. `limits` are the names of a bundle's files
+    and the most bytes of each.
 
-    For an address without a commit, stderr tells the commit that was found. Raises `HubError` for whatever can't be had and
-    `MissingDependencyError` without huggingface_hub.
-    """
+    For an address without a commit, stderr tells the commit that was found. Raises `HubError` for
+    whatever can't be had and `MissingDependencyError` without huggingface_hub."""
     wanted = Address.parse(text)
     if wanted.is_pinned and (kept := _place(wanted)).is_dir():
         return kept
@@ -41,38 +44,59 @@ def fetch(text: str, limits: Mapping[str, int]) -> Path:
             write_folder(place, contents)
         except OSError as error:
             said = f"{address} can't be kept in {place}: {error.strerror or error}"
-            raise HubError(f"{said}. The environment variable PROCSNAKE_CACHE names another folder") from error
+            raise HubError(
+                f"{said}. The environment variable PROCSNAKE_CACHE names another folder"
+            ) from error
     return place
 
 
 def pinned(text: str) -> str:
-    """Return a text in which each address of the Hub names the commit that it stands for now. Raises what `fetch` raises."""
+    """Return a text in which each address of the Hub names the commit that it stands for now.
+    Raises what `fetch` raises.
+    """
     return IN_TEXT.sub(lambda found: str(_look_up(Address.parse(found[0]))[0]), text)
 
 
 def _place(address: Address) -> Path:
     """Where a commit's bundle is kept. Its last part is how the player is called."""
     # One level for the repository and the folder in it: no bundle's folder lies within another's.
-    return cache_root() / "hub" / address.revision / quote(f"{address.repository}/{address.folder}", safe="") / address.player
+    return (
+        cache_root()
+        / "hub"
+        / address.revision
+        / quote(f"{address.repository}/{address.folder}", safe="")
+        / address.player
+    )
 
 
 def _look_up(wanted: Address) -> tuple[Address, dict[str, int | None]]:
-    """The address with its commit, and the sizes of the repository's files by path; none for a commit that is kept."""
+    """The address with its commit, and the sizes of the repository's files by path; none for a
+    commit that is kept.
+    """
     if wanted.is_pinned and _place(wanted).is_dir():
         return wanted, {}
     with asking(wanted):
         api = library().HfApi()
-        info = api.model_info(wanted.repository, revision=wanted.revision, files_metadata=True, timeout=READ_S)
+        info = api.model_info(
+            wanted.repository, revision=wanted.revision, files_metadata=True, timeout=READ_S
+        )
     address = wanted.at(str(info.sha))
     if not address.is_pinned or (wanted.is_pinned and address != wanted):
-        raise HubError(f"{wanted}: the Hub answers with commit {str(info.sha)[:40]!r}, which isn't what was asked for")
+        raise HubError(
+            f"{wanted}: the Hub answers with commit {str(info.sha)[:40]!r}, which isn't what was"
+            " asked for"
+        )
     if address != wanted:
         print(f"{wanted} is now {address}", file=sys.stderr, flush=True)
     return address, {one.rfilename: one.size for one in info.siblings or ()}
 
 
-def _chosen(address: Address, listed: Mapping[str, int | None], limits: Mapping[str, int]) -> dict[str, int]:
-    """The sizes of the bundle's files by name. Raises `HubError` if there is no bundle, or one that is too large."""
+def _chosen(
+    address: Address, listed: Mapping[str, int | None], limits: Mapping[str, int]
+) -> dict[str, int]:
+    """The sizes of the bundle's files by name. Raises `HubError` if there is no bundle, or one that
+    is too large.
+    """
     if address.inside(CARD) not in listed:
         raise HubError(_not_a_bundle(address, listed))
     chosen = {}
@@ -81,7 +105,10 @@ def _chosen(address: Address, listed: Mapping[str, int | None], limits: Mapping[
             continue
         size = listed[address.inside(name)]
         if not isinstance(size, int) or not 0 <= size <= limit:
-            raise HubError(f"{address}: {name} has {size} bytes; {limit} are the most that it may have, so it is not fetched")
+            raise HubError(
+                f"{address}: {name} has {size} bytes; {limit} are the most that it may have, so it"
+                " is not fetched"
+            )
         chosen[name] = size
     return chosen
 
@@ -92,7 +119,9 @@ def _not_a_bundle(address: Address, listed: Mapping[str, int | None]) -> str:
     if folders and not address.folder:
         return printable(f"{said}. There is one in a folder: {address}/{min(folders)[:100]}")
     shown = ", ".join(sorted(listed)[:_MAX_SHOWN])[:300] or "nothing"
-    return printable(f"{said}, but {shown}. procsnake push writes bundles; nothing else is read, and no pickle")
+    return printable(
+        f"{said}, but {shown}. procsnake push writes bundles; nothing else is read, and no pickle"
+    )
 
 
 def _download(address: Address, sizes: Mapping[str, int]) -> dict[str, bytes]:
@@ -108,23 +137,36 @@ def _download(address: Address, sizes: Mapping[str, int]) -> dict[str, bytes]:
 
 
 def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
-    """The content at a URL, which has to have `size` bytes. Raises `HubError`, and what huggingface_hub's session raises."""
+    """The content at a URL, which has to have `size` bytes. Raises `HubError`, and what
+    huggingface_hub's session raises.
+    """
     from huggingface_hub.utils import build_hf_headers, get_session
 
-    content, began = bytearray(), time.monotonic()
+    content = bytearray()
+    began = time.monotonic()
     # Whatever is compressed could be a small file that becomes a large one.
     headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
     with get_session().stream("GET", url, headers=headers, timeout=READ_S) as response:
         if response.status_code in (401, 403):
-            raise HubError(f"{what} is gated: accept the terms on the model's page, and be known to the Hub. {LOG_IN}")
+            raise HubError(
+                f"{what} is gated: accept the terms on the model's page, and be known to the Hub."
+                f" {LOG_IN}"
+            )
         if response.status_code != 200:
-            raise HubError(f"{what} can't be fetched: the Hub answers {response.status_code}. Try again later")
+            raise HubError(
+                f"{what} can't be fetched: the Hub answers {response.status_code}. Try again later"
+            )
         for piece in response.iter_raw():
             content += piece
             if len(content) > size:
-                raise HubError(f"{what} is longer than the {size} bytes that the Hub told; it is not kept")
+                raise HubError(
+                    f"{what} is longer than the {size} bytes that the Hub told; it is not kept"
+                )
             if time.monotonic() - began > _PATIENCE_S + size / _SLOWEST_BYTES_PER_S:
-                raise HubError(f"{what} comes too slowly: {len(content)} of {size} bytes so far. Try again later")
+                raise HubError(
+                    f"{what} comes too slowly: {len(content)} of {size} bytes so far. Try again"
+                    " later"
+                )
             progress.add(len(piece))
     if len(content) < size:
         raise HubError(f"{what} was cut off after {len(content)} of {size} bytes. Try again")
@@ -135,11 +177,17 @@ class _Progress:
     """Tells on stderr how much of a download has come, if it takes longer than two seconds."""
 
     def __init__(self, what: str, total: int) -> None:
-        self._what, self._total, self._came = what, total, 0
+        self._what = what
+        self._total = total
+        self._came = 0
         self._next = time.monotonic() + _TELL_AFTER_S
 
     def add(self, count: int) -> None:
         self._came += count
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _TELL_EVERY_S
-            print(f"{self._what}: {self._came / 1e6:.1f} of {self._total / 1e6:.1f} MB", file=sys.stderr, flush=True)
+            print(
+                f"{self._what}: {self._came / 1e6:.1f} of {self._total / 1e6:.1f} MB",
+                file=sys.stderr,
+                flush=True,
+            )

@@ -1,4 +1,6 @@
-"""The README of a bundle on the Hub: the metadata by which the Hub finds and compares models, and the card's text."""
+"""The README of a bundle on the Hub: the metadata by which the Hub finds and compares models, and
+the card's text.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,14 @@ _TASK = "reinforcement-learning"
 """The Hub's own name for what these models do; it is both their task and their pipeline."""
 
 
-def model_card(card: Card, address: Address, *, run: Path | None = None, license: str | None = None) -> Any:
+def model_card(
+    card: Card, address: Address, *, run: Path | None = None, license: str | None = None
+) -> Any:
     """Return the `huggingface_hub.ModelCard` of a bundle that goes to `address`.
 
-    Its results are the card's ratings and what was measured of the run in the folder `run`, with their intervals. `license` is
-    the Hub's name of one; without it the metadata says nothing of a licence.
-    """
+    Its results are the card's ratings and what was measured of the run in the folder `run`, with
+    their intervals. `license` is the Hub's name of one; without it the metadata says nothing of a
+    licence."""
     hub = library()
     world = str(card.environment["name"])
     data = hub.ModelCardData(
@@ -52,7 +56,10 @@ def _measured(hub: Any, world: str, run: Path) -> list[Any]:
     """What `procsnake evaluate` left in the run's folder, if it measured this policy."""
     if record := read_record(run):
         board = record.board
-        where = f"{board['ruleset']} on {board['width']}×{board['height']}, map {board['map']}{record.unusual}"
+        where = (
+            f"{board['ruleset']} on {board['width']}×{board['height']}, map"
+            f" {board['map']}{record.unusual}"
+        )
         return [
             _result(
                 hub,
@@ -73,7 +80,8 @@ def _measured(hub: Any, world: str, run: Path) -> list[Any]:
                 score.world,
                 "mean_return",
                 f"mean return of {score.player}",
-                f"{score.mean_return:.3f} in {score.episodes} episodes ({score.interval[0]:.3f} to {score.interval[1]:.3f})",
+                f"{score.mean_return:.3f} in {score.episodes} episodes ({score.interval[0]:.3f} to"
+                f" {score.interval[1]:.3f})",
             )
             for score in episodes.scores
         ]
@@ -84,7 +92,16 @@ def _percent(interval: tuple[float, float]) -> str:
     return f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
 
 
-def _result(hub: Any, kind: str, dataset: str, metric: str, name: str, value: str, *, config: str | None = None) -> Any:
+def _result(
+    hub: Any,
+    kind: str,
+    dataset: str,
+    metric: str,
+    name: str,
+    value: str,
+    *,
+    config: str | None = None,
+) -> Any:
     return hub.EvalResult(
         task_type=_TASK,
         dataset_type=kind,

@@ -31,12 +31,13 @@ def push(
     message: str | None = None,
     license: str | None = None,
 ) -> Pushed:
-    """Push the bundle `source`, in any form that `agents.bundle.load` takes, to the repository `target`, hf://user/name.
+    """Push the bundle `source`, in any form that `agents.bundle.load` takes, to the repository
+    `target`, hf://user/name.
 
-    The repository and the branch are made if they aren't there; `private` is for a repository that is made. The README becomes
-    a model card. Raises `BundleError` for a bad bundle; `HubError` for an address that can't be written to, or if a `private`
-    bundle would be public; and `MissingDependencyError`.
-    """
+    The repository and the branch are made if they aren't there; `private` is for a repository that
+    is made. The README becomes a model card. Raises `BundleError` for a bad bundle; `HubError` for
+    an address that can't be written to, or if a `private` bundle would be public; and
+    `MissingDependencyError`."""
     address = _repository(target, branch)
     bundle = bundles.load(source)
     run = bundle.path.parent if bundle.path.name == "bundle" else None
@@ -57,24 +58,41 @@ def push(
 def _repository(target: str, branch: str) -> Address:
     address = Address.parse(target)
     if address.folder or "@" in target:
-        raise HubError(f"{target!r} is more than a repository: push to hf://{address.repository}; --revision names a branch")
+        raise HubError(
+            f"{target!r} is more than a repository: push to hf://{address.repository}; --revision"
+            " names a branch"
+        )
     if address.at(branch).is_pinned:
-        raise HubError(f"--revision {branch} is a commit, and nothing can be added to one; name a branch")
+        raise HubError(
+            f"--revision {branch} is a commit, and nothing can be added to one; name a branch"
+        )
     # What is written in full is checked in full.
     return Address.parse(str(address.at(branch)))
 
 
 def _contents(bundle: Bundle, readme: Any) -> dict[str, bytes]:
-    """The files by name. The card no longer vouches for the README, which its owner may edit on the Hub's site."""
+    """The files by name. The card no longer vouches for the README, which its owner may edit on the
+    Hub's site.
+    """
     files = {name: digest for name, digest in bundle.card.files.items() if name != README}
     card = replace(bundle.card, files=files).to_json()
-    return {CARD: card.encode(), ONNX: bundle.onnx, WEIGHTS: bundle.weights, README: str(readme).encode()}
+    return {
+        CARD: card.encode(),
+        ONNX: bundle.onnx,
+        WEIGHTS: bundle.weights,
+        README: str(readme).encode(),
+    }
 
 
 def _make_repository(api: Any, address: Address, *, private: bool) -> None:
-    """Make the repository and the branch, where they aren't there. Raises `HubError` if a private one is there and public."""
+    """Make the repository and the branch, where they aren't there. Raises `HubError` if a private
+    one is there and public.
+    """
     api.create_repo(address.repository, private=private or None, exist_ok=True)
     if private and not api.model_info(address.repository, timeout=READ_S).private:
-        raise HubError(f"{address.repository} is there already, and public. Leave --private out, or push to another name")
+        raise HubError(
+            f"{address.repository} is there already, and public. Leave --private out, or push to"
+            " another name"
+        )
     if address.revision != "main":
         api.create_branch(address.repository, branch=address.revision, exist_ok=True)

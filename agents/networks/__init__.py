@@ -1,4 +1,6 @@
-"""Builds networks by name: `build("snake-cnn", (21, 21, 12), 3)`. torch is imported when the first one is built."""
+"""Builds networks by name: `build("snake-cnn", (21, 21, 12), 3)`. torch is imported when the first
+one is built.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _NETWORKS = Parts("network", "procsnake.networks", _BUILT_IN)
 
 
 def register(name: str, network: type | str) -> None:
-    """Add a network under `name`: a class as `build` describes it, or its place as "module:class"."""
+    """Add a network under `name`: a class as `build` describes it, or its place as
+    "module:class".
+    """
     _NETWORKS.register(name, network)
 
 
@@ -35,17 +39,22 @@ def names() -> list[str]:
 
 
 def class_path(name: str) -> str:
-    """Return the place of a network's class as "module:class". Raises what `envs.common.parts.Parts.find` raises."""
+    """Return the place of a network's class as "module:class". Raises what
+    `envs.common.parts.Parts.find` raises.
+    """
     return _NETWORKS.path(name)
 
 
-def build(name: str, observation_shape: tuple[int, ...], num_actions: int, **options: Any) -> torch.nn.Module:
-    """Build a fresh network: forward(observations [B, *observation_shape]) → (logits float32 [B, A], values float32 [B]).
+def build(
+    name: str, observation_shape: tuple[int, ...], num_actions: int, **options: Any
+) -> torch.nn.Module:
+    """Build a fresh network: forward(observations [B, *observation_shape]) → (logits float32 [B,
+    A], values float32 [B]).
 
-    Observations are uint8, or of any real dtype. The caller applies the action mask. A network of one's own is named
-    "module:class". Raises `UnknownNameError` for a name that it doesn't know, and `ConfigError` for options that it doesn't
-    know or can't use, and for a module that nobody named (`envs.common.parts`).
-    """
+    Observations are uint8, or of any real dtype. The caller applies the action mask. A network of
+    one's own is named "module:class". Raises `UnknownNameError` for a name that it doesn't know,
+    and `ConfigError` for options that it doesn't know or can't use, and for a module that nobody
+    named (`envs.common.parts`)."""
     network_class = _NETWORKS.find(name)
     try:
         return network_class(tuple(observation_shape), num_actions, **options)
@@ -54,5 +63,6 @@ def build(name: str, observation_shape: tuple[int, ...], num_actions: int, **opt
         if not place and not isinstance(error, TypeError | ValueError):
             raise
         raise ConfigError(
-            f"network {name!r} can't be built for {observation_shape} with options {options}: {error}{place}"
+            f"network {name!r} can't be built for {observation_shape} with options {options}:"
+            f" {error}{place}"
         ) from error

@@ -1,4 +1,6 @@
-"""The IMPALA network (Espeholt et al. 2018, arXiv 1802.01561, figure 3): residual convolutions, as Procgen's results use it."""
+"""The IMPALA network (Espeholt et al. 2018, arXiv 1802.01561, figure 3): residual convolutions, as
+Procgen's results use it.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,21 @@ POOLINGS = ("flatten", "average", "max")
 
 
 class Impala(nn.Module):
-    """Stages of convolution 3×3 → max pooling 3×3, stride 2 → residual blocks; ReLU, pooling head, dense layer, heads.
+    """Stages of convolution 3×3 → max pooling 3×3, stride 2 → residual blocks; ReLU, pooling head,
+    dense layer, heads.
 
-    Observations are [B, H, W, C]. `depths` are the output planes of each stage, multiplied by `width`. `blocks` is the number
-    of residual blocks per stage, of two convolutions each. `pooling` decides what the dense layer reads: "flatten" everything,
-    or each plane's "average" or "max". `hidden` is the units of the dense layer. `scales` has one factor per plane (float =
-    raw * scale); the default is 1/255. `offset` is subtracted from the raw values first (LARS: offset 128 with the same
-    scale). `stem_stride` is the stride of the first convolution: with 2, every stage computes on half the height and width, and
-    the dense layer reads a quarter of the values.
+    Observations are [B, H, W, C]. `depths` are the output planes of each stage, multiplied by
+    `width`. `blocks` is the number of residual blocks per stage, of two convolutions each.
+    `pooling` decides what the dense layer reads: "flatten" everything, or each plane's "average" or
+    "max". `hidden` is the units of the dense layer. `scales` has one factor per plane (float = raw
+    * scale); the default is 1/255. `offset` is subtracted from the raw values first (LARS: offset
+    128 with the same scale). `stem_stride` is the stride of the first convolution: with 2, every
+    stage computes on half the height and width, and the dense layer reads a quarter of the values.
 
-    Convolutions and the dense layer are initialised orthogonally with gain √2; the second convolution of each block with
-    √2/number of blocks, so that a block begins near the identity; the heads with .01 (actor) and 1 (critic). Biases are 0.
-    (OpenAI's train-procgen keeps TensorFlow's Glorot initialisation; CleanRL's ppo_procgen scales norms so that blocks begin
+    Convolutions and the dense layer are initialised orthogonally with gain √2; the second
+    convolution of each block with √2/number of blocks, so that a block begins near the identity;
+    the heads with .01 (actor) and 1 (critic). Biases are 0. (OpenAI's train-procgen keeps
+    TensorFlow's Glorot initialisation; CleanRL's ppo_procgen scales norms so that blocks begin
     small.)
 
     Weights and activations lie channels-last in memory, as the observations do.
@@ -52,26 +57,39 @@ class Impala(nn.Module):
         super().__init__()
         if pooling not in POOLINGS:
             raise ValueError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
-        if not depths or min(depths) < 1 or width < 1 or blocks < 0 or hidden < 1 or stem_stride < 1:
+        if (
+            not depths
+            or min(depths) < 1
+            or width < 1
+            or blocks < 0
+            or hidden < 1
+            or stem_stride < 1
+        ):
             raise ValueError(
-                f"depths {list(depths)}, width {width}, hidden {hidden}, stem_stride {stem_stride} must be at least 1,"
-                f" blocks {blocks} 0"
+                f"depths {list(depths)}, width {width}, hidden {hidden}, stem_stride {stem_stride}"
+                f" must be at least 1, blocks {blocks} 0"
             )
         height, rows, planes = observation_shape
         channels = [planes, *(depth * width for depth in depths)]
         gain = 2**0.5 / max(1, blocks * len(depths))
         strides = [stem_stride, *(1 for _ in depths[1:])]
         self.stages = nn.ModuleList(
-            _Stage(a, b, blocks, gain, stride) for (a, b), stride in zip(pairwise(channels), strides, strict=True)
+            _Stage(a, b, blocks, gain, stride)
+            for (a, b), stride in zip(pairwise(channels), strides, strict=True)
         )
-        height, rows = -(-height // stem_stride), -(-rows // stem_stride)
+        height = -(-height // stem_stride)
+        rows = -(-rows // stem_stride)
         for _ in depths:
-            height, rows = (height + 1) // 2, (rows + 1) // 2
-        self.pooling, self.offset = pooling, offset
+            height = (height + 1) // 2
+            rows = (rows + 1) // 2
+        self.pooling = pooling
+        self.offset = offset
         features = channels[-1] * (height * rows if pooling == "flatten" else 1)
         self.dense = orthogonal(nn.Linear(features, hidden))
         self.heads = Heads(hidden, num_actions)
-        self.register_buffer("scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False)
+        self.register_buffer(
+            "scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False
+        )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -80,9 +98,12 @@ class Impala(nn.Module):
             planes = planes - self.offset
         first, *others = self.stages
         assert isinstance(first, _Stage)
-        # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
+        # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a
+        # batch.
         entry = first.entry
-        planes = first.after_entry(conv2d(planes, entry.weight * self.scales, entry.bias, entry.stride, padding=1))
+        planes = first.after_entry(
+            conv2d(planes, entry.weight * self.scales, entry.bias, entry.stride, padding=1)
+        )
         for stage in others:
             planes = stage(planes)
         return self.heads(self.dense(self._pooled(planes.relu_())).relu())

@@ -12,7 +12,9 @@ Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
 
 def orthogonal(layer: Layer, gain: float = 2**0.5) -> Layer:
-    """Initialise a layer as the PPO references do, with orthogonal weights and zero biases, and return it."""
+    """Initialise a layer as the PPO references do, with orthogonal weights and zero biases, and
+    return it.
+    """
     nn.init.orthogonal_(layer.weight, gain)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
@@ -20,7 +22,9 @@ def orthogonal(layer: Layer, gain: float = 2**0.5) -> Layer:
 
 
 def plane_scales(scales: Sequence[float] | None, planes: int) -> torch.Tensor:
-    """Return one factor per plane, float32 (planes,); 1/255 unless given. Raises `ValueError` if their number is wrong."""
+    """Return one factor per plane, float32 (planes,); 1/255 unless given. Raises `ValueError` if
+    their number is wrong.
+    """
     if scales is None:
         return torch.full((planes,), 1 / 255)
     if len(scales) != planes:
@@ -29,7 +33,9 @@ def plane_scales(scales: Sequence[float] | None, planes: int) -> torch.Tensor:
 
 
 def to_float(observations: torch.Tensor) -> torch.Tensor:
-    """Convert observations to the dtype that the next layer computes in. bfloat16 holds 0..255 exactly."""
+    """Convert observations to the dtype that the next layer computes in. bfloat16 holds 0..255
+    exactly.
+    """
     device = observations.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
     return observations.to(dtype)
@@ -59,7 +65,8 @@ class Heads(nn.Module):
         self.critic = orthogonal(nn.Linear(features, 1), 1.0)
 
     def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        # Float32 also under autocast: the policy ratio of PPO is sensitive to rounded logits, and these layers are small.
+        # Float32 also under autocast: the policy ratio of PPO is sensitive to rounded logits, and
+        # these layers are small.
         with torch.autocast(features.device.type, enabled=False):
             features = features.float()
             return self.actor(features), self.critic(features).squeeze(-1)

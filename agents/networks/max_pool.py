@@ -1,4 +1,6 @@
-"""Max pooling 3×3 with stride 2 for bfloat16 on a CPU. torch's own takes as long as the convolution before it."""
+"""Max pooling 3×3 with stride 2 for bfloat16 on a CPU. torch's own takes as long as the convolution
+before it.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ from agents.networks.threads import in_parts
 from envs.battlesnake.kernels import compiled_for, kernel
 
 _PICTURES_A_PART = 32
-# A bfloat16's bits as the upper half of an int32, negative numbers' turned round, are in the order of the numbers. The lower
-# half says which of the nine it is: 8 for the first, so that it wins a tie, to 0 for the last.
+# A bfloat16's bits as the upper half of an int32, negative numbers' turned round, are in the order
+# of the numbers. The lower half says which of the nine it is: 8 for the first, so that it wins a
+# tie, to 0 for the last.
 _MAGNITUDE = np.int32(0x7FFF0000)
 _INFINITY = np.int32(0x7F800000)
 _NOTHING = np.int32(-(2**31) + 2)
@@ -25,11 +28,12 @@ _CODE: dict[tuple[Callable[..., None], int], Callable[..., None]] = {}
 
 
 class MaxPool(nn.Module):
-    """`nn.MaxPool2d(3, stride=2, padding=1)`, with a kernel of its own for bfloat16 pictures that lie channels-last on the CPU.
+    """`nn.MaxPool2d(3, stride=2, padding=1)`, with a kernel of its own for bfloat16 pictures that
+    lie channels-last on the CPU.
 
-    Values equal torch's. So do gradients, except for rounding: a cell that wins several windows gets their sum added in
-    float32, while torch rounds to bfloat16 after each addition. 0 counts as greater than -0.
-    """
+    Values equal torch's. So do gradients, except for rounding: a cell that wins several windows
+    gets their sum added in float32, while torch rounds to bfloat16 after each addition. 0 counts as
+    greater than -0."""
 
     def forward(self, planes: torch.Tensor) -> torch.Tensor:
         here = planes.dtype == torch.bfloat16 and planes.device.type == "cpu"
@@ -45,11 +49,18 @@ class _MaxPool(torch.autograd.Function):
         shape = (batch, channels, (height + 1) // 2, (width + 1) // 2)
         pooled = torch.empty(shape, dtype=torch.bfloat16, memory_format=torch.channels_last)
         winners = torch.empty(shape, dtype=torch.uint8, memory_format=torch.channels_last)
-        cells, best, places = _bits(planes), _bits(pooled), winners.permute(0, 2, 3, 1).numpy()
+        cells = _bits(planes)
+        best = _bits(pooled)
+        places = winners.permute(0, 2, 3, 1).numpy()
 
         def pool(part: slice) -> None:
             row = np.full((width + 2) * channels, _NOTHING, np.int32)
-            arrays = cells[part].reshape(-1, height, width * channels), best[part], places[part], row
+            arrays = (
+                cells[part].reshape(-1, height, width * channels),
+                best[part],
+                places[part],
+                row,
+            )
             _run(_pool, arrays, channels)
 
         in_parts(pool, batch, _PICTURES_A_PART)
@@ -63,7 +74,8 @@ class _MaxPool(torch.autograd.Function):
         (winners,) = ctx.saved_tensors
         batch, channels, height, width = ctx.shape
         result = torch.empty(ctx.shape, dtype=torch.bfloat16, memory_format=torch.channels_last)
-        given, places = _bits(gradient.contiguous(memory_format=torch.channels_last)), winners.permute(0, 2, 3, 1).numpy()
+        given = _bits(gradient.contiguous(memory_format=torch.channels_last))
+        places = winners.permute(0, 2, 3, 1).numpy()
         taken = _bits(result).reshape(batch, height, width * channels)
 
         def spread(part: slice) -> None:
@@ -76,7 +88,8 @@ class _MaxPool(torch.autograd.Function):
 
 
 def _run(function: Callable[..., None], arrays: tuple[np.ndarray, ...], channels: int) -> None:
-    """Call a kernel. Its code is looked up once, because all arrays of all calls are contiguous, so their types are the same.
+    """Call a kernel. Its code is looked up once, because all arrays of all calls are contiguous, so
+    their types are the same.
 
     (Numba takes 67 µs to look the code up. A part of 32 pictures takes a millisecond.)
     """
@@ -93,7 +106,9 @@ def _bits(planes: torch.Tensor) -> np.ndarray:
 
 @kernel
 def _ordered(bits: np.int16) -> np.int32:
-    """Greater for greater numbers, greatest for what is no number: that has to come out, as it does from torch."""
+    """Greater for greater numbers, greatest for what is no number: that has to come out, as it does
+    from torch.
+    """
     number = np.int32(bits) << 16
     if number & _MAGNITUDE > _INFINITY:
         return _MAGNITUDE
@@ -101,53 +116,76 @@ def _ordered(bits: np.int16) -> np.int32:
 
 
 @kernel
-def _pool(cells: np.ndarray, best: np.ndarray, places: np.ndarray, row: np.ndarray, channels: int) -> None:
+def _pool(
+    cells: np.ndarray, best: np.ndarray, places: np.ndarray, row: np.ndarray, channels: int
+) -> None:
     """`cells` int16 (B, H, W·C) into `best` int16 and `places` uint8 (B, H', W', C).
 
     `row` int32 ((W + 2)·C): scratch, `_NOTHING` at its ends.
     """
-    height, width = cells.shape[1], cells.shape[2]
+    height = cells.shape[1]
+    width = cells.shape[2]
     for b in range(len(cells)):
         for y in range(best.shape[1]):
             middle = cells[b, 2 * y]
-            # Outside the picture the middle row once more, and so far back in order that it never wins.
+            # Outside the picture the middle row once more, and so far back in order that it never
+            # wins.
             above, first = (cells[b, 2 * y - 1], np.int32(8)) if y else (middle, np.int32(0))
-            below, last = (cells[b, 2 * y + 1], np.int32(2)) if 2 * y + 1 < height else (middle, np.int32(0))
+            below, last = (
+                (cells[b, 2 * y + 1], np.int32(2)) if 2 * y + 1 < height else (middle, np.int32(0))
+            )
             for i in range(width):
                 row[channels + i] = max(
-                    _ordered(above[i]) | first, max(_ordered(middle[i]) | np.int32(5), _ordered(below[i]) | last)
+                    _ordered(above[i]) | first,
+                    max(_ordered(middle[i]) | np.int32(5), _ordered(below[i]) | last),
                 )
             for x in range(best.shape[2]):
                 left = 2 * x * channels
                 for c in range(channels):
                     winner = max(
-                        row[left + c], max(row[left + channels + c] - np.int32(1), row[left + 2 * channels + c] - np.int32(2))
+                        row[left + c],
+                        max(
+                            row[left + channels + c] - np.int32(1),
+                            row[left + 2 * channels + c] - np.int32(2),
+                        ),
                     )
                     places[b, y, x, c] = winner & _PLACE
                     best[b, y, x, c] = (winner ^ ((winner >> 31) & _MAGNITUDE)) >> 16
 
 
 @kernel
-def _spread(given: np.ndarray, places: np.ndarray, taken: np.ndarray, row: np.ndarray, channels: int) -> None:
-    """The gradients `given` int16 (B, H', W', C) into `taken` int16 (B, H, W·C), where `places` says.
+def _spread(
+    given: np.ndarray, places: np.ndarray, taken: np.ndarray, row: np.ndarray, channels: int
+) -> None:
+    """The gradients `given` int16 (B, H', W', C) into `taken` int16 (B, H, W·C), where `places`
+    says.
 
     `row` float32 ((2W' + 1)·C): scratch.
     """
     for b in range(len(taken)):
         for y in range(taken.shape[1]):
             row[:] = np.float32(0.0)
-            # An even row is the middle of one window, an odd one the last row of one and the first of the next.
+            # An even row is the middle of one window, an odd one the last row of one and the first
+            # of the next.
             for window in range(y // 2, min(places.shape[1], (y + 1) // 2 + 1)):
                 first = np.uint8(8 - 3 * (y - 2 * window + 1))
                 for x in range(places.shape[2]):
                     left = 2 * x * channels
                     for c in range(channels):
                         place = places[b, window, x, c]
-                        value = np.uint32(np.uint32(given[b, window, x, c]) << np.uint32(16)).view(np.float32)
+                        value = np.uint32(np.uint32(given[b, window, x, c]) << np.uint32(16)).view(
+                            np.float32
+                        )
                         row[left + c] += value if place == first else np.float32(0.0)
-                        row[left + channels + c] += value if place == np.uint8(first - 1) else np.float32(0.0)
-                        row[left + 2 * channels + c] += value if place == np.uint8(first - 2) else np.float32(0.0)
+                        row[left + channels + c] += (
+                            value if place == np.uint8(first - 1) else np.float32(0.0)
+                        )
+                        row[left + 2 * channels + c] += (
+                            value if place == np.uint8(first - 2) else np.float32(0.0)
+                        )
             for i in range(taken.shape[2]):
                 bits = np.float32(row[channels + i]).view(np.uint32)
                 # To the nearest, of two to the even one.
-                taken[b, y, i] = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+                taken[b, y, i] = (
+                    bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+                ) >> np.uint32(16)

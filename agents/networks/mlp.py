@@ -17,10 +17,9 @@ from agents.networks.sparse_linear import inputs_first, sparse_linear
 class MLP(nn.Module):
     """Flatten → hidden layers with ReLU → heads.
 
-    `hidden_sizes` are the units of each hidden layer. `scales` has one factor for each entry of the observation's last axis
-    (float = raw * scale); the default is 1/255. Where that is faster, the first layer reads only what isn't zero
-    (`agents.networks.sparse_linear`).
-    """
+    `hidden_sizes` are the units of each hidden layer. `scales` has one factor for each entry of the
+    observation's last axis (float = raw * scale); the default is 1/255. Where that is faster, the
+    first layer reads only what isn't zero (`agents.networks.sparse_linear`)."""
 
     scales: torch.Tensor
 
@@ -49,7 +48,8 @@ class MLP(nn.Module):
         pictures = observations.flatten(1)
         features = sparse_linear(pictures, first, self.scales)
         if features is None:
-            # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
+            # Scaling the weights is the same as scaling the inputs, and there are fewer of them in
+            # a batch.
             features = linear(to_float(pictures), first.weight * self.scales, first.bias)
         features = to_float(features).relu()
         for layer in others:

@@ -1,8 +1,8 @@
 """Makes MXNet 1.9.1, its last release, work beside NumPy 1.26. Import `mx` from here only.
 
-MXNet doesn't work beside NumPy 2, nor on Python 3.13, for which there is no NumPy 1. There it needs an environment of its own.
-While MXNet is imported, it uses six names that NumPy 1.24 dropped. This module restores them for that moment only.
-"""
+MXNet doesn't work beside NumPy 2, nor on Python 3.13, for which there is no NumPy 1. There it needs
+an environment of its own. While MXNet is imported, it uses six names that NumPy 1.24 dropped. This
+module restores them for that moment only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 _HAS_NUMPY_1 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 _MAKEFILE = Path(__file__).parents[2] / "Makefile"
 """In a clone of the repository, it makes the environment."""
-_DROPPED = {"bool": bool, "object": object, "int": int, "float": float, "complex": complex, "str": str}
+_DROPPED = {
+    "bool": bool,
+    "object": object,
+    "int": int,
+    "float": float,
+    "complex": complex,
+    "str": str,
+}
 
 
 def _import_mxnet() -> ModuleType:
@@ -38,7 +45,9 @@ def _import_mxnet() -> ModuleType:
             warnings.simplefilter("ignore")
             import mxnet
     except (ImportError, OSError) as error:
-        raise MissingDependencyError("mxnet", feature="the readable DQN", install=_how_to_install()) from error
+        raise MissingDependencyError(
+            "mxnet", feature="the readable DQN", install=_how_to_install()
+        ) from error
     finally:
         for name in _DROPPED:
             delattr(np, name)
@@ -49,12 +58,18 @@ def _how_to_install() -> str:
     system = platform.system(), platform.machine()
     if system != ("Linux", "x86_64"):
         instead = shell_command("train", "battlesnake-dqn")
-        return f"{instead}, the same on torch: MXNet has no wheel for {' on '.join(system)}, only for Linux on x86_64"
+        return (
+            f"{instead}, the same on torch: MXNet has no wheel for {' on '.join(system)}, only for"
+            " Linux on x86_64"
+        )
     if _HAS_NUMPY_1:
         return pip_install("procsnake[mxnet]")
     if _MAKEFILE.is_file() and sys.version_info < (3, 13):
         clone = _MAKEFILE.parent
-        return f"make -C {clone} .venv-mxnet/.installed, and then {clone}/.venv-mxnet/bin/python -m procsnake …"
+        return (
+            f"make -C {clone} .venv-mxnet/.installed, and then {clone}/.venv-mxnet/bin/python -m"
+            " procsnake …"
+        )
     return install_beside("mxnet")
 
 
@@ -62,5 +77,7 @@ mx: Any = _import_mxnet()
 
 
 def to_mxnet(values: np.ndarray) -> NDArray:
-    """Return a copy as MXNet's array. (`mx.nd.array` isn't used: it asks SciPy for names that SciPy is about to drop.)"""
+    """Return a copy as MXNet's array. (`mx.nd.array` isn't used: it asks SciPy for names that SciPy
+    is about to drop.)
+    """
     return mx.nd.from_numpy(np.ascontiguousarray(values), zero_copy=False)

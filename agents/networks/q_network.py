@@ -1,4 +1,6 @@
-"""Gives any of the networks heads for Q-learning, which may be dueling, distributional and noisy."""
+"""Gives any of the networks heads for Q-learning, which may be dueling, distributional and
+noisy.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,14 @@ from agents.networks.layers import orthogonal, take_heads_off
 class QNetwork(nn.Module):
     """The network `body` (with `body_options`), with heads for Q values in place of its own.
 
-    forward: observations [B, …] → (Q values float32 [B, A], the highest of each row float32 [B]). So the greedy policy is the
-    argmax, as it is for logits.
+    forward: observations [B, …] → (Q values float32 [B, A], the highest of each row float32 [B]).
+    So the greedy policy is the argmax, as it is for logits.
 
     * With `dueling`, Q = V + A - mean A (Wang et al. 2016, arXiv 1511.06581).
-    * With `num_atoms` > 1, the heads give the distribution of returns on that many atoms from `v_min` to `v_max`, and Q is its
-      mean (C51: Bellemare et al. 2017, arXiv 1707.06887).
-    * With `noisy`, the weights of the heads have learned noise of initial size `sigma0` (Fortunato et al. 2018, arXiv
-      1706.10295). The noise is 0 until `draw_noise` is called.
+    * With `num_atoms` > 1, the heads give the distribution of returns on that many atoms from
+      `v_min` to `v_max`, and Q is its mean (C51: Bellemare et al. 2017, arXiv 1707.06887).
+    * With `noisy`, the weights of the heads have learned noise of initial size `sigma0` (Fortunato
+      et al. 2018, arXiv 1706.10295). The noise is 0 until `draw_noise` is called.
     """
 
     support: torch.Tensor
@@ -44,13 +46,20 @@ class QNetwork(nn.Module):
     ) -> None:
         super().__init__()
         if num_atoms < 1 or (num_atoms > 1 and v_min >= v_max):
-            raise ValueError(f"num_atoms {num_atoms} from v_min {v_min} to v_max {v_max} are no distribution")
+            raise ValueError(
+                f"num_atoms {num_atoms} from v_min {v_min} to v_max {v_max} are no distribution"
+            )
         self.body = networks.build(body, observation_shape, num_actions, **(body_options or {}))
         features = take_heads_off(self.body)
-        self.num_actions, self.num_atoms = num_actions, num_atoms
+        self.num_actions = num_actions
+        self.num_atoms = num_atoms
 
         def head(outputs: int) -> nn.Module:
-            return NoisyLinear(features, outputs, sigma0) if noisy else orthogonal(nn.Linear(features, outputs), 0.01)
+            return (
+                NoisyLinear(features, outputs, sigma0)
+                if noisy
+                else orthogonal(nn.Linear(features, outputs), 0.01)
+            )
 
         self.advantage = head(num_actions * num_atoms)
         self.value = head(num_atoms) if dueling else None
@@ -61,9 +70,12 @@ class QNetwork(nn.Module):
         return values, values.max(-1).values
 
     def atoms(self, observations: torch.Tensor) -> torch.Tensor:
-        """Return the logits of the distribution of returns, float32 [B, A, num_atoms]. With one atom these are the Q values."""
+        """Return the logits of the distribution of returns, float32 [B, A, num_atoms]. With one
+        atom these are the Q values.
+        """
         features = self.body(observations)
-        # Float32 also under autocast: differences between actions are small, and so are these layers.
+        # Float32 also under autocast: differences between actions are small, and so are these
+        # layers.
         with torch.autocast(features.device.type, enabled=False):
             features = features.float()
             atoms = self.advantage(features).reshape(-1, self.num_actions, self.num_atoms)
@@ -79,13 +91,17 @@ class QNetwork(nn.Module):
 
 
 def q_values(atoms: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
-    """Return the expected returns [B, A] from `QNetwork.atoms` [B, A, N] on the atoms of `support` [N]."""
+    """Return the expected returns [B, A] from `QNetwork.atoms` [B, A, N] on the atoms of `support`
+    [N].
+    """
     # No matrix product: autocast would round it to bfloat16.
     return atoms.squeeze(-1) if len(support) == 1 else (atoms.softmax(-1) * support).sum(-1)
 
 
 class NoisyLinear(nn.Module):
-    """A linear layer whose weights are mean + sigma · noise, with factorised Gaussian noise, initialised as in section 3.2."""
+    """A linear layer whose weights are mean + sigma · noise, with factorised Gaussian noise,
+    initialised as in section 3.2.
+    """
 
     noise_in: torch.Tensor
     noise_out: torch.Tensor

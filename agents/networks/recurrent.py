@@ -14,17 +14,20 @@ from agents.networks.layers import Heads, take_heads_off
 
 
 class Recurrent(nn.Module):
-    """The network `body` (options `body_options`) up to its heads → LSTM of `units` → heads of its own.
+    """The network `body` (options `body_options`) up to its heads → LSTM of `units` → heads of its
+    own.
 
-    Unlike other networks it answers for stretches of episodes, and passes its memory along. forward takes
+    Unlike other networks it answers for stretches of episodes, and passes its memory along. forward
+    takes
 
     * observations, float or uint8 [B, …], in order of time within each stretch,
     * `lengths` of the S stretches, whose sum is B,
-    * the state, float32 [S, 2 · units], before the first entry of each stretch; it is 0 at the beginning of an episode;
+    * the state, float32 [S, 2 · units], before the first entry of each stretch; it is 0 at the
+      beginning of an episode;
 
-    and returns (logits float32 [B, A], values float32 [B], state after the last entry of each stretch [S, 2 · units]). The
-    LSTM is that of Hochreiter and Schmidhuber 1997, with orthogonal weights and zero biases as in CleanRL's ppo_atari_lstm.py.
-    """
+    and returns (logits float32 [B, A], values float32 [B], state after the last entry of each
+    stretch [S, 2 · units]). The LSTM is that of Hochreiter and Schmidhuber 1997, with orthogonal
+    weights and zero biases as in CleanRL's ppo_atari_lstm.py."""
 
     def __init__(
         self,
@@ -51,7 +54,9 @@ class Recurrent(nn.Module):
         features = self.body(observations)
         # Float32 also under autocast: rounding errors would add up from step to step.
         with torch.autocast(features.device.type, enabled=False):
-            stretches = pack_sequence(features.float().split(lengths.tolist()), enforce_sorted=False)
+            stretches = pack_sequence(
+                features.float().split(lengths.tolist()), enforce_sorted=False
+            )
             hidden, cell = (part.contiguous()[None] for part in state.chunk(2, -1))
             packed, after = self.lstm(stretches, (hidden, cell))
             outputs, _ = pad_packed_sequence(packed, batch_first=True)
@@ -64,13 +69,18 @@ class Recurrent(nn.Module):
 
 
 class OneStep(nn.Module):
-    """A `Recurrent` that answers for one entry of each stretch: observations [B, …], state [B, 2 · units] → the same three."""
+    """A `Recurrent` that answers for one entry of each stretch: observations [B, …], state [B, 2 ·
+    units] → the same three.
+    """
 
     def __init__(self, network: Recurrent) -> None:
         super().__init__()
-        self.network, self.state_size = network, 2 * network.lstm.hidden_size
+        self.network = network
+        self.state_size = 2 * network.lstm.hidden_size
 
-    def forward(self, observations: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def forward(
+        self, observations: torch.Tensor, state: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         network = self.network
         hidden, cell = (part.contiguous()[None] for part in state.chunk(2, -1))
         outputs, after = network.lstm(network.body(observations)[:, None], (hidden, cell))

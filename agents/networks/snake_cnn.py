@@ -1,4 +1,6 @@
-"""A small convolutional network for board-shaped observations. It is cheap, because it reads the board in patches."""
+"""A small convolutional network for board-shaped observations. It is cheap, because it reads the
+board in patches.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
 class SnakeCNN(nn.Module):
     """3×3 convolutions with ReLU → one dense layer → heads, for observations [B, H, W, C].
 
-    `channels` and `strides` are the output planes and the stride of each convolution. By default there is one convolution,
-    whose patches don't overlap; it needs half the multiply-adds of two with stride 2, and learns faster (docs/ppo.md).
-    `hidden` is the units of the dense layer. `scales` has one factor per plane (float = raw * scale); the default is 1/255.
-    Weights and activations lie channels-last in memory, as the observations do.
-    """
+    `channels` and `strides` are the output planes and the stride of each convolution. By default
+    there is one convolution, whose patches don't overlap; it needs half the multiply-adds of two
+    with stride 2, and learns faster (docs/ppo.md). `hidden` is the units of the dense layer.
+    `scales` has one factor per plane (float = raw * scale); the default is 1/255. Weights and
+    activations lie channels-last in memory, as the observations do."""
 
     scales: torch.Tensor
 
@@ -34,27 +36,40 @@ class SnakeCNN(nn.Module):
     ) -> None:
         super().__init__()
         if len(channels) != len(strides) or not channels:
-            raise ValueError(f"channels {list(channels)} and strides {list(strides)} must be of equal length, at least 1")
+            raise ValueError(
+                f"channels {list(channels)} and strides {list(strides)} must be of equal length, at"
+                " least 1"
+            )
         if min(*channels, *strides, hidden) < 1:
-            raise ValueError(f"channels {list(channels)}, strides {list(strides)} and hidden {hidden} must be at least 1 each")
+            raise ValueError(
+                f"channels {list(channels)}, strides {list(strides)} and hidden {hidden} must be at"
+                " least 1 each"
+            )
         height, width, planes = observation_shape
         inputs = [planes, *channels[:-1]]
         self.convolutions = nn.ModuleList(
-            orthogonal(nn.Conv2d(a, b, 3, stride, padding=1)) for a, b, stride in zip(inputs, channels, strides, strict=True)
+            orthogonal(nn.Conv2d(a, b, 3, stride, padding=1))
+            for a, b, stride in zip(inputs, channels, strides, strict=True)
         )
         for stride in strides:
-            height, width = (height - 1) // stride + 1, (width - 1) // stride + 1
+            height = (height - 1) // stride + 1
+            width = (width - 1) // stride + 1
         self.dense = orthogonal(nn.Linear(height * width * channels[-1], hidden))
         self.heads = Heads(hidden, num_actions)
-        self.register_buffer("scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False)
+        self.register_buffer(
+            "scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False
+        )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         first, *others = self.convolutions
         assert isinstance(first, nn.Conv2d)
-        # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
+        # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a
+        # batch.
         planes = to_float(observations.permute(0, 3, 1, 2))
-        planes = conv2d(planes, first.weight * self.scales, first.bias, first.stride, first.padding).relu()
+        planes = conv2d(
+            planes, first.weight * self.scales, first.bias, first.stride, first.padding
+        ).relu()
         for layer in others:
             planes = layer(planes).relu()
         # Flattened as they lie in memory, so without a copy.

@@ -1,9 +1,9 @@
 """A linear layer over bytes that are mostly zero, on a CPU: it reads the others only.
 
-Of the 1452 bytes that a snake sees of an 11×11 window, 30 to 60 aren't zero. In a small MLP the layer over them is nine tenths
-of all multiplications. Let X be the batch and W the weights. X has few entries, so X W is a sum of some rows of W per picture,
-and the gradient Xᵀ G a sum of some rows of G per input. One kernel computes both.
-"""
+Of the 1452 bytes that a snake sees of an 11×11 window, 30 to 60 aren't zero. In a small MLP the
+layer over them is nine tenths of all multiplications. Let X be the batch and W the weights. X has
+few entries, so X W is a sum of some rows of W per picture, and the gradient Xᵀ G a sum of some rows
+of G per input. One kernel computes both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _DENSEST = 8
 
 
 class Entries(NamedTuple):
-    """A sparse matrix by its rows: row r has `factors[begins[r]:ends[r]]` in the columns `columns[begins[r]:ends[r]]`."""
+    """A sparse matrix by its rows: row r has `factors[begins[r]:ends[r]]` in the columns
+    `columns[begins[r]:ends[r]]`.
+    """
 
     begins: np.ndarray
     """Int64 (R,)."""
@@ -37,21 +39,29 @@ class Entries(NamedTuple):
 
 
 def inputs_first(layer: nn.Linear) -> nn.Linear:
-    """Lay the weights out in memory by inputs, as `sparse_linear` reads them, and return the layer. It computes the same."""
+    """Lay the weights out in memory by inputs, as `sparse_linear` reads them, and return the layer.
+    It computes the same.
+    """
     layer.weight = nn.Parameter(layer.weight.detach().t().contiguous().t())
     return layer
 
 
-def sparse_linear(pictures: torch.Tensor, layer: nn.Linear, scales: torch.Tensor) -> torch.Tensor | None:
-    """Return `layer` of the scaled pictures, float32 [B, units], or None where the dense layer has to do it.
+def sparse_linear(
+    pictures: torch.Tensor, layer: nn.Linear, scales: torch.Tensor
+) -> torch.Tensor | None:
+    """Return `layer` of the scaled pictures, float32 [B, units], or None where the dense layer has
+    to do it.
 
-    `pictures` are uint8 [B, inputs], and `scales` float32 [inputs] are what they are multiplied by. Sums are those of float32
-    in another order, also under autocast. The result is None on other devices and for other types, for pictures that are not
-    mostly zero, and while the network is exported.
-    """
-    weight, bias = layer.weight, layer.bias
+    `pictures` are uint8 [B, inputs], and `scales` float32 [inputs] are what they are multiplied by.
+    Sums are those of float32 in another order, also under autocast. The result is None on other
+    devices and for other types, for pictures that are not mostly zero, and while the network is
+    exported."""
+    weight = layer.weight
+    bias = layer.bias
     here = (
-        pictures.device.type == weight.device.type == "cpu" and pictures.dtype == torch.uint8 and weight.dtype == torch.float32
+        pictures.device.type == weight.device.type == "cpu"
+        and pictures.dtype == torch.uint8
+        and weight.dtype == torch.float32
     )
     if not here or torch.jit.is_tracing() or torch.compiler.is_compiling():
         return None
@@ -61,8 +71,11 @@ def sparse_linear(pictures: torch.Tensor, layer: nn.Linear, scales: torch.Tensor
 
 class _SparseLinear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weight: torch.Tensor, bias: torch.Tensor, entries: Entries) -> torch.Tensor:
-        ctx.entries, ctx.inputs = entries, weight.shape[1]
+    def forward(
+        ctx: Any, weight: torch.Tensor, bias: torch.Tensor, entries: Entries
+    ) -> torch.Tensor:
+        ctx.entries = entries
+        ctx.inputs = weight.shape[1]
         return _product(entries, weight.detach().t().contiguous(), bias.detach(), _PICTURES_A_PART)
 
     @staticmethod
@@ -74,13 +87,27 @@ class _SparseLinear(torch.autograd.Function):
         return by_input.t(), gradient.sum(0), None
 
 
-def _product(entries: Entries, table: torch.Tensor, start: torch.Tensor, rows_a_part: int) -> torch.Tensor:
-    """Float32 [R, U]: `start` [U] plus the product of `entries` (R rows, C columns) and `table` [C, U]."""
+def _product(
+    entries: Entries, table: torch.Tensor, start: torch.Tensor, rows_a_part: int
+) -> torch.Tensor:
+    """Float32 [R, U]: `start` [U] plus the product of `entries` (R rows, C columns) and `table` [C,
+    U].
+    """
     result = torch.empty(len(entries.begins), table.shape[1])
-    sums, rows, first = result.numpy(), table.numpy(), start.contiguous().numpy()
+    sums = result.numpy()
+    rows = table.numpy()
+    first = start.contiguous().numpy()
 
     def add(part: slice) -> None:
-        _add_rows(entries.begins[part], entries.ends[part], entries.columns, entries.factors, rows, first, sums[part])
+        _add_rows(
+            entries.begins[part],
+            entries.ends[part],
+            entries.columns,
+            entries.factors,
+            rows,
+            first,
+            sums[part],
+        )
 
     in_parts(add, len(sums), rows_a_part)
     return result
@@ -90,18 +117,34 @@ def _entries(pictures: np.ndarray, scales: np.ndarray) -> Entries | None:
     """What isn't zero in `pictures` uint8 (B, inputs), scaled; None if that is too much."""
     count, inputs = pictures.shape
     room = -(-inputs // _DENSEST)
-    # Eight bytes are looked at as one number first. Rows may begin anywhere, which the processor doesn't mind.
-    words: np.ndarray = np.ndarray((count, inputs // 8), np.uint64, buffer=pictures, strides=(inputs, 8))
-    begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-    # Each part has room of its own, and for one picture more, which may be full whatever the others are.
+    # Eight bytes are looked at as one number first. Rows may begin anywhere, which the processor
+    # doesn't mind.
+    words: np.ndarray = np.ndarray(
+        (count, inputs // 8), np.uint64, buffer=pictures, strides=(inputs, 8)
+    )
+    begins = np.empty(count, np.int64)
+    ends = np.empty(count, np.int64)
+    # Each part has room of its own, and for one picture more, which may be full whatever the others
+    # are.
     size = count * room + (count // _PICTURES_A_PART + 1) * inputs
-    columns, factors = np.empty(size, np.int32), np.empty(size, np.float32)
+    columns = np.empty(size, np.int32)
+    factors = np.empty(size, np.float32)
     full = []
 
     def note(part: slice) -> None:
         first = part.start * room + part.start // _PICTURES_A_PART * inputs
         last = first + (part.stop - part.start) * room + inputs
-        if not _note_entries(pictures[part], words[part], scales, begins[part], ends[part], columns, factors, first, last):
+        if not _note_entries(
+            pictures[part],
+            words[part],
+            scales,
+            begins[part],
+            ends[part],
+            columns,
+            factors,
+            first,
+            last,
+        ):
             full.append(part)
 
     in_parts(note, count, _PICTURES_A_PART)
@@ -110,8 +153,10 @@ def _entries(pictures: np.ndarray, scales: np.ndarray) -> Entries | None:
 
 def _transposed(entries: Entries, columns: int) -> Entries:
     """The same matrix by its columns; each has its rows in order."""
-    begins, ends = np.zeros(columns, np.int64), np.empty(columns, np.int64)
-    rows, factors = np.empty_like(entries.columns), np.empty_like(entries.factors)
+    begins = np.zeros(columns, np.int64)
+    ends = np.empty(columns, np.int64)
+    rows = np.empty_like(entries.columns)
+    factors = np.empty_like(entries.factors)
     _transpose(*entries, begins, ends, rows, factors)
     return Entries(begins, ends, rows, factors)
 
@@ -121,7 +166,9 @@ def _note_entries(
     pictures: np.ndarray, words: np.ndarray, scales: np.ndarray,
     begins: np.ndarray, ends: np.ndarray, columns: np.ndarray, factors: np.ndarray, n: int, limit: int,
 ) -> bool:  # fmt: skip
-    """Fill in the `Entries` of `pictures` (B, inputs) from `n` on. Returns whether there was room for them before `limit`."""
+    """Fill in the `Entries` of `pictures` (B, inputs) from `n` on. Returns whether there was room
+    for them before `limit`.
+    """
     whole = 8 * words.shape[1]
     for b in range(len(pictures)):
         begins[b] = n
@@ -138,7 +185,9 @@ def _note_entries(
 
 
 @kernel
-def _noted(value: np.uint8, i: int, scales: np.ndarray, columns: np.ndarray, factors: np.ndarray, n: int) -> int:
+def _noted(
+    value: np.uint8, i: int, scales: np.ndarray, columns: np.ndarray, factors: np.ndarray, n: int
+) -> int:
     if value != 0:
         columns[n] = i
         factors[n] = value * scales[i]
@@ -172,19 +221,30 @@ def _add_rows(
     begins: np.ndarray, ends: np.ndarray, columns: np.ndarray, factors: np.ndarray,
     table: np.ndarray, start: np.ndarray, sums: np.ndarray,
 ) -> None:  # fmt: skip
-    """`sums` (R, U) = `start` (U,) + the `Entries` (R, C) · `table` (C, U). Four rows at a time, to write sums less often."""
+    """`sums` (R, U) = `start` (U,) + the `Entries` (R, C) · `table` (C, U). Four rows at a time, to
+    write sums less often.
+    """
     for row in range(len(sums)):
         for j in range(len(start)):
             sums[row, j] = start[j]
         k = begins[row]
         while k + 4 <= ends[row]:
-            a, b, c, d = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
-            fa, fb, fc, fd = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
+            a = columns[k]
+            b = columns[k + 1]
+            c = columns[k + 2]
+            d = columns[k + 3]
+            fa = factors[k]
+            fb = factors[k + 1]
+            fc = factors[k + 2]
+            fd = factors[k + 3]
             for j in range(len(start)):
-                sums[row, j] += fa * table[a, j] + fb * table[b, j] + fc * table[c, j] + fd * table[d, j]
+                sums[row, j] += (
+                    fa * table[a, j] + fb * table[b, j] + fc * table[c, j] + fd * table[d, j]
+                )
             k += 4
         while k < ends[row]:
-            a, fa = columns[k], factors[k]
+            a = columns[k]
+            fa = factors[k]
             for j in range(len(start)):
                 sums[row, j] += fa * table[a, j]
             k += 1

@@ -1,7 +1,7 @@
 """The networks of the SageMaker starter pack in torch.
 
-`agents.networks.mxnet_starter_pack` is what is trained; when it is exported, it becomes one of these.
-"""
+`agents.networks.mxnet_starter_pack` is what is trained; when it is exported, it becomes one of
+these."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agents.networks.starter_pack_shape import shape_of
 class StarterPack(nn.Module):
     """Observations [B, H, W, C] → (Q values float32 [B, A], the highest of each row float32 [B]).
 
-    `agents.networks.mxnet_starter_pack` explains `kind`. `state_type` is layered or one_versus_all. The latter adds up the
-    planes of all other snakes, which are those from the third on (see `StarterPackObservation(own_first=True)`). `scales` has
-    one factor for each plane that is read.
+    `agents.networks.mxnet_starter_pack` explains `kind`. `state_type` is layered or one_versus_all.
+    The latter adds up the planes of all other snakes, which are those from the third on (see
+    `StarterPackObservation(own_first=True)`). `scales` has one factor for each plane that is read.
     """
 
     def __init__(
@@ -33,12 +33,20 @@ class StarterPack(nn.Module):
         **sizes: int,
     ) -> None:
         super().__init__()
-        self.one_versus_all, self.scales = state_type == "one_versus_all", scales
-        self.shape = shape = shape_of(observation_shape, num_actions, kind=kind, state_type=state_type, **sizes)
+        self.one_versus_all = state_type == "one_versus_all"
+        self.scales = scales
+        self.shape = shape = shape_of(
+            observation_shape, num_actions, kind=kind, state_type=state_type, **sizes
+        )
         if scales is not None and len(scales) != shape.planes:
-            raise ValueError(f"scales has {len(scales)} values, the network reads {shape.planes} planes")
-        kernel, padding = shape.kernel_size, shape.kernel_size // 2
-        self.convolutions = nn.ModuleList(nn.Conv2d(a, b, kernel, shape.stride, padding) for a, b in shape.channels)
+            raise ValueError(
+                f"scales has {len(scales)} values, the network reads {shape.planes} planes"
+            )
+        kernel = shape.kernel_size
+        padding = shape.kernel_size // 2
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(a, b, kernel, shape.stride, padding) for a, b in shape.channels
+        )
         if kind == "attention":
             self.query = nn.Linear(shape.planes, shape.channels[-1][1])
         self.dense = nn.ModuleList(nn.Linear(a, b) for a, b in shape.dense)
@@ -54,7 +62,8 @@ class StarterPack(nn.Module):
         return planes
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        shape, features = self.shape, self.planes(observations)
+        shape = self.shape
+        features = self.planes(observations)
         averages = features.mean((2, 3))
         for convolution in self.convolutions:
             features = convolution(features).relu()

@@ -1,4 +1,6 @@
-"""The sizes of the layers of the starter pack's networks. Those in MXNet and their twins in torch share them."""
+"""The sizes of the layers of the starter pack's networks. Those in MXNet and their twins in torch
+share them.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,26 @@ class StarterPackShape:
     number_of_hidden_states: int = 128
     """The units of each dense layer."""
     kernel_size: int = 3
-    """The side of the convolutions' kernels, an odd number. Apart from the stride, planes keep their size."""
+    """The side of the convolutions' kernels, an odd number. Apart from the stride, planes keep
+    their size.
+    """
     stride: int = 1
     """The stride of each convolution."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UnknownNameError("network", str(self.kind), KINDS)
-        sizes = (self.starting_channels, self.number_of_conv_layers, self.number_of_dense_layers, self.number_of_hidden_states)
+        sizes = (
+            self.starting_channels,
+            self.number_of_conv_layers,
+            self.number_of_dense_layers,
+            self.number_of_hidden_states,
+        )
         if min(*sizes, self.stride) < 1 or self.kernel_size % 2 != 1:
-            raise ValueError(f"sizes {sizes} and stride {self.stride} must be at least 1, kernel_size {self.kernel_size} odd")
+            raise ValueError(
+                f"sizes {sizes} and stride {self.stride} must be at least 1, kernel_size"
+                f" {self.kernel_size} odd"
+            )
 
     @property
     def channels(self) -> list[tuple[int, int]]:
@@ -62,8 +74,12 @@ class StarterPackShape:
     @property
     def dense(self) -> list[tuple[int, int]]:
         """The numbers of input and output units of each dense layer."""
-        features = self.channels[-1][1] * self.rows * self.columns + (self.planes if self.kind != "vision" else 0)
-        return list(pairwise([features, *[self.number_of_hidden_states] * self.number_of_dense_layers]))
+        features = self.channels[-1][1] * self.rows * self.columns + (
+            self.planes if self.kind != "vision" else 0
+        )
+        return list(
+            pairwise([features, *[self.number_of_hidden_states] * self.number_of_dense_layers])
+        )
 
     def _after_strides(self, side: int) -> int:
         for _ in range(self.number_of_conv_layers):
@@ -72,13 +88,24 @@ class StarterPackShape:
 
 
 def shape_of(
-    observation_shape: tuple[int, int, int], num_actions: int, *, kind: str, state_type: str = "layered", **sizes: int
+    observation_shape: tuple[int, int, int],
+    num_actions: int,
+    *,
+    kind: str,
+    state_type: str = "layered",
+    **sizes: int,
 ) -> StarterPackShape:
-    """Return the sizes of the layers for observations (H, W, C). Raises what `StarterPackShape` raises."""
+    """Return the sizes of the layers for observations (H, W, C). Raises what `StarterPackShape`
+    raises.
+    """
     if state_type not in STATE_TYPES:
         raise UnknownNameError("state_type", str(state_type), STATE_TYPES)
     height, width, channels = observation_shape
     planes = 3 if state_type == "one_versus_all" else channels
     if channels < planes:
-        raise ValueError(f"one_versus_all reads food, oneself and others; the observation has {channels} planes")
-    return StarterPackShape(kind=kind, height=height, width=width, planes=planes, num_actions=num_actions, **sizes)
+        raise ValueError(
+            f"one_versus_all reads food, oneself and others; the observation has {channels} planes"
+        )
+    return StarterPackShape(
+        kind=kind, height=height, width=width, planes=planes, num_actions=num_actions, **sizes
+    )

@@ -1,7 +1,18 @@
 """Reports: pages that are one file and need nothing else, and the same charts as pictures."""
 
 from agents.pages.chart import Chart, Intervals, Line
-from agents.pages.page import chart_grid, columns, film, fold, html_page, lead, moving_picture, note, section, table
+from agents.pages.page import (
+    chart_grid,
+    columns,
+    film,
+    fold,
+    html_page,
+    lead,
+    moving_picture,
+    note,
+    section,
+    table,
+)
 
 __all__ = [
     "Chart",

@@ -1,4 +1,6 @@
-"""Describes a chart. uPlot draws it on pages (`agents.pages.page`), matplotlib elsewhere (`agents.pages.figure`)."""
+"""Describes a chart. uPlot draws it on pages (`agents.pages.page`), matplotlib elsewhere
+(`agents.pages.figure`).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ _MOST_POINTS = 300
 class Line:
     """A curve.
 
-    `x` and `y` are float arrays of one length, NaN where a value is unknown; `low` and `high` are a band around it.
-    """
+    `x` and `y` are float arrays of one length, NaN where a value is unknown; `low` and `high` are a
+    band around it."""
 
     name: str
     x: np.ndarray
@@ -41,17 +43,24 @@ class Line:
 
         def means(values: np.ndarray) -> np.ndarray:
             finite = np.isfinite(values)
-            sums, counts = (np.add.reduceat(part, starts) for part in (np.where(finite, values, 0.0), finite.astype(float)))
+            sums, counts = (
+                np.add.reduceat(part, starts)
+                for part in (np.where(finite, values, 0.0), finite.astype(float))
+            )
             return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
         parts: dict[str, Any] = {
-            name: means(part) for name in ("x", "y", "low", "high") if (part := getattr(self, name)) is not None
+            name: means(part)
+            for name in ("x", "y", "low", "high")
+            if (part := getattr(self, name)) is not None
         }
         return replace(self, **parts)
 
     def _map(self, rows: np.ndarray) -> Line:
         parts: dict[str, Any] = {
-            name: part[rows] for name in ("x", "y", "low", "high") if (part := getattr(self, name)) is not None
+            name: part[rows]
+            for name in ("x", "y", "low", "high")
+            if (part := getattr(self, name)) is not None
         }
         return replace(self, **parts)
 
@@ -67,19 +76,25 @@ class Chart:
     """The name of the y axis, with its unit."""
     lines: Sequence[Line]
     stacked: bool = False
-    """If True, the lines are parts of a whole and are stacked. They must have the same x; unknown values count as 0."""
+    """If True, the lines are parts of a whole and are stacked. They must have the same x; unknown
+    values count as 0.
+    """
     from_zero: bool = False
     """If True, the y axis begins at 0, or below the lowest value if that is negative."""
     shares: bool = False
     """If True, values are fractions 0..1 and are written as percentages."""
 
     def drawn(self) -> list[Line]:
-        """Return the lines as they are drawn: without empty ones, thinned, and stacked ones as bands."""
+        """Return the lines as they are drawn: without empty ones, thinned, and stacked ones as
+        bands.
+        """
         if not self.stacked:
             return [line.known().thinned() for line in self.lines if np.isfinite(line.y).any()]
         if not self.lines or not len(self.lines[0].x):
             return []
-        thinned, floor, layers = [line.thinned() for line in self.lines], np.zeros(1), []
+        thinned = [line.thinned() for line in self.lines]
+        floor = np.zeros(1)
+        layers = []
         for line in thinned:
             top = floor + np.nan_to_num(line.y)
             layers.append(replace(line, low=np.broadcast_to(floor, top.shape), high=top))

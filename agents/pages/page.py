@@ -2,9 +2,8 @@
 
 Each page carries uPlot, which draws its charts.
 
-By its Content-Security-Policy a page forbids the browser to run any other script or to load anything. So names that strangers
-chose could do no harm even if one were not escaped.
-"""
+By its Content-Security-Policy a page forbids the browser to run any other script or to load
+anything. So names that strangers chose could do no harm even if one were not escaped."""
 
 from __future__ import annotations
 
@@ -24,21 +23,27 @@ import numpy as np
 from agents.pages.chart import COLOURS, Chart, Intervals, Line
 
 _STATIC = Path(__file__).parent / "static"
-_CHART_SCRIPTS, _FILM_SCRIPTS = ("uPlot.iife.min.js", "charts.js"), ("films.js",)
-_PLOT, _PACKED = '<div class="plot"', '<img data-svg="'
+_CHART_SCRIPTS = ("uPlot.iife.min.js", "charts.js")
+_FILM_SCRIPTS = ("films.js",)
+_PLOT = '<div class="plot"'
+_PACKED = '<img data-svg="'
 _NONE = "'none'"
 
 
 def html_page(title: str, sections: Iterable[str]) -> str:
     """Return the whole page. `sections` are HTML."""
     body = "".join(sections)
-    charts, films = _PLOT in body, _PACKED in body
+    charts = _PLOT in body
+    films = _PACKED in body
     scripts = [_static(name) for name in (*_CHART_SCRIPTS * charts, *_FILM_SCRIPTS * films)]
     styles = [*([_static("uPlot.min.css")] if charts else []), _static("page.css")]
-    allowed = " ".join(f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
+    allowed = " ".join(
+        f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'"
+        for script in scripts
+    )
     policy = (
-        f"default-src 'none'; script-src {allowed or _NONE}; style-src 'unsafe-inline'; img-src blob:; media-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {allowed or _NONE}; style-src 'unsafe-inline'; img-src"
+        " blob:; media-src data:; base-uri 'none'; form-action 'none'"
     )
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -60,22 +65,36 @@ def note(text: str) -> str:
 
 
 def section(title: str, *contents: str) -> str:
-    """Return a part that is always visible. Its contents are HTML; if they are empty, so is the part."""
-    return f"<section><h2>{escape(title)}</h2>{''.join(contents)}</section>" if any(contents) else ""
+    """Return a part that is always visible. Its contents are HTML; if they are empty, so is the
+    part.
+    """
+    return (
+        f"<section><h2>{escape(title)}</h2>{''.join(contents)}</section>" if any(contents) else ""
+    )
 
 
 def fold(title: str, *contents: str) -> str:
-    """Return a part that opens when its title is pressed. Its contents are HTML; if they are empty, so is the part."""
-    return f"<details><summary>{escape(title)}</summary>{''.join(contents)}</details>" if any(contents) else ""
+    """Return a part that opens when its title is pressed. Its contents are HTML; if they are empty,
+    so is the part.
+    """
+    return (
+        f"<details><summary>{escape(title)}</summary>{''.join(contents)}</details>"
+        if any(contents)
+        else ""
+    )
 
 
 def columns(*parts: str) -> str:
-    """Put parts (HTML) beside each other where there is room, otherwise below each other. Empty parts are left out."""
+    """Put parts (HTML) beside each other where there is room, otherwise below each other. Empty
+    parts are left out.
+    """
     return f'<div class="columns">{"".join(parts)}</div>' if any(parts) else ""
 
 
 def moving_picture(svg: str, caption: str) -> str:
-    """Return an animated SVG, which the page carries compressed: a game of 230 turns takes 40 KB instead of 900 KB."""
+    """Return an animated SVG, which the page carries compressed: a game of 230 turns takes 40 KB
+    instead of 900 KB.
+    """
     packed = base64.b64encode(gzip.compress(svg.encode(), mtime=0)).decode()
     return _film(f'{_PACKED}{packed}" alt="{escape(caption)}">', caption)
 
@@ -83,7 +102,9 @@ def moving_picture(svg: str, caption: str) -> str:
 def film(mp4: bytes, caption: str) -> str:
     """Return a film that the reader starts."""
     source = f"data:video/mp4;base64,{base64.b64encode(mp4).decode()}"
-    return _film(f'<video controls muted loop src="{source}" title="{escape(caption)}"></video>', caption)
+    return _film(
+        f'<video controls muted loop src="{source}" title="{escape(caption)}"></video>', caption
+    )
 
 
 def _film(shown: str, caption: str) -> str:
@@ -91,7 +112,8 @@ def _film(shown: str, caption: str) -> str:
 
 
 def table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), text_columns: int = 1) -> str:
-    """Return a table of plain text. Columns after the first `text_columns` hold figures, set to the right.
+    """Return a table of plain text. Columns after the first `text_columns` hold figures, set to the
+    right.
 
     Wide tables scroll.
     """
@@ -101,12 +123,16 @@ def table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), text_colum
 
 
 def _row(cells: Sequence[str], text_columns: int, tag: str) -> str:
-    marked = (f'<{tag} class="n">' if place >= text_columns else f"<{tag}>" for place in range(len(cells)))
+    marked = (
+        f'<{tag} class="n">' if place >= text_columns else f"<{tag}>" for place in range(len(cells))
+    )
     return f"<tr>{''.join(f'{mark}{escape(cell)}</{tag}>' for mark, cell in zip(marked, cells, strict=True))}</tr>"
 
 
 def chart_grid(charts: Iterable[Chart | Intervals]) -> str:
-    """Put charts beside each other where there is room. Charts without a point are left out; without any chart, returns ""."""
+    """Put charts beside each other where there is room. Charts without a point are left out;
+    without any chart, returns "".
+    """
     shown = [_figure(chart, data) for chart in charts if (data := _data(chart))]
     return f'<div class="charts">{"".join(shown)}</div>' if shown else ""
 
@@ -117,7 +143,8 @@ def _figure(chart: Chart | Intervals, data: dict[str, Any]) -> str:
     return (
         f"<figure><figcaption>{escape(chart.title)}</figcaption>"
         f'{_PLOT} role="img" aria-label="{said}" data-chart="{text}"></div>'
-        "<noscript>The chart needs JavaScript; no script from elsewhere is loaded.</noscript></figure>"
+        "<noscript>The chart needs JavaScript; no script from elsewhere is"
+        " loaded.</noscript></figure>"
     )
 
 
@@ -149,7 +176,9 @@ def _line(line: Line, colour: str) -> dict[str, Any]:
 
 def _numbers(values: np.ndarray, digits: int) -> list[float | None]:
     """JSON-able; what is no number is None."""
-    return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values.tolist()]
+    return [
+        float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values.tolist()
+    ]
 
 
 @cache

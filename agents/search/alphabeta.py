@@ -17,7 +17,12 @@ from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.search.best_response import best_reply
 from agents.search.evaluation import SCALE, SURE, WIN, Weights, crowd_weights_of, weights_of
-from agents.search.learned import HAND_WRITTEN, LearnedEvaluation, chosen_evaluation, evaluation_in_words
+from agents.search.learned import (
+    HAND_WRITTEN,
+    LearnedEvaluation,
+    chosen_evaluation,
+    evaluation_in_words,
+)
 from agents.search.make_unmake import drift, search_rules
 from agents.search.paranoid import (
     MAX_DEPTH,
@@ -35,7 +40,15 @@ from agents.search.paranoid import (
     share_table,
 )
 from agents.search.ranges import Range
-from agents.search.time_management import MAX_CPU_MS, MAX_NEAR, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
+from agents.search.time_management import (
+    MAX_CPU_MS,
+    MAX_NEAR,
+    MIN_CPU_MS,
+    SearchLimits,
+    WorkspacePool,
+    check_range,
+    cpu_due,
+)
 from agents.search.transposition_table import NO_MOVE
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State
@@ -51,7 +64,8 @@ _EVERY_MOVE = np.ones(4, np.bool_)
 
 
 class AlphaBeta(Agent):
-    """Looks ahead turn by turn, deeper and deeper, and plays the move with the best outcome that the others can't prevent.
+    """Looks ahead turn by turn, deeper and deeper, and plays the move with the best outcome that
+    the others can't prevent.
 
     **What is searched.** The others are assumed to answer knowing my move (paranoid search). This is exact about what I can
     force: in a duel, a win that it announces (`note["score"]` near `evaluation.WIN`) is a win against anyone. Of more snakes
@@ -71,15 +85,16 @@ class AlphaBeta(Agent):
     the deepest answer counts. This depends on timing, so it isn't deterministic; `nodes` then limits only the first thread.
     The transposition table has 2**`table_bits` positions of 16 bytes, and as many again for each further thread.
 
-    `weights` are those of the evaluation, all or some of them by name; `crowd_weights` are those of a search that begins with
-    more than two living snakes, where they differ. `evaluation` is a learned evaluation, the path of its file, or the name of
-    one that comes with procsnake ("duel"). It corrects the hand-written one in searches that `LearnedEvaluation.applies_to`,
-    and `note["evaluation"]` then is "learned". In other searches, and always with `evaluation="hand-written"`, it is
-    "hand-written".
+    `weights` are those of the evaluation, all or some of them by name; `crowd_weights` are those of
+    a search that begins with more than two living snakes, where they differ. `evaluation` is a
+    learned evaluation, the path of its file, or the name of one that comes with procsnake ("duel").
+    It corrects the hand-written one in searches that `LearnedEvaluation.applies_to`, and
+    `note["evaluation"]` then is "learned". In other searches, and always with
+    `evaluation="hand-written"`, it is "hand-written".
 
-    Raises `ConfigError` for options out of range, `LearnedEvaluationError` for a file that is no learned evaluation, whatever
-    `Policy.load` raises, and `BundleError` when playing on a board of a size that the policy doesn't know.
-    """
+    Raises `ConfigError` for options out of range, `LearnedEvaluationError` for a file that is no
+    learned evaluation, whatever `Policy.load` raises, and `BundleError` when playing on a board of
+    a size that the policy doesn't know."""
 
     name = "alphabeta"
 
@@ -109,15 +124,23 @@ class AlphaBeta(Agent):
         check_range("table_bits", table_bits, 8, 24)
         check_range("threads", threads, 1, 16)
         check_range("crowd_quiet_turns", crowd_quiet_turns, 0, QUIET_TURNS)
-        self.policy = policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
+        self.policy = (
+            policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
+        )
         if self.policy is not None:
             self.name = f"{self.policy.name}-alphabeta"
-        self.nodes, self.cpu_ms, self.margin_ms = nodes, cpu_ms, margin_ms
-        self.max_rivals, self.near = max_rivals, near
-        self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights_of(weights)
+        self.nodes = nodes
+        self.cpu_ms = cpu_ms
+        self.margin_ms = margin_ms
+        self.max_rivals = max_rivals
+        self.near = near
+        self.max_depth = max_depth
+        self.table_bits = table_bits
+        self.weights = weights_of(weights)
         self.crowd_weights = crowd_weights_of(weights, crowd_weights)
         self.crowd_quiet_turns = crowd_quiet_turns
-        self.threads, self._has_guessed = threads, False
+        self.threads = threads
+        self._has_guessed = False
         self.learned = chosen_evaluation(evaluation)
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
 
@@ -130,20 +153,32 @@ class AlphaBeta(Agent):
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         budget = self.nodes or (DEFAULT_NODES if self.cpu_ms is None else None)
         pairs = zip(boards, slots, strict=True)
-        return np.array([self._search(state, b, i, _EVERY_MOVE, budget, None).move for b, i in pairs], np.int8)
+        return np.array(
+            [self._search(state, b, i, _EVERY_MOVE, budget, None).move for b, i in pairs], np.int8
+        )
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
         return self.act_among(state, you, _EVERY_MOVE, deadline)
 
-    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
+    def act_among(
+        self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None
+    ) -> Decision:
         nodes = self.nodes or (DEFAULT_NODES if deadline is None and self.cpu_ms is None else None)
-        return self._search(state, 0, you, allowed, nodes, None if deadline is None else deadline - self.margin_ms / 1000)
+        return self._search(
+            state,
+            0,
+            you,
+            allowed,
+            nodes,
+            None if deadline is None else deadline - self.margin_ms / 1000,
+        )
 
     def positions_inside(self, state: State, you: int, nodes: Sequence[int]) -> list[State]:
-        """Return copies of the positions at which the search of board 0 stands after these numbers of nodes, which ascend.
+        """Return copies of the positions at which the search of board 0 stands after these numbers
+        of nodes, which ascend.
 
-        A search that is through with fewer nodes has fewer positions. They can be over, and `turn` is the root's in all.
-        """
+        A search that is through with fewer nodes has fewer positions. They can be over, and `turn`
+        is the root's in all."""
         if not nodes:
             return []
         found: list[State] = []
@@ -154,20 +189,31 @@ class AlphaBeta(Agent):
         return found
 
     def score_moves(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return what each move is worth, int64 (n, 4), for the snakes in `slots` (n,) of `boards` (n,).
+        """Return what each move is worth, int64 (n, 4), for the snakes in `slots` (n,) of `boards`
+        (n,).
 
-        All moves of a snake are searched equally far, and share `nodes` (20 000 without such a limit). `NEVER` stands for
-        certain death, where there is another move. A single move is searched two turns far.
-        """
-        safe, scores = safe_moves(state, boards, slots), np.full((len(boards), 4), NEVER)
+        All moves of a snake are searched equally far, and share `nodes` (20 000 without such a
+        limit). `NEVER` stands for certain death, where there is another move. A single move is
+        searched two turns far."""
+        safe = safe_moves(state, boards, slots)
+        scores = np.full((len(boards), 4), NEVER)
         for n, (board, you) in enumerate(zip(boards, slots, strict=True)):
             with self._idle.borrow(state) as space:
-                scratch, limits = state.select(np.array([board])), SearchLimits(self.nodes or DEFAULT_NODES, None)
-                scores[n] = _Search(self, scratch, int(you), space, limits, first=1).score(np.flatnonzero(safe[n]))
+                scratch = state.select(np.array([board]))
+                limits = SearchLimits(self.nodes or DEFAULT_NODES, None)
+                scores[n] = _Search(self, scratch, int(you), space, limits, first=1).score(
+                    np.flatnonzero(safe[n])
+                )
         return scores
 
     def _search(
-        self, state: State, board: int, you: int, allowed: np.ndarray, nodes: int | None, deadline: float | None
+        self,
+        state: State,
+        board: int,
+        you: int,
+        allowed: np.ndarray,
+        nodes: int | None,
+        deadline: float | None,
     ) -> Decision:
         with ExitStack() as borrowed:
             spaces = [borrowed.enter_context(self._idle.borrow(state)) for _ in range(self.threads)]
@@ -175,8 +221,13 @@ class AlphaBeta(Agent):
             for place, space in enumerate(spaces):
                 own = SearchLimits(nodes, deadline, cpu_due(self.cpu_ms))
                 budget = own if place == 0 else SearchLimits(None, math.inf)
-                scratch, shared = state.select(np.array([board])), share_table(space, spaces[0])
-                searches.append(_Search(self, scratch, int(you), shared, budget, first=1 + place, allowed=allowed))
+                scratch = state.select(np.array([board]))
+                shared = share_table(space, spaces[0])
+                searches.append(
+                    _Search(
+                        self, scratch, int(you), shared, budget, first=1 + place, allowed=allowed
+                    )
+                )
             found = max(_run_together(searches), key=lambda found: found.depth)
             note: dict[str, Any] = {"score": found.score, "depth": found.depth}
             for key, register in (("nodes", NODES), ("turns", TURNS_PLAYED)):
@@ -189,20 +240,33 @@ class AlphaBeta(Agent):
         return Decision(move, value=max(-1.0, min(1.0, found.score / SCALE)), note=note)
 
     def _guess(self, here: State, root: _Search, found: _Found) -> int | None:
-        """If I am lost soon, the best reply to what the policy expects, with what `root` has left of its budget; else None."""
+        """If I am lost soon, the best reply to what the policy expects, with what `root` has left
+        of its budget; else None.
+        """
         lost = found.score <= SOON - WIN
-        x, budget, now, cpu_now = root.space.stack, root.budget, time.monotonic(), time.thread_time()
+        x = root.space.stack
+        budget = root.budget
+        now = time.monotonic()
+        cpu_now = time.thread_time()
         # The first time in any case, so that a first call compiles all.
         if self.policy is None or x.reg[PLAYERS] == 1 or (self._has_guessed and not lost):
             return None
-        rival, left, spent = int(x.players[1]), None if budget.nodes is None else budget.nodes - int(x.reg[NODES]), 0
+        rival = int(x.players[1])
+        left = None if budget.nodes is None else budget.nodes - int(x.reg[NODES])
+        spent = 0
 
         def search(onward: State, share: float) -> int:
             nonlocal spent
             nodes = None if left is None else max(_FEW_NODES, int(share * left) - spent)
             deadline = None if budget.deadline is None else now + share * (budget.deadline - now)
             cpu = None if budget.cpu_due is None else cpu_now + share * (budget.cpu_due - cpu_now)
-            score = _Search(self, onward, root.me, root.space, SearchLimits(nodes, deadline, cpu), first=1).run().score
+            score = (
+                _Search(
+                    self, onward, root.me, root.space, SearchLimits(nodes, deadline, cpu), first=1
+                )
+                .run()
+                .score
+            )
             spent += int(x.reg[NODES])
             return score
 
@@ -212,11 +276,14 @@ class AlphaBeta(Agent):
 
 
 class _Stops(SearchLimits):
-    """Lets a search stop after each of some numbers of nodes, calls `look` there, and ends it after the last one."""
+    """Lets a search stop after each of some numbers of nodes, calls `look` there, and ends it after
+    the last one.
+    """
 
     def __init__(self, nodes: Sequence[int], look: Callable[[], None]) -> None:
         super().__init__(nodes[-1], None)
-        self._ahead, self._look = list(nodes), look
+        self._ahead = list(nodes)
+        self._look = look
 
     def pause(self, nodes: int) -> int:
         return self._ahead[0]
@@ -229,7 +296,9 @@ class _Stops(SearchLimits):
 
 
 class _Found(NamedTuple):
-    """What a search came to: the last depth that it finished, its score, and the best move known by now."""
+    """What a search came to: the last depth that it finished, its score, and the best move known by
+    now.
+    """
 
     move: int
     score: int
@@ -238,7 +307,9 @@ class _Found(NamedTuple):
 
 @dataclass
 class _Search:
-    """One thread's iterative deepening, from depth `first` on, within windows around the last score."""
+    """One thread's iterative deepening, from depth `first` on, within windows around the last
+    score.
+    """
 
     agent: AlphaBeta
     state: State
@@ -255,16 +326,30 @@ class _Search:
         x, u, f, c = self.space
         c.is_used[0] = self.agent.learned is not None and self.agent.learned.applies_to(self.state)
         quiet_turns = self.agent.crowd_quiet_turns if is_crowd else QUIET_TURNS
-        prepare(self.state.arrays, self.rules, x, u, f, self.me, self.agent.max_rivals, self.agent.near, quiet_turns)
+        prepare(
+            self.state.arrays,
+            self.rules,
+            x,
+            u,
+            f,
+            self.me,
+            self.agent.max_rivals,
+            self.agent.near,
+            quiet_turns,
+        )
         x.allowed[:] = self.allowed
 
     def run(self) -> _Found:
         x = self.space.stack
-        move, score, reached, width = drift(self.state.arrays, self.rules, self.me), 0, 0, 3 * WIN
+        move = drift(self.state.arrays, self.rules, self.me)
+        score = 0
+        reached = 0
+        width = 3 * WIN
         if not self.allowed[move]:
             move = int(self.allowed.argmax())
         for depth in range(self.first, self.agent.max_depth + 1):
-            low, high = score - width, score + width
+            low = score - width
+            high = score + width
             while True:
                 done = self._iterate(depth, low, high)
                 # A game that is over has a score, but no move was tried.
@@ -276,14 +361,19 @@ class _Search:
                 low, high = (-3 * WIN, high) if best <= low else (low, 3 * WIN)
             if not done:
                 break
-            score, reached, width = best, depth, WINDOW
+            score = best
+            reached = depth
+            width = WINDOW
             if abs(score) > SURE or (x.num_choices[0] == 1 and depth >= 2):
                 break
         return _Found(move, score, reached)
 
     def score(self, moves: np.ndarray) -> np.ndarray:
-        """The scores of these moves, int64 (4,), at the last depth that all of them reached, and `NEVER` elsewhere."""
-        x, scores = self.space.stack, np.full(4, NEVER)
+        """The scores of these moves, int64 (4,), at the last depth that all of them reached, and
+        `NEVER` elsewhere.
+        """
+        x = self.space.stack
+        scores = np.full(4, NEVER)
         scores[moves] = 0
         for depth in range(self.first, self.agent.max_depth + 1):
             found = scores.copy()
@@ -299,17 +389,23 @@ class _Search:
         return scores
 
     def _iterate(self, depth: int, low: int, high: int) -> bool:
-        """One iteration; False if the budget was spent first. It always makes a start, so that a first call compiles all."""
+        """One iteration; False if the budget was spent first. It always makes a start, so that a
+        first call compiles all.
+        """
         x, u, f, c = self.space
         begin(x, depth, low, high)
-        while not run(self.state.arrays, self.rules, x, u, f, self.weights, c, self.budget.pause(x.reg[NODES])):
+        while not run(
+            self.state.arrays, self.rules, x, u, f, self.weights, c, self.budget.pause(x.reg[NODES])
+        ):
             if self.budget.spent(x.reg[NODES]):
                 return False
         return True
 
 
 def _run_together(searches: list[_Search]) -> list[_Found]:
-    """What each of the searches found, on a thread each, by the time that the first one is through."""
+    """What each of the searches found, on a thread each, by the time that the first one is
+    through.
+    """
     first, *others = searches
     if not others:
         return [first.run()]

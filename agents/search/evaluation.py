@@ -1,4 +1,6 @@
-"""Evaluates a position for one snake where the search stops: an integer made of territory, lengths and hunger."""
+"""Evaluates a position for one snake where the search stops: an integer made of territory, lengths
+and hunger.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from envs.battlesnake.state import Boards, is_alive
 from envs.common.errors import ConfigError, UnknownNameError
 
 WIN = 1_000_000
-"""A game won on the search's turn t counts WIN - t, a lost one -WIN + t. Evaluations are always far smaller."""
+"""A game won on the search's turn t counts WIN - t, a lost one -WIN + t. Evaluations are always far
+smaller.
+"""
 SURE = WIN - 10_000
 """Scores beyond this are proven wins or losses, not evaluations."""
 SCALE = 1500
@@ -24,7 +28,9 @@ _FAR = 20
 
 
 class Weights(NamedTuple):
-    """The weights of the evaluation. They are plain integers, so that they can be tuned without compiling again."""
+    """The weights of the evaluation. They are plain integers, so that they can be tuned without
+    compiling again.
+    """
 
     cell: Annotated[int, Range(0, 30, 1, is_linear=True)] = 6
     """Points for each cell that I reach first. The others' mean of such points is subtracted."""
@@ -47,39 +53,54 @@ class Weights(NamedTuple):
 
 
 CROWD = Weights(length=300)
-"""The default weights in a search that begins with more than two living snakes. docs/search.md tells why they differ."""
+"""The default weights in a search that begins with more than two living snakes. docs/search.md
+tells why they differ.
+"""
 
 
-def crowd_weights_of(weights: Weights | Mapping[str, Any] | None, given: Weights | Mapping[str, Any] | None) -> Weights:
-    """Return the weights for more than two living snakes: those `given`, else those of `weights`, else the defaults in `CROWD`.
+def crowd_weights_of(
+    weights: Weights | Mapping[str, Any] | None, given: Weights | Mapping[str, Any] | None
+) -> Weights:
+    """Return the weights for more than two living snakes: those `given`, else those of `weights`,
+    else the defaults in `CROWD`.
 
     Raises as `weights_of` does.
     """
     return weights_of(given, weights_of(weights, CROWD))
 
 
-def weights_of(given: Weights | Mapping[str, Any] | None, default: Weights | None = None) -> Weights:
-    """Return the weights that are given. A weight that a mapping doesn't name is as in `default`, or as usual without one.
+def weights_of(
+    given: Weights | Mapping[str, Any] | None, default: Weights | None = None
+) -> Weights:
+    """Return the weights that are given. A weight that a mapping doesn't name is as in `default`,
+    or as usual without one.
 
-    Raises `UnknownNameError` for a name that no weight has, and `ConfigError` for a value that is no whole number in its range.
-    """
+    Raises `UnknownNameError` for a name that no weight has, and `ConfigError` for a value that is
+    no whole number in its range."""
     default = default or Weights()
     if given is None or isinstance(given, Weights):
         return given or default
     if not isinstance(given, Mapping):
-        raise ConfigError(f"weights are {given!r}; they must be given by name, as in weights.cell=7")
+        raise ConfigError(
+            f"weights are {given!r}; they must be given by name, as in weights.cell=7"
+        )
     for name, value in given.items():
         if name not in Weights._fields:
             raise UnknownNameError("weight", name, Weights._fields)
         declared = ranges_of(Weights)[name]
         if type(value) is not int or not declared.low <= value <= declared.high:
-            raise ConfigError(f"weights.{name} is {value!r}; it must be a whole number from {declared.low} to {declared.high}")
+            raise ConfigError(
+                f"weights.{name} is {value!r}; it must be a whole number from {declared.low} to"
+                f" {declared.high}"
+            )
     return default._replace(**given)
 
 
 @kernel
 def judge(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
-    """Return the score of board 0, whose game isn't over, for the living snake `me`; larger is better. Fills `f`."""
+    """Return the score of board 0, whose game isn't over, for the living snake `me`; larger is
+    better. Fills `f`.
+    """
     divide(s, r, f, me)
     return weigh(s, r, f, w, me)
 
@@ -87,7 +108,11 @@ def judge(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
 @kernel
 def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
     """Return the score of board 0 that follows from what `divide` wrote into `f`."""
-    score, theirs, leads, matters, others = _room(s, r, f, w, me), 0, 0, 0, 0
+    score = _room(s, r, f, w, me)
+    theirs = 0
+    leads = 0
+    matters = 0
+    others = 0
     for i in range(s.cause.shape[1]):
         if i != me and is_alive(s, 0, i):
             theirs += _room(s, r, f, w, i)
@@ -105,7 +130,9 @@ def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
 
 @kernel
 def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
-    """Points for a snake's territory and health, less those for the part of its body that doesn't fit into the territory."""
+    """Points for a snake's territory and health, less those for the part of its body that doesn't
+    fit into the territory.
+    """
     score = w.cell * f.clean_area[i] + w.hazard_cell * (f.area[i] - f.clean_area[i])
     lack = s.length[0, i] - f.area[i]
     if lack > 0 and not r.constrictor:
@@ -117,8 +144,11 @@ def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
 
 @kernel
 def _prospects(s: Boards, f: Territory, w: Weights, me: int, growth: int) -> int:
-    """The worth of the next food, less the points lost by hunger. Farther food is worth less, and any less than eaten food."""
-    distance, health = f.food_distance[me], s.health[0, me]
+    """The worth of the next food, less the points lost by hunger. Farther food is worth less, and
+    any less than eaten food.
+    """
+    distance = f.food_distance[me]
+    health = s.health[0, me]
     hunger = w.hunger * (100 - health) ** 2 // 10_000
     if distance == NO_FOOD:
         return -hunger - (w.starving // 2 if health < 20 else 0)

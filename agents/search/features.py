@@ -1,8 +1,9 @@
-"""What a learned evaluation sees of a duel: whole numbers that the territory fill on two words gives nearly for free.
+"""What a learned evaluation sees of a duel: whole numbers that the territory fill on two words
+gives nearly for free.
 
-Each snake has the features `OWN`, and the pair has the features `SHARED`, as the snake `me` sees them. If the other snake looks
-at the same position, the two sets of `OWN` change places, except where two snakes of equal length reach a cell at once.
-"""
+Each snake has the features `OWN`, and the pair has the features `SHARED`, as the snake `me` sees
+them. If the other snake looks at the same position, the two sets of `OWN` change places, except
+where two snakes of equal length reach a cell at once."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State, head_cell, tail_cell
 
 OWN = (
-    *(f"reached_{moves}" for moves in REACHED_AFTER),  # cells that it reaches first within so many moves
+    *(
+        f"reached_{moves}" for moves in REACHED_AFTER
+    ),  # cells that it reaches first within so many moves
     "area",  # cells that it reaches first
     "length",
     "health",
@@ -53,11 +56,18 @@ SHARED = (
 )
 NUM_FEATURES = 2 * len(OWN) + len(SHARED)
 LARGEST = 512
-"""No feature is larger than this, whatever its sign: boards of up to 128 cells have at most 232 pairs of neighbouring cells."""
+"""No feature is larger than this, whatever its sign: boards of up to 128 cells have at most 232
+pairs of neighbouring cells.
+"""
 
-_NUM_OWN, _FAR, _MOST_OWNED, _MOST_FOOD, _CLOSE = len(OWN), 20, 6, 20, 6
+_NUM_OWN = len(OWN)
+_FAR = 20
+_MOST_OWNED = 6
+_MOST_FOOD = 20
+_CLOSE = 6
 _FULL = 100
-_1, _63 = np.uint64(1), np.uint64(63)
+_1 = np.uint64(1)
+_63 = np.uint64(63)
 
 
 class Geometry(NamedTuple):
@@ -71,31 +81,57 @@ class Geometry(NamedTuple):
 def geometry(state: State, territory: Territory) -> Geometry:
     """Return the geometry of boards of this state's shape."""
     y, x = np.divmod(np.arange(state.arrays.occupied.shape[1]), state.width + 2)
-    across, along = np.minimum(x - 1, state.width - x), np.minimum(y - 1, state.height - y)
+    across = np.minimum(x - 1, state.width - x)
+    along = np.minimum(y - 1, state.height - y)
     at_edge = (across == 0).astype(np.int64) + (along == 0)
-    edges = np.bitwise_or.reduce(territory.word[(at_edge > 0) & (across >= 0) & (along >= 0)], axis=0)
+    edges = np.bitwise_or.reduce(
+        territory.word[(at_edge > 0) & (across >= 0) & (along >= 0)], axis=0
+    )
     return Geometry(edges, at_edge, np.maximum(0, across) + np.maximum(0, along))
 
 
 @kernel
 def write_features(s: Boards, r: Rules, f: Territory, g: Geometry, x: np.ndarray, me: int) -> None:
-    """Write the features of board 0, a duel that `fill_words` has filled with its stages noted, into `x`, integers (F,).
+    """Write the features of board 0, a duel that `fill_words` has filled with its stages noted,
+    into `x`, integers (F,).
 
     The order is: those of `OWN` for `me`, those of `OWN` for the other, those of `SHARED`.
     """
     mine = 0 if f.order[0] == me else 1
     other = f.order[1 - mine]
-    tail, others = tail_cell(s, 0, me), tail_cell(s, 0, other)
-    t, u, v, w = f.word[tail, 0], f.word[tail, 1], f.word[others, 0], f.word[others, 1]
-    a, b, c, d = f.words[me, 0], f.words[me, 1], f.words[other, 0], f.words[other, 1]
+    tail = tail_cell(s, 0, me)
+    others = tail_cell(s, 0, other)
+    t = f.word[tail, 0]
+    u = f.word[tail, 1]
+    v = f.word[others, 0]
+    w = f.word[others, 1]
+    a = f.words[me, 0]
+    b = f.words[me, 1]
+    c = f.words[other, 0]
+    d = f.words[other, 1]
     around_a, around_b, my_pairs = _surroundings(r, f, a, b)
     around_c, around_d, their_pairs = _surroundings(r, f, c, d)
     _write_own(s, f, g, x, me, mine, a, b, my_pairs, bits_in(a & around_c) + bits_in(b & around_d))
-    x[15], x[16] = (a & t | b & u) != 0, (a & v | b & w) != 0
+    x[15] = (a & t | b & u) != 0
+    x[16] = (a & v | b & w) != 0
     y = x[_NUM_OWN:]
-    _write_own(s, f, g, y, other, 1 - mine, c, d, their_pairs, bits_in(c & around_a) + bits_in(d & around_b))
-    y[15], y[16] = (c & v | d & w) != 0, (c & t | d & u) != 0
-    _write_shared(s, r, x[2 * _NUM_OWN :], me, other, bits_in(f.food_words[0]) + bits_in(f.food_words[1]))
+    _write_own(
+        s,
+        f,
+        g,
+        y,
+        other,
+        1 - mine,
+        c,
+        d,
+        their_pairs,
+        bits_in(c & around_a) + bits_in(d & around_b),
+    )
+    y[15] = (c & v | d & w) != 0
+    y[16] = (c & t | d & u) != 0
+    _write_shared(
+        s, r, x[2 * _NUM_OWN :], me, other, bits_in(f.food_words[0]) + bits_in(f.food_words[1])
+    )
 
 
 @kernel
@@ -111,28 +147,43 @@ def _write_own(
     pairs: int,
     contact: int,
 ) -> None:
-    """The features of snake `i`, whose region is `a` and `b`, but for the tails; `column` is its place among the stages."""
-    area, length, health, head = f.area[i], np.int64(s.length[0, i]), np.int64(s.health[0, i]), head_cell(s, 0, i)
-    distance, lacking = f.food_distance[i], np.uint64(_FULL - health)
+    """The features of snake `i`, whose region is `a` and `b`, but for the tails; `column` is its
+    place among the stages.
+    """
+    area = f.area[i]
+    length = np.int64(s.length[0, i])
+    health = np.int64(s.health[0, i])
+    head = head_cell(s, 0, i)
+    distance = f.food_distance[i]
+    lacking = np.uint64(_FULL - health)
     for n in range(5):
         x[n] = f.reached[n, column]
     x[5], x[6], x[7], x[8] = area, length, health, np.int64(lacking * lacking // np.uint64(100))
-    x[9], x[10], x[11] = max(0, _FAR - distance), distance == NO_FOOD, distance > health
+    x[9] = max(0, _FAR - distance)
+    x[10] = distance == NO_FOOD
+    x[11] = distance > health
     x[12] = min(_MOST_OWNED, bits_in(a & f.food_words[0]) + bits_in(b & f.food_words[1]))
     x[13], x[14] = max(0, length - area), length > f.reached[4, column]
     x[17] = area - bits_in(a & f.start_words[0]) - bits_in(b & f.start_words[1])
     x[18] = bits_in(a & g.edges[0]) + bits_in(b & g.edges[1])
-    x[19], x[20] = pairs, contact
+    x[19] = pairs
+    x[20] = contact
     x[21], x[22] = g.at_edge[head], g.off_edge[head]
 
 
 @kernel
-def _surroundings(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64, int]:
-    """The cells beside a region, as `fill_words.beside` has them, and how many pairs of its own cells are neighbours."""
+def _surroundings(
+    r: Rules, f: Territory, a: np.uint64, b: np.uint64
+) -> tuple[np.uint64, np.uint64, int]:
+    """The cells beside a region, as `fill_words.beside` has them, and how many pairs of its own
+    cells are neighbours.
+    """
     width = np.uint64(r.width)
     back = np.uint64(64) - width
-    right0, right1 = a << _1 & f.columns[0, 0], (b << _1 | a >> _63) & f.columns[0, 1]
-    above0, above1 = a << width, b << width | a >> back
+    right0 = a << _1 & f.columns[0, 0]
+    right1 = (b << _1 | a >> _63) & f.columns[0, 1]
+    above0 = a << width
+    above1 = b << width | a >> back
     low = right0 | ((a >> _1 | b << _63) & f.columns[1, 0]) | above0 | (a >> width | b << back)
     high = right1 | (b >> _1 & f.columns[1, 1]) | above1 | b >> width
     pairs = bits_in(a & right0) + bits_in(b & right1) + bits_in(a & above0) + bits_in(b & above1)
@@ -141,8 +192,10 @@ def _surroundings(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[n
 
 @kernel
 def _write_shared(s: Boards, r: Rules, x: np.ndarray, me: int, other: int, food: int) -> None:
-    lead, distance = s.length[0, me] - s.length[0, other], head_distance(s, r, me, other)
-    longer, even = min(1, max(-1, lead)), 1 - distance % 2
+    lead = s.length[0, me] - s.length[0, other]
+    distance = head_distance(s, r, me, other)
+    longer = min(1, max(-1, lead))
+    even = 1 - distance % 2
     x[0], x[1], x[2], x[3] = 1, longer, min(3, max(-3, lead)), min(8, max(-8, lead))
     x[4], x[5], x[6], x[7] = distance, even, even * longer, longer * max(0, _CLOSE - distance)
     x[8], x[9], x[10] = distance == 2, distance == 3, min(_MOST_FOOD, food)

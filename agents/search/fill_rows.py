@@ -1,8 +1,8 @@
 """The territory fill on rows, for boards of any size and wrapped ones.
 
-A row of the padded board is one 32-bit word, since the widest board has 27 columns with its padding. So a region grows by one
-move with a few operations per row, and a vector instruction handles eight or more rows: 7 ns for 16 rows.
-"""
+A row of the padded board is one 32-bit word, since the widest board has 27 columns with its
+padding. So a region grows by one move with a few operations per row, and a vector instruction
+handles eight or more rows: 7 ns for 16 rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ from envs.battlesnake.state import Boards, body_cell, head_cell, is_alive
 _FEW_ROWS = 16
 _ONE = np.uint32(1)
 _ZERO = np.uint32(0)
-_55, _33, _0F, _01 = np.uint32(0x55555555), np.uint32(0x33333333), np.uint32(0x0F0F0F0F), np.uint32(0x01010101)
-_S1, _S2, _S4, _S24 = np.uint32(1), np.uint32(2), np.uint32(4), np.uint32(24)
+_55 = np.uint32(0x55555555)
+_33 = np.uint32(0x33333333)
+_0F = np.uint32(0x0F0F0F0F)
+_01 = np.uint32(0x01010101)
+_S1 = np.uint32(1)
+_S2 = np.uint32(2)
+_S4 = np.uint32(4)
+_S24 = np.uint32(24)
 
 
 @kernel
@@ -72,7 +78,9 @@ def _start(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
 
 @kernel
 def _release(s: Boards, f: Territory, k: int) -> None:
-    """Open the cells that bodies leave with move k. Of entries on one cell the one nearest to the head leaves last."""
+    """Open the cells that bodies leave with move k. Of entries on one cell the one nearest to the
+    head leaves last.
+    """
     for i in range(s.cause.shape[1]):
         if is_alive(s, 0, i):
             entry = s.length[0, i] - k
@@ -85,7 +93,8 @@ def _release(s: Boards, f: Territory, k: int) -> None:
 @kernel
 def _wrap(r: Rules, region: np.ndarray) -> None:
     """Copy the edges into the padding beyond the opposite edges."""
-    first, last = np.uint32(1), np.uint32(r.width)
+    first = np.uint32(1)
+    last = np.uint32(r.width)
     for y in range(1, r.height + 1):
         row = region[y] & ~(_ONE | _ONE << (last + _ONE))
         region[y] = row | (row >> last & _ONE) | (row >> first & _ONE) << (last + _ONE)
@@ -94,9 +103,14 @@ def _wrap(r: Rules, region: np.ndarray) -> None:
 
 
 @kernel
-def _grow_few(old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray) -> tuple[np.uint32, np.uint32]:
-    """A region one move on. Returns what is new in it and what of that is food, as bits without their rows."""
-    changed, hit = _ZERO, _ZERO
+def _grow_few(
+    old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray
+) -> tuple[np.uint32, np.uint32]:
+    """A region one move on. Returns what is new in it and what of that is food, as bits without
+    their rows.
+    """
+    changed = _ZERO
+    hit = _ZERO
     for y in range(1, 1 + 16):
         row = old[y]
         gained = (row << _S1 | row >> _S1 | old[y - 1] | old[y + 1]) & open_[y]
@@ -108,9 +122,12 @@ def _grow_few(old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndar
 
 
 @kernel
-def _grow_many(old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray) -> tuple[np.uint32, np.uint32]:
+def _grow_many(
+    old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray
+) -> tuple[np.uint32, np.uint32]:
     """The same for boards of more than 14 rows."""
-    changed, hit = _ZERO, _ZERO
+    changed = _ZERO
+    hit = _ZERO
     for y in range(1, 1 + 32):
         row = old[y]
         gained = (row << _S1 | row >> _S1 | old[y - 1] | old[y + 1]) & open_[y]
@@ -123,18 +140,22 @@ def _grow_many(old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.nda
 
 @kernel
 def _count(r: Rules, f: Territory, i: int, generation: int) -> None:
-    area, clean = 0, 0
+    area = 0
+    clean = 0
     inside = (_ONE << np.uint32(r.width + 1)) - _ONE - _ONE
     for y in range(1, r.height + 1):
         row = f.regions[generation, i, y] & inside
         area += bits_in(row)
         clean += bits_in(row & f.clean[y])
-    f.area[i], f.clean_area[i] = area, clean
+    f.area[i] = area
+    f.clean_area[i] = clean
 
 
 @kernel
 def bits_in(word: np.uint32) -> np.int64:
-    """Return how many bits of a uint32 are set. (The compiler recognises this form and uses the processor's instruction.)"""
+    """Return how many bits of a uint32 are set. (The compiler recognises this form and uses the
+    processor's instruction.)
+    """
     word = word - (word >> _S1 & _55)
     word = (word & _33) + (word >> _S2 & _33)
     word = (word + (word >> _S4)) & _0F

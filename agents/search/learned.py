@@ -1,4 +1,5 @@
-"""A learned evaluation of duels: a correction of the hand-written score, linear in the features of `features`.
+"""A learned evaluation of duels: a correction of the hand-written score, linear in the features of
+`features`.
 
 The file is data, not code: `agents.make("alphabeta", evaluation="FILE.json")`.
 """
@@ -15,7 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.search.features import LARGEST, NUM_FEATURES, OWN, SHARED, Geometry, geometry, write_features
+from agents.search.features import (
+    LARGEST,
+    NUM_FEATURES,
+    OWN,
+    SHARED,
+    Geometry,
+    geometry,
+    write_features,
+)
 from agents.search.territory import Territory
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
@@ -30,13 +39,20 @@ HAND_WRITTEN = "hand-written"
 UNIT = 64
 """The weights are in this part of a point."""
 MOST = 20_000
-"""The correction is never larger than this many points, so that no evaluation looks like a proven win."""
+"""The correction is never larger than this many points, so that no evaluation looks like a proven
+win.
+"""
 LARGEST_SUM = (1 << 31) // LARGEST - 1
-"""The largest sum of a phase's weights without their signs: the correction then fits into int32, which is computed fastest."""
+"""The largest sum of a phase's weights without their signs: the correction then fits into int32,
+which is computed fastest.
+"""
 MAX_CELLS = 128
 """The most cells of a board: the fill on two words has no more."""
 _FOLDER = Path(__file__).parent / "evaluations"
-_VERSION, _MAX_BYTES, _MAX_PHASES, _ENDLESS = 1, 256 << 10, 16, 1 << 30
+_VERSION = 1
+_MAX_BYTES = 256 << 10
+_MAX_PHASES = 16
+_ENDLESS = 1 << 30
 
 
 class LearnedEvaluationError(ProcsnakeError):
@@ -53,7 +69,9 @@ class Phase:
     up_to: int | None
     """The largest sum of both lengths that belongs to the phase; None in the last phase."""
     mine: Mapping[str, int]
-    """The weights of my snake's features, by the names of `features.OWN`. A feature that isn't named weighs nothing."""
+    """The weights of my snake's features, by the names of `features.OWN`. A feature that isn't
+    named weighs nothing.
+    """
     theirs: Mapping[str, int]
     """The weights of the other snake's features, likewise."""
     shared: Mapping[str, int]
@@ -63,7 +81,8 @@ class Phase:
         together = sum(map(abs, self.weights))
         if together > LARGEST_SUM:
             raise LearnedEvaluationError(
-                f"the weights of a phase come to {together} without their signs; {LARGEST_SUM} is the most"
+                f"the weights of a phase come to {together} without their signs; {LARGEST_SUM} is"
+                " the most"
             )
 
     @classmethod
@@ -79,7 +98,9 @@ class Phase:
     @property
     def weights(self) -> list[int]:
         """The weights in the order of `features.write_features`."""
-        return [getattr(self, group).get(name, 0) for group, known in _GROUPS.items() for name in known]
+        return [
+            getattr(self, group).get(name, 0) for group, known in _GROUPS.items() for name in known
+        ]
 
 
 _GROUPS = {"mine": OWN, "theirs": OWN, "shared": SHARED}
@@ -87,10 +108,11 @@ _GROUPS = {"mine": OWN, "theirs": OWN, "shared": SHARED}
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedEvaluation:
-    """What a file holds. It applies to duels under the rules of the standard game on boards of one size, without hazards.
+    """What a file holds. It applies to duels under the rules of the standard game on boards of one
+    size, without hazards.
 
-    A duel is a game of two snakes. The last two of a larger game fight no duel here, as far as the state knows of the others.
-    """
+    A duel is a game of two snakes. The last two of a larger game fight no duel here, as far as the
+    state knows of the others."""
 
     width: int
     height: int
@@ -99,7 +121,9 @@ class LearnedEvaluation:
     training: Mapping[str, Any] = field(default_factory=dict)
     """How the weights were found, in JSON's types. Nothing is computed from it."""
     name: str = field(default="given", compare=False)
-    """What people call it: the name under which it comes with procsnake, or that of its file. The file itself has none."""
+    """What people call it: the name under which it comes with procsnake, or that of its file. The
+    file itself has none.
+    """
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> LearnedEvaluation:
@@ -109,56 +133,88 @@ class LearnedEvaluation:
         except OSError as error:
             names = " or ".join((*shipped_evaluations(), HAND_WRITTEN))
             told = f"{path} can't be read: {error.strerror or error}"
-            raise LearnedEvaluationError(f"{told}. An evaluation is the path of a file, or {names}") from error
+            raise LearnedEvaluationError(
+                f"{told}. An evaluation is the path of a file, or {names}"
+            ) from error
         except (ValueError, ProcsnakeError) as error:
             told = f"{path} is no learned evaluation: {error}"
-            raise LearnedEvaluationError(f"{told}. procsnake tune alphabeta --learn FILE writes such files") from error
+            raise LearnedEvaluationError(
+                f"{told}. procsnake tune alphabeta --learn FILE writes such files"
+            ) from error
 
     def write(self, path: Path) -> None:
         """Write the file as JSON. Raises `ConfigError` if it can't be written."""
-        phases = [{"up_to": one.up_to, **{group: dict(getattr(one, group)) for group in _GROUPS}} for one in self.phases]
-        data = {"procsnake_evaluation": _VERSION, "width": self.width, "height": self.height, "phases": phases}
+        phases = [
+            {"up_to": one.up_to, **{group: dict(getattr(one, group)) for group in _GROUPS}}
+            for one in self.phases
+        ]
+        data = {
+            "procsnake_evaluation": _VERSION,
+            "width": self.width,
+            "height": self.height,
+            "phases": phases,
+        }
         # Files of commit e685437 and before may have an infinite Elo in their training.
         training = known_to_json(dict(self.training))
-        write_whole(path, json.dumps({**data, "training": training}, indent=1, allow_nan=False) + "\n")
+        write_whole(
+            path, json.dumps({**data, "training": training}, indent=1, allow_nan=False) + "\n"
+        )
 
     def applies_to(self, state: State) -> bool:
-        """Whether the evaluation is meant for board 0 of this state. Elsewhere a search uses the hand-written one."""
+        """Whether the evaluation is meant for board 0 of this state. Elsewhere a search uses the
+        hand-written one.
+        """
         return self.unfit_for(state) is None
 
     def unfit_for(self, state: State) -> str | None:
         """Return why the evaluation isn't meant for board 0 of this state; None if it is."""
-        r, s = state.rules, state.arrays
-        rules = next((name for name in ("wrapped", "constrictor", "solo", "royale") if getattr(r, name)), None)
+        r = state.rules
+        s = state.arrays
+        rules = next(
+            (name for name in ("wrapped", "constrictor", "solo", "royale") if getattr(r, name)),
+            None,
+        )
         snakes = s.cause.shape[1]
         if rules:
             return f"{rules} isn't the standard game"
         if snakes != 2:
-            return f"the game has {snakes} {'snake' if snakes == 1 else 'snakes'}, and {self.name} is for duels"
+            return (
+                f"the game has {snakes} {'snake' if snakes == 1 else 'snakes'}, and {self.name} is"
+                " for duels"
+            )
         if s.num_alive[0] != 2:
             return "the game is over"
         if s.num_hazards[0]:
             return f"the board has hazards, and {self.name} was learned without"
         if (r.width, r.height) != (self.width, self.height):
-            return f"the board is {r.width}×{r.height}, and {self.name} is for {self.width}×{self.height}"
+            return (
+                f"the board is {r.width}×{r.height}, and {self.name} is for"
+                f" {self.width}×{self.height}"
+            )
         return None
 
     @property
     def title(self) -> str:
-        """What kind it is, its name, and whether a test is known to have refused it or is still to be played."""
+        """What kind it is, its name, and whether a test is known to have refused it or is still to
+        be played.
+        """
         doubt = ", not accepted by a test" if self.training.get("accepted") is False else ""
         return f"learned ({self.name}{doubt})"
 
 
 def evaluation_in_words(learned: LearnedEvaluation | None, state: State | None) -> str:
-    """Return which evaluation a search with `learned` uses on board 0 of `state`, and if it is the hand-written one, why.
+    """Return which evaluation a search with `learned` uses on board 0 of `state`, and if it is the
+    hand-written one, why.
 
     Without a state it says where it uses which.
     """
     if learned is None:
         return f"{HAND_WRITTEN}, because that was asked for"
     if state is None:
-        return f"{learned.title} in duels of the standard game on {learned.width}×{learned.height}, {HAND_WRITTEN} elsewhere"
+        return (
+            f"{learned.title} in duels of the standard game on {learned.width}×{learned.height},"
+            f" {HAND_WRITTEN} elsewhere"
+        )
     reason = learned.unfit_for(state)
     return f"{HAND_WRITTEN}, because {reason}" if reason else learned.title
 
@@ -168,17 +224,22 @@ def shipped_evaluations() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.json"))
 
 
-def chosen_evaluation(given: LearnedEvaluation | str | os.PathLike[str]) -> LearnedEvaluation | None:
-    """Return the evaluation that is given, that comes with procsnake under this name, or that lies in the file at this path.
+def chosen_evaluation(
+    given: LearnedEvaluation | str | os.PathLike[str],
+) -> LearnedEvaluation | None:
+    """Return the evaluation that is given, that comes with procsnake under this name, or that lies
+    in the file at this path.
 
-    `HAND_WRITTEN` stands for None. Raises `LearnedEvaluationError` for a bad file, and `ConfigError` for what is none of these.
-    """
+    `HAND_WRITTEN` stands for None. Raises `LearnedEvaluationError` for a bad file, and
+    `ConfigError` for what is none of these."""
     if given == HAND_WRITTEN:
         return None
     if isinstance(given, LearnedEvaluation):
         return given
     if not isinstance(given, str | os.PathLike):
-        raise ConfigError(f"evaluation is {given!r}; it must be a name or a file, such as {HAND_WRITTEN!r}")
+        raise ConfigError(
+            f"evaluation is {given!r}; it must be a name or a file, such as {HAND_WRITTEN!r}"
+        )
     return _shipped(str(given)) if given in shipped_evaluations() else LearnedEvaluation.read(given)
 
 
@@ -189,9 +250,14 @@ def _shipped(name: str) -> LearnedEvaluation:
 
 def _parsed(data: Any) -> LearnedEvaluation:
     """The evaluation in a file's JSON. Raises `ValueError` and `UnknownNameError`."""
-    found = _mapping("the file", data, ("procsnake_evaluation", "width", "height", "phases", "training"))
+    found = _mapping(
+        "the file", data, ("procsnake_evaluation", "width", "height", "phases", "training")
+    )
     if found.pop("procsnake_evaluation", None) != _VERSION:
-        raise ValueError(f'this procsnake reads version {_VERSION}, as in {{"procsnake_evaluation": {_VERSION}, …}}')
+        raise ValueError(
+            f'this procsnake reads version {_VERSION}, as in {{"procsnake_evaluation":'
+            f" {_VERSION}, …}}"
+        )
     width, height = (_whole(name, found.get(name), 3, 25) for name in ("width", "height"))
     if width * height > MAX_CELLS:
         raise ValueError(f"the board has {width}×{height} cells, and {MAX_CELLS} are the most")
@@ -201,7 +267,9 @@ def _parsed(data: Any) -> LearnedEvaluation:
     training = found.get("training", {})
     if not isinstance(training, dict):
         raise ValueError("training must be an object")
-    read = tuple(_phase(f"phases[{n}]", phase, n == len(phases) - 1) for n, phase in enumerate(phases))
+    read = tuple(
+        _phase(f"phases[{n}]", phase, n == len(phases) - 1) for n, phase in enumerate(phases)
+    )
     ends = [phase.up_to for phase in read if phase.up_to is not None]
     if ends != sorted(set(ends)):
         raise ValueError(f"the phases end at {ends}; each must end later than the one before")
@@ -212,12 +280,15 @@ def _phase(place: str, data: Any, is_last: bool) -> Phase:
     found = _mapping(place, data, ("up_to", *_GROUPS))
     up_to = found.get("up_to")
     if (up_to is None) != is_last:
-        raise ValueError(f"{place}.up_to is {up_to!r}; every phase but the last one must say where it ends")
+        raise ValueError(
+            f"{place}.up_to is {up_to!r}; every phase but the last one must say where it ends"
+        )
     groups: dict[str, dict[str, int]] = {}
     for group, known in _GROUPS.items():
         weights = _mapping(f"{place}.{group}", found.get(group, {}), known)
         groups[group] = {
-            name: _whole(f"{place}.{group}.{name}", weight, -LARGEST_SUM, LARGEST_SUM) for name, weight in weights.items()
+            name: _whole(f"{place}.{group}.{name}", weight, -LARGEST_SUM, LARGEST_SUM)
+            for name, weight in weights.items()
         }
     return Phase(up_to=None if is_last else _whole(f"{place}.up_to", up_to, 1, 256), **groups)
 
@@ -233,12 +304,16 @@ def _mapping(place: str, data: Any, known: Sequence[str]) -> dict[str, Any]:
 
 def _whole(place: str, value: Any, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"{place} is {value!r:.50}; it must be a whole number from {low} to {high}")
+        raise ValueError(
+            f"{place} is {value!r:.50}; it must be a whole number from {low} to {high}"
+        )
     return value
 
 
 class Correction(NamedTuple):
-    """A learned evaluation as a search uses it, with P phases; P is 0 without one. It belongs to one search at a time."""
+    """A learned evaluation as a search uses it, with P phases; P is 0 without one. It belongs to
+    one search at a time.
+    """
 
     is_used: np.ndarray  # bool (1,): whether the present search uses it
     up_to: np.ndarray  # int64 (P,): the largest sum of lengths of each phase
@@ -247,13 +322,19 @@ class Correction(NamedTuple):
     geometry: Geometry
 
 
-def new_correction(state: State, territory: Territory, learned: LearnedEvaluation | None) -> Correction:
+def new_correction(
+    state: State, territory: Territory, learned: LearnedEvaluation | None
+) -> Correction:
     """Return the arrays of `learned` for boards of this state's shape, not yet in use."""
     phases = learned.phases if learned else ()
     return Correction(
         is_used=np.zeros(1, np.bool_),
-        up_to=np.array([_ENDLESS if phase.up_to is None else phase.up_to for phase in phases], np.int64),
-        weights=np.array([phase.weights for phase in phases], np.int32).reshape(len(phases), NUM_FEATURES),
+        up_to=np.array(
+            [_ENDLESS if phase.up_to is None else phase.up_to for phase in phases], np.int64
+        ),
+        weights=np.array([phase.weights for phase in phases], np.int32).reshape(
+            len(phases), NUM_FEATURES
+        ),
         features=np.zeros(NUM_FEATURES, np.int32),
         geometry=geometry(state, territory),
     )
@@ -261,12 +342,17 @@ def new_correction(state: State, territory: Territory, learned: LearnedEvaluatio
 
 @kernel
 def correct(s: Boards, r: Rules, f: Territory, c: Correction, me: int) -> int:
-    """Return the points that the learned evaluation adds on board 0, a duel that `fill_words` has filled for `me`."""
+    """Return the points that the learned evaluation adds on board 0, a duel that `fill_words` has
+    filled for `me`.
+    """
     write_features(s, r, f, c.geometry, c.features, me)
-    together, phase, total = s.length[0, f.order[0]] + s.length[0, f.order[1]], 0, np.int32(0)
+    together = s.length[0, f.order[0]] + s.length[0, f.order[1]]
+    phase = 0
+    total = np.int32(0)
     while together > c.up_to[phase]:
         phase += 1
-    # In int32 from end to end: eight products per instruction. Numba would go on in int64, which takes twice the time.
+    # In int32 from end to end: eight products per instruction. Numba would go on in int64, which
+    # takes twice the time.
     for n in range(NUM_FEATURES):
         total = np.int32(total + np.int32(c.weights[phase, n] * c.features[n]))
     return min(MOST, max(-MOST, int(total) // UNIT))

@@ -1,4 +1,6 @@
-"""Monte Carlo tree search for simultaneous moves. It evaluates by territory, or by a trained policy's priors and values."""
+"""Monte Carlo tree search for simultaneous moves. It evaluates by territory, or by a trained
+policy's priors and values.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from agents.search.players import choose_players
 from agents.search.ranges import Range
 from agents.search.regret import forget
 from agents.search.territory import Territory, new_territory, survey
-from agents.search.time_management import MAX_CPU_MS, MAX_NEAR, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
+from agents.search.time_management import (
+    MAX_CPU_MS,
+    MAX_NEAR,
+    MIN_CPU_MS,
+    SearchLimits,
+    WorkspacePool,
+    check_range,
+    cpu_due,
+)
 from agents.search.tree import (
     MATCHING,
     MAX_PLAYERS,
@@ -58,7 +68,17 @@ class MCTSWorkspace(NamedTuple):
 
 
 @kernel
-def prepare(s: Boards, r: Rules, t: Tree, u: Turns, f: Territory, me: int, max_rivals: int, near: int, matching: bool) -> None:
+def prepare(
+    s: Boards,
+    r: Rules,
+    t: Tree,
+    u: Turns,
+    f: Territory,
+    me: int,
+    max_rivals: int,
+    near: int,
+    matching: bool,
+) -> None:
     """Begin a search on board 0 for snake `me`. `matching` asks for regret matching at the root."""
     t.reg[:] = 0
     t.reg[MATCHING] = matching
@@ -83,7 +103,8 @@ def show_root(s: Boards, leaves: Boards) -> None:
 
 
 class MCTS(Agent):
-    """Simulates games from the board on, more and more along the moves that did well, and plays the move that it tried most.
+    """Simulates games from the board on, more and more along the moves that did well, and plays the
+    move that it tried most.
 
     **What is searched.** Moves are simultaneous: in the tree each snake chooses without knowing the others' choice (decoupled
     UCT, PUCT bounds with `exploration`). So it takes risks that alpha-beta declines, because there the others know my move. My
@@ -103,9 +124,9 @@ class MCTS(Agent):
     until `margin_ms` (15, with a policy 25) before the deadline; with neither, for 5 000 simulations, or 200 with a policy.
     `cpu_ms` limits the processor time, in milliseconds, that its thread spends on a move.
 
-    `weights` are those of its own evaluation, all or some of them by name. Raises `ConfigError` for options out of range,
-    whatever `Policy.load` raises, and `BundleError` when playing on a board of a size that the policy doesn't know.
-    """
+    `weights` are those of its own evaluation, all or some of them by name. Raises `ConfigError` for
+    options out of range, whatever `Policy.load` raises, and `BundleError` when playing on a board
+    of a size that the policy doesn't know."""
 
     def __init__(
         self,
@@ -126,7 +147,9 @@ class MCTS(Agent):
     ) -> None:
         if root not in ROOTS:
             raise UnknownNameError("root", root, ROOTS)
-        self.root, self.sample, self.seed = root, sample, seed
+        self.root = root
+        self.sample = sample
+        self.seed = seed
         check_range("simulations", simulations, 1, 1 << 40)
         check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS, whole=False)
         check_range("exploration", exploration, 0.0, 1e6, whole=False)
@@ -135,24 +158,39 @@ class MCTS(Agent):
         check_range("margin_ms", margin_ms, 0, MAX_CPU_MS, whole=False)
         check_range("batch", batch, 1, 1024)
         check_range("max_nodes", max_nodes, 2, 1 << 24)
-        self.policy = policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
+        self.policy = (
+            policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
+        )
         self.name = "mcts" if self.policy is None else f"{self.policy.name}-mcts"
         self.cpu_ms = cpu_ms
-        self.simulations, self.exploration, self.max_rivals, self.near = simulations, exploration, max_rivals, near
-        self.batch, self.max_nodes, self.weights = batch if self.policy else 1, max_nodes, weights_of(weights)
-        self.margin_ms = margin_ms if margin_ms is not None else 15.0 if self.policy is None else 25.0
+        self.simulations = simulations
+        self.exploration = exploration
+        self.max_rivals = max_rivals
+        self.near = near
+        self.batch = batch if self.policy else 1
+        self.max_nodes = max_nodes
+        self.weights = weights_of(weights)
+        self.margin_ms = (
+            margin_ms if margin_ms is not None else 15.0 if self.policy is None else 25.0
+        )
         self._idle: WorkspacePool[MCTSWorkspace] = WorkspacePool(self._new_workspace)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         budget = self.simulations or (self._default if self.cpu_ms is None else None)
         pairs = zip(boards, slots, strict=True)
-        return np.array([self._search(state, b, i, _EVERY_MOVE, budget, None).move for b, i in pairs], np.int8)
+        return np.array(
+            [self._search(state, b, i, _EVERY_MOVE, budget, None).move for b, i in pairs], np.int8
+        )
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
         return self.act_among(state, you, _EVERY_MOVE, deadline)
 
-    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
-        simulations = self.simulations or (self._default if deadline is None and self.cpu_ms is None else None)
+    def act_among(
+        self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None
+    ) -> Decision:
+        simulations = self.simulations or (
+            self._default if deadline is None and self.cpu_ms is None else None
+        )
         due = None if deadline is None else deadline - self.margin_ms / 1000
         return self._search(state, 0, you, allowed, simulations, due)
 
@@ -162,17 +200,39 @@ class MCTS(Agent):
 
     def _new_workspace(self, state: State) -> MCTSWorkspace:
         ring = state.arrays.body.shape[2]
-        leaves = State(self.batch, width=state.width, height=state.height, num_snakes=state.num_snakes, max_length=ring)
+        leaves = State(
+            self.batch,
+            width=state.width,
+            height=state.height,
+            num_snakes=state.num_snakes,
+            max_length=ring,
+        )
         tree = new_tree(state.num_snakes, self.max_nodes, self.batch)
         return MCTSWorkspace(tree, new_turns(state, MAX_TURNS), new_territory(state), leaves)
 
     def _search(
-        self, state: State, board: int, you: int, allowed: np.ndarray, simulations: int | None, deadline: float | None
+        self,
+        state: State,
+        board: int,
+        you: int,
+        allowed: np.ndarray,
+        simulations: int | None,
+        deadline: float | None,
     ) -> Decision:
         root = state.select(np.array([board]))
         with self._idle.borrow(state) as space:
             t, u, f, _ = space
-            prepare(root.arrays, search_rules(root.rules), t, u, f, int(you), self.max_rivals, self.near, self.root == "regret")
+            prepare(
+                root.arrays,
+                search_rules(root.rules),
+                t,
+                u,
+                f,
+                int(you),
+                self.max_rivals,
+                self.near,
+                self.root == "regret",
+            )
             _allow_alone(t.prior[0, 0], allowed)
             budget = SearchLimits(simulations, deadline, cpu_due(self.cpu_ms))
             if self.policy is None:
@@ -186,14 +246,29 @@ class MCTS(Agent):
         # It always makes a start, so that a first call compiles all.
         while True:
             count = budget.pause(t.reg[SIMULATIONS]) - t.reg[SIMULATIONS]
-            simulate(s, r, t, u, f, self.weights, leaves.arrays, self.exploration, min(count, _CHUNK), True)
+            simulate(
+                s,
+                r,
+                t,
+                u,
+                f,
+                self.weights,
+                leaves.arrays,
+                self.exploration,
+                min(count, _CHUNK),
+                True,
+            )
             if budget.spent(t.reg[SIMULATIONS]):
                 return
 
-    def _simulate_with_policy(self, policy: Policy, root: State, space: MCTSWorkspace, budget: SearchLimits) -> None:
+    def _simulate_with_policy(
+        self, policy: Policy, root: State, space: MCTSWorkspace, budget: SearchLimits
+    ) -> None:
         """The root first, then `batch` simulations at a time."""
         s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
-        leaves.settings = root.settings  # The last search in this workspace may have played by other rules.
+        leaves.settings = (
+            root.settings
+        )  # The last search in this workspace may have played by other rules.
         show_root(s, leaves.arrays)
         self._consult(policy, space, np.zeros(1, np.int64), np.zeros(1, np.int64))
         while True:
@@ -206,21 +281,33 @@ class MCTS(Agent):
             if budget.spent(t.reg[SIMULATIONS]):
                 return
 
-    def _consult(self, policy: Policy, space: MCTSWorkspace, boards: np.ndarray, nodes: np.ndarray) -> None:
-        """Put leaf boards to the policy: its probabilities become their nodes' priors, its values the simulations'."""
-        t, leaves = space.tree, space.leaves
+    def _consult(
+        self, policy: Policy, space: MCTSWorkspace, boards: np.ndarray, nodes: np.ndarray
+    ) -> None:
+        """Put leaf boards to the policy: its probabilities become their nodes' priors, its values
+        the simulations'.
+        """
+        t = space.tree
+        leaves = space.leaves
         slots = t.players[: t.reg[PLAYERS]]
         rows, players = np.nonzero(leaves.arrays.cause[boards][:, slots] == ALIVE)
-        whose, who = boards[rows], slots[players]
+        whose = boards[rows]
+        who = slots[players]
         priors, values = policy.move_probabilities(leaves, whose, who)
-        # A move that is certain death has no prior, however the policy likes it; the least likely of the rest keeps a little.
+        # A move that is certain death has no prior, however the policy likes it; the least likely
+        # of the rest keeps a little.
         legal = t.prior[nodes[rows], players] > 0
         t.prior[nodes[rows], players] = np.where(legal, np.maximum(priors, _LEAST_PRIOR), 0)
         t.value[whose, players] = np.clip(values, -1, 1)
 
     def _decide(self, root: State, you: int, t: Tree) -> Decision:
-        visits, total = t.visits[0, 0].astype(np.int64), t.total[0, 0]
-        note = {"simulations": int(t.reg[SIMULATIONS]), "turns": int(t.reg[STEPS]), "nodes": int(t.reg[NODES])}
+        visits = t.visits[0, 0].astype(np.int64)
+        total = t.total[0, 0]
+        note = {
+            "simulations": int(t.reg[SIMULATIONS]),
+            "turns": int(t.reg[STEPS]),
+            "nodes": int(t.reg[NODES]),
+        }
         if not visits.any():
             return Decision(int(t.prior[0, 0].argmax()), note=note)
         amounts = visits if self.root == "uct" else t.regrets.strategy[0]
@@ -233,7 +320,9 @@ class MCTS(Agent):
 
 
 def _allow_alone(prior: np.ndarray, allowed: np.ndarray) -> None:
-    """Take the prior (4,) of a move that isn't allowed; the rest share it. A move without prior is never tried."""
+    """Take the prior (4,) of a move that isn't allowed; the rest share it. A move without prior is
+    never tried.
+    """
     prior[~allowed] = 0
     if not prior.any():
         prior[allowed] = 1

@@ -1,7 +1,8 @@
-"""The tree that alpha-beta searches: I choose, the others answer knowing my move, and the turn is played.
+"""The tree that alpha-beta searches: I choose, the others answer knowing my move, and the turn is
+played.
 
-The search keeps its own stack instead of recursion, so that it can stop at any node and go on from there.
-"""
+The search keeps its own stack instead of recursion, so that it can stop at any node and go on from
+there."""
 
 from __future__ import annotations
 
@@ -11,10 +12,26 @@ import numpy as np
 
 from agents.search.evaluation import WIN, Weights, judge
 from agents.search.learned import Correction, LearnedEvaluation, correct, new_correction
-from agents.search.make_unmake import Turns, drift, new_turns, play, position_hash, start_hash, take_back
+from agents.search.make_unmake import (
+    Turns,
+    drift,
+    new_turns,
+    play,
+    position_hash,
+    start_hash,
+    take_back,
+)
 from agents.search.players import choose_players, head_distance, is_player
 from agents.search.territory import Territory, new_territory, survey
-from agents.search.transposition_table import AT_LEAST, AT_MOST, EXACT, NO_MOVE, look_up, new_table, store
+from agents.search.transposition_table import (
+    AT_LEAST,
+    AT_MOST,
+    EXACT,
+    NO_MOVE,
+    look_up,
+    new_table,
+    store,
+)
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import is_certain_death
 from envs.battlesnake.settings import Rules
@@ -29,7 +46,9 @@ _PLY, _TURN, NODES, TURNS_PLAYED, VALUE, _RETURNING, PLAYERS, _QUIET = range(8)
 
 
 class Stack(NamedTuple):
-    """The search's own stack, with one row per ply (one snake's choice), and what it learns on the way: P plies, S slots."""
+    """The search's own stack, with one row per ply (one snake's choice), and what it learns on the
+    way: P plies, S slots.
+    """
 
     reg: np.ndarray  # int64 (8,)
     players: np.ndarray  # int64 (S,): slots of the snakes that are searched, mine first
@@ -47,7 +66,9 @@ class Stack(NamedTuple):
     num_choices: np.ndarray  # int64 (P,)
     tried: np.ndarray  # int64 (P,)
     killer: np.ndarray  # int64 (P,): the move that last caused a cut here
-    history: np.ndarray  # int64 (S, C): how often a snake's move to a cell caused a cut, weighted by depth
+    history: (
+        np.ndarray
+    )  # int64 (S, C): how often a snake's move to a cell caused a cut, weighted by depth
     table: np.ndarray  # uint64 (M, 2)
     allowed: np.ndarray  # bool (4,): the moves that I may choose at the root
 
@@ -61,9 +82,14 @@ class AlphaBetaWorkspace(NamedTuple):
     correction: Correction
 
 
-def new_workspace(state: State, *, table_bits: int, learned: LearnedEvaluation | None = None) -> AlphaBetaWorkspace:
-    """Allocate the arrays for a search on boards of this state's shape, with a table of 2**`table_bits` positions."""
-    snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
+def new_workspace(
+    state: State, *, table_bits: int, learned: LearnedEvaluation | None = None
+) -> AlphaBetaWorkspace:
+    """Allocate the arrays for a search on boards of this state's shape, with a table of
+    2**`table_bits` positions.
+    """
+    snakes = state.num_snakes
+    cells = state.arrays.occupied.shape[1]
     plies = _MAX_TURNS * (MAX_RIVALS + 1) + 1
     column = [np.zeros(plies, np.int64) for _ in range(10)]
     stack = Stack(
@@ -88,7 +114,9 @@ def new_workspace(state: State, *, table_bits: int, learned: LearnedEvaluation |
         allowed=np.ones(4, np.bool_),
     )
     territory = new_territory(state, with_stages=learned is not None)
-    return AlphaBetaWorkspace(stack, new_turns(state, _MAX_TURNS), territory, new_correction(state, territory, learned))
+    return AlphaBetaWorkspace(
+        stack, new_turns(state, _MAX_TURNS), territory, new_correction(state, territory, learned)
+    )
 
 
 def share_table(space: AlphaBetaWorkspace, owner: AlphaBetaWorkspace) -> AlphaBetaWorkspace:
@@ -98,17 +126,26 @@ def share_table(space: AlphaBetaWorkspace, owner: AlphaBetaWorkspace) -> AlphaBe
 
 @kernel
 def prepare(
-    s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, me: int, max_rivals: int, near: int, quiet_turns: int
+    s: Boards,
+    r: Rules,
+    x: Stack,
+    u: Turns,
+    f: Territory,
+    me: int,
+    max_rivals: int,
+    near: int,
+    quiet_turns: int,
 ) -> None:
     """Begin a search on board 0 for snake `me`: choose the snakes to search, and empty the tables.
 
-    Where two heads could meet next, the search looks up to `quiet_turns` (0 to `QUIET_TURNS`) further.
-    """
+    Where two heads could meet next, the search looks up to `quiet_turns` (0 to `QUIET_TURNS`)
+    further."""
     x.table[:] = 0
     x.history[:] = 0
     x.killer[:] = NO_MOVE
     x.reg[:] = 0
-    x.reg[PLAYERS], x.reg[_QUIET] = choose_players(s, r, x.players, me, max_rivals, near), quiet_turns
+    x.reg[PLAYERS] = choose_players(s, r, x.players, me, max_rivals, near)
+    x.reg[_QUIET] = quiet_turns
     survey(s, r, f)
     start_hash(s, u)
 
@@ -116,19 +153,32 @@ def prepare(
 @kernel
 def begin(x: Stack, depth: int, alpha: int, beta: int) -> None:
     """Begin an iteration of `depth` turns with the window alpha to beta."""
-    x.reg[_PLY], x.reg[_TURN], x.reg[_RETURNING] = 0, 0, 0
-    x.player[0], x.depth[0], x.alpha[0], x.beta[0] = 0, depth, alpha, beta
+    x.reg[_PLY] = 0
+    x.reg[_TURN] = 0
+    x.reg[_RETURNING] = 0
+    x.player[0] = 0
+    x.depth[0] = depth
+    x.alpha[0] = alpha
+    x.beta[0] = beta
     x.best_move[0] = NO_MOVE
 
 
 @kernel
-def run(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, c: Correction, until: int) -> bool:
-    """Search until the iteration is done, which returns True, or until `until` nodes were visited in all, which returns False.
+def run(
+    s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, c: Correction, until: int
+) -> bool:
+    """Search until the iteration is done, which returns True, or until `until` nodes were visited
+    in all, which returns False.
 
     After False, another call continues.
     """
-    ply, turn, value, returning = x.reg[_PLY], x.reg[_TURN], x.reg[VALUE], x.reg[_RETURNING] != 0
-    nodes, played, done = x.reg[NODES], x.reg[TURNS_PLAYED], False
+    ply = x.reg[_PLY]
+    turn = x.reg[_TURN]
+    value = x.reg[VALUE]
+    returning = x.reg[_RETURNING] != 0
+    nodes = x.reg[NODES]
+    played = x.reg[TURNS_PLAYED]
+    done = False
     while True:
         if returning:
             if ply < 0:
@@ -166,17 +216,24 @@ def run(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, c: Co
             turn += 1
             played += 1
             depth -= 1
-        x.depth[ply + 1], x.player[ply + 1] = depth, following
+        x.depth[ply + 1] = depth
+        x.player[ply + 1] = following
         returning = False
         ply += 1
-    x.reg[_PLY], x.reg[_TURN], x.reg[VALUE], x.reg[_RETURNING] = ply, turn, value, returning
-    x.reg[NODES], x.reg[TURNS_PLAYED] = nodes, played
+    x.reg[_PLY] = ply
+    x.reg[_TURN] = turn
+    x.reg[VALUE] = value
+    x.reg[_RETURNING] = returning
+    x.reg[NODES] = nodes
+    x.reg[TURNS_PLAYED] = played
     return done
 
 
 @kernel
 def _collect_moves(s: Boards, r: Rules, x: Stack, ply: int) -> None:
-    """The moves of a turn whose last chooser chose at `ply`. The snakes that aren't searched meet my head if they dare."""
+    """The moves of a turn whose last chooser chose at `ply`. The snakes that aren't searched meet
+    my head if they dare.
+    """
     while True:
         x.moves[0, x.players[x.player[ply]]] = x.choices[ply, x.tried[ply] - 1]
         if x.player[ply] == 0:
@@ -211,21 +268,38 @@ def _next_player(s: Boards, x: Stack, player: int) -> int:
 
 @kernel
 def _settle(
-    s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, c: Correction, ply: int, turn: int
+    s: Boards,
+    r: Rules,
+    x: Stack,
+    u: Turns,
+    f: Territory,
+    w: Weights,
+    c: Correction,
+    ply: int,
+    turn: int,
 ) -> tuple[bool, int]:
-    """(True, score) of a position that needs no search: the game is over, it is known, or it is as deep as we look."""
-    me, depth = x.players[0], x.depth[ply]
+    """(True, score) of a position that needs no search: the game is over, it is known, or it is as
+    deep as we look.
+    """
+    me = x.players[0]
+    depth = x.depth[ply]
     if not is_alive(s, 0, me):
         return True, w.draw if _is_mutual(s, r, u, me, turn - 1) and not r.solo else turn - WIN
     if s.num_alive[0] == 1 and not r.solo:
         return True, WIN - turn
     key = position_hash(s, u, turn)
     value, known_depth, bound, move = look_up(x.table, key, turn)
-    x.key[ply], x.best_move[ply] = key, move
+    x.key[ply] = key
+    x.best_move[ply] = move
     if ply > 0 and move != NO_MOVE and known_depth >= depth:
-        if bound == EXACT or (bound == AT_LEAST and value >= x.beta[ply]) or (bound == AT_MOST and value <= x.alpha[ply]):
+        if (
+            bound == EXACT
+            or (bound == AT_LEAST and value >= x.beta[ply])
+            or (bound == AT_MOST and value <= x.alpha[ply])
+        ):
             return True, value
-    # Few quiet turns in the first iterations: with several rivals nearby they would eat up a small budget.
+    # Few quiet turns in the first iterations: with several rivals nearby they would eat up a small
+    # budget.
     if depth <= 0 and (depth <= -min(x.reg[_QUIET], x.depth[0]) or _is_quiet(s, r, x)):
         value = judge(s, r, f, w, me)
         if c.is_used[0]:
@@ -237,7 +311,9 @@ def _settle(
 
 @kernel
 def _is_mutual(s: Boards, r: Rules, u: Turns, me: int, turn: int) -> bool:
-    """Whether the snake that met my head died too, or the last snakes died together: nobody wins that by choice."""
+    """Whether the snake that met my head died too, or the last snakes died together: nobody wins
+    that by choice.
+    """
     if s.cause[0, me] == HEAD_COLLISION:
         return not is_alive(s, 0, s.killer[0, me])
     return s.num_alive[0] == 0 and u.counts[turn, 1] > 1
@@ -254,7 +330,9 @@ def _is_quiet(s: Boards, r: Rules, x: Stack) -> bool:
 
 @kernel
 def _list_choices(s: Boards, r: Rules, x: Stack, ply: int) -> None:
-    """The moves of the ply's snake that are not certain death, the most promising first; straight on if there are none."""
+    """The moves of the ply's snake that are not certain death, the most promising first; straight
+    on if there are none.
+    """
     i = x.players[x.player[ply]]
     head = head_cell(s, 0, i)
     known = x.best_move[ply] if x.player[ply] == 0 else NO_MOVE
@@ -272,7 +350,8 @@ def _list_choices(s: Boards, r: Rules, x: Stack, ply: int) -> None:
         while place > 0 and merit > x.merit[place - 1]:
             x.merit[place], x.choices[ply, place] = x.merit[place - 1], x.choices[ply, place - 1]
             place -= 1
-        x.merit[place], x.choices[ply, place] = merit, move
+        x.merit[place] = merit
+        x.choices[ply, place] = move
         count += 1
     if count == 0:
         x.choices[ply, 0] = drift(s, r, i)
@@ -288,7 +367,8 @@ def _note(s: Boards, r: Rules, x: Stack, ply: int, value: int) -> None:
     move = x.choices[ply, x.tried[ply] - 1]
     mine = x.player[ply] == 0
     if (value > x.best[ply]) if mine else (value < x.best[ply]):
-        x.best[ply], x.best_move[ply] = value, move
+        x.best[ply] = value
+        x.best_move[ply] = move
         if mine:
             x.alpha[ply] = max(x.alpha[ply], value)
         else:
@@ -296,7 +376,9 @@ def _note(s: Boards, r: Rules, x: Stack, ply: int, value: int) -> None:
         if x.alpha[ply] >= x.beta[ply]:
             i = x.players[x.player[ply]]
             x.killer[ply] = move
-            x.history[i, head_cell(s, 0, i) + step_offset(r.width, move)] += max(1, x.depth[ply]) ** 2
+            x.history[i, head_cell(s, 0, i) + step_offset(r.width, move)] += (
+                max(1, x.depth[ply]) ** 2
+            )
 
 
 @kernel

@@ -10,17 +10,27 @@ from envs.battlesnake.state import Boards, head_cell, is_alive
 
 
 @kernel
-def choose_players(s: Boards, r: Rules, players: np.ndarray, me: int, max_rivals: int, near: int) -> int:
-    """Write `me` into `players`, then at most `max_rivals` others, the nearest first. Returns how many were written.
+def choose_players(
+    s: Boards, r: Rules, players: np.ndarray, me: int, max_rivals: int, near: int
+) -> int:
+    """Write `me` into `players`, then at most `max_rivals` others, the nearest first. Returns how
+    many were written.
 
     The first other may be at any distance; the rest must be within `near` moves.
     """
-    players[0], count = me, 1
+    players[0] = me
+    count = 1
     for _ in range(max_rivals):
-        nearest, distance = -1, 1 << 20
+        nearest = -1
+        distance = 1 << 20
         for i in range(s.cause.shape[1]):
-            if is_alive(s, 0, i) and not is_player(players, count, i) and head_distance(s, r, me, i) < distance:
-                nearest, distance = i, head_distance(s, r, me, i)
+            if (
+                is_alive(s, 0, i)
+                and not is_player(players, count, i)
+                and head_distance(s, r, me, i) < distance
+            ):
+                nearest = i
+                distance = head_distance(s, r, me, i)
         if nearest >= 0 and (distance <= near or count == 1):
             players[count] = nearest
             count += 1
@@ -40,8 +50,11 @@ def is_player(players: np.ndarray, count: int, i: int) -> bool:
 def head_distance(s: Boards, r: Rules, i: int, j: int) -> int:
     """Return the number of moves between two heads on an empty board."""
     width = r.width + 2
-    a, b = head_cell(s, 0, i), head_cell(s, 0, j)
-    dx, dy = abs(a % width - b % width), abs(a // width - b // width)
+    a = head_cell(s, 0, i)
+    b = head_cell(s, 0, j)
+    dx = abs(a % width - b % width)
+    dy = abs(a // width - b // width)
     if r.wrapped:
-        dx, dy = min(dx, r.width - dx), min(dy, r.height - dy)
+        dx = min(dx, r.width - dx)
+        dy = min(dy, r.height - dy)
     return dx + dy

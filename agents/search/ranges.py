@@ -1,4 +1,6 @@
-"""The values that a search's options may have, declared at each option: `near: Annotated[int, Range(1, 24, step=1)] = 7`."""
+"""The values that a search's options may have, declared at each option: `near: Annotated[int,
+Range(1, 24, step=1)] = 7`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from typing import Any, get_type_hints
 
 @dataclass(frozen=True)
 class Range:
-    """The values that make sense for an option, both ends included. `agents.tuning` looks for the best among them."""
+    """The values that make sense for an option, both ends included. `agents.tuning` looks for the
+    best among them.
+    """
 
     low: float
     high: float
@@ -20,7 +24,11 @@ class Range:
 
 
 def ranges_of(declared: Callable[..., Any]) -> Mapping[str, Range]:
-    """Return the ranges that a function declares for its arguments, or a class for its fields, by name."""
+    """Return the ranges that a function declares for its arguments, or a class for its fields, by
+    name.
+    """
     hints = get_type_hints(declared, include_extras=True)
     found = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
-    return {name: notes[0] for name, notes in found.items() if notes and isinstance(notes[0], Range)}
+    return {
+        name: notes[0] for name, notes in found.items() if notes and isinstance(notes[0], Range)
+    }

@@ -1,10 +1,11 @@
-"""Regret matching for positions in which all move at once: a player plays each move in proportion to its regret.
+"""Regret matching for positions in which all move at once: a player plays each move in proportion
+to its regret.
 
-The regret of a move is how much more it would have brought so far than what was played. If both players of a zero-sum game do
-this, their average strategies tend to an equilibrium, while upper bounds may settle on a move that can be answered. After
-Lanctot, Lisý, Winands, "Monte Carlo Tree Search in Simultaneous Move Games with Applications to Goofspiel", 2014, and Tak,
-Lanctot, Winands, "Monte Carlo Tree Search Variants for Simultaneous Move Games", 2014.
-"""
+The regret of a move is how much more it would have brought so far than what was played. If both
+players of a zero-sum game do this, their average strategies tend to an equilibrium, while upper
+bounds may settle on a move that can be answered. After Lanctot, Lisý, Winands, "Monte Carlo Tree
+Search in Simultaneous Move Games with Applications to Goofspiel", 2014, and Tak, Lanctot, Winands,
+"Monte Carlo Tree Search Variants for Simultaneous Move Games", 2014."""
 
 from __future__ import annotations
 
@@ -18,10 +19,16 @@ _CURIOSITY = 0.1
 
 
 class Regrets(NamedTuple):
-    """What P players learn of one position. A joint move is a number to the base 4 whose digit p is player p's move."""
+    """What P players learn of one position. A joint move is a number to the base 4 whose digit p is
+    player p's move.
+    """
 
-    regret: np.ndarray  # float64 (P, 4): how much better it would have been to play this all the time
-    strategy: np.ndarray  # float64 (P, 4): sum of the strategies so far; its shares are the average strategy
+    regret: (
+        np.ndarray
+    )  # float64 (P, 4): how much better it would have been to play this all the time
+    strategy: (
+        np.ndarray
+    )  # float64 (P, 4): sum of the strategies so far; its shares are the average strategy
     total: np.ndarray  # float64 (4**P, P): sum of values
     tries: np.ndarray  # int64 (4**P,)
 
@@ -29,7 +36,12 @@ class Regrets(NamedTuple):
 def new_regrets(players: int) -> Regrets:
     """Allocate the statistics for so many players."""
     joint = 4**players
-    return Regrets(np.zeros((players, 4)), np.zeros((players, 4)), np.zeros((joint, players)), np.zeros(joint, np.int64))
+    return Regrets(
+        np.zeros((players, 4)),
+        np.zeros((players, 4)),
+        np.zeros((joint, players)),
+        np.zeros(joint, np.int64),
+    )
 
 
 @kernel
@@ -43,13 +55,14 @@ def forget(g: Regrets) -> None:
 
 @kernel
 def match_regret(g: Regrets, prior: np.ndarray, p: int, uniform: float) -> int:
-    """Draw a move of player p by its current strategy, and add that strategy to the average. `uniform`, in [0, 1), is the draw.
+    """Draw a move of player p by its current strategy, and add that strategy to the average.
+    `uniform`, in [0, 1), is the draw.
 
-    The strategy gives each move its share of the positive regrets; as long as there are none, all moves are equal. One draw in
-    ten is even in any case. Moves without a prior are left out: `prior` (N, P, 4) is that of a tree whose node 0 is the
-    position.
-    """
-    regrets, count = 0.0, 0
+    The strategy gives each move its share of the positive regrets; as long as there are none, all
+    moves are equal. One draw in ten is even in any case. Moves without a prior are left out:
+    `prior` (N, P, 4) is that of a tree whose node 0 is the position."""
+    regrets = 0.0
+    count = 0
     for move in range(4):
         if prior[0, p, move] > 0:
             regrets += max(0.0, g.regret[p, move])
@@ -66,8 +79,12 @@ def match_regret(g: Regrets, prior: np.ndarray, p: int, uniform: float) -> int:
 
 
 @kernel
-def learn_regret(g: Regrets, prior: np.ndarray, players: int, joint: int, values: np.ndarray, b: int) -> None:
-    """Update the regrets after a joint move came to `values[b]`, by the mean of what each other joint move came to so far."""
+def learn_regret(
+    g: Regrets, prior: np.ndarray, players: int, joint: int, values: np.ndarray, b: int
+) -> None:
+    """Update the regrets after a joint move came to `values[b]`, by the mean of what each other
+    joint move came to so far.
+    """
     g.tries[joint] += 1
     for p in range(players):
         g.total[joint, p] += values[b, p]

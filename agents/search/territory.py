@@ -1,4 +1,5 @@
-"""Which snake reaches each cell first: the arrays of a Voronoi fill, and what doesn't change during a search.
+"""Which snake reaches each cell first: the arrays of a Voronoi fill, and what doesn't change during
+a search.
 
 `fill.divide` does the fill, from all heads at once, with tails that move on.
 """
@@ -25,7 +26,9 @@ class Territory(NamedTuple):
 
     row: np.ndarray  # int16 (C,)
     bit: np.ndarray  # uint32 (C,)
-    enterable: np.ndarray  # uint32 (R,): cells of the board whose hazards don't kill a snake of full health
+    enterable: (
+        np.ndarray
+    )  # uint32 (R,): cells of the board whose hazards don't kill a snake of full health
     clean: np.ndarray  # uint32 (R,): cells of the board without a harmful hazard
     food_cells: np.ndarray  # int16 (C,): where food lay at the root of the search
     num_food_cells: np.ndarray  # int64 (1,)
@@ -33,17 +36,23 @@ class Territory(NamedTuple):
     open: np.ndarray  # uint32 (R,)
     regions: np.ndarray  # uint32 (2, S, R): two generations
     word: np.ndarray  # uint64 (C, 2): the cell's bit in the two words of `fill_words`; all of these are 0 on larger boards
-    columns: np.ndarray  # uint64 (2, 2): all cells but the leftmost column, all but the rightmost one
+    columns: (
+        np.ndarray
+    )  # uint64 (2, 2): all cells but the leftmost column, all but the rightmost one
     enterable_words: np.ndarray  # uint64 (2,)
     clean_words: np.ndarray  # uint64 (2,)
     words: np.ndarray  # uint64 (S, 2): the regions
     reached: np.ndarray  # int64 (K, 2): cells of a duel's regions after `REACHED_AFTER`, by `order`; K is 0 if not noted
-    start_words: np.ndarray  # uint64 (2,): the cells that no body covered before the last fill of a duel; noted likewise
+    start_words: (
+        np.ndarray
+    )  # uint64 (2,): the cells that no body covered before the last fill of a duel; noted likewise
     food_words: np.ndarray  # uint64 (2,): the food before that fill; likewise
     order: np.ndarray  # int64 (S,): the living snakes in the order in which they are served
     area: np.ndarray  # int64 (S,): cells reached first, the head's included
     clean_area: np.ndarray  # int64 (S,): those without a harmful hazard
-    food_distance: np.ndarray  # int64 (S,): moves to the nearest food that it reaches first, or NO_FOOD
+    food_distance: (
+        np.ndarray
+    )  # int64 (S,): moves to the nearest food that it reaches first, or NO_FOOD
     steps: np.ndarray  # int64 (1,): the most moves that the fill looks ahead
 
 
@@ -52,7 +61,8 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
 
     `with_stages` has `fill_words` note how a duel's regions grow, which a learned evaluation needs.
     """
-    snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
+    snakes = state.num_snakes
+    cells = state.arrays.occupied.shape[1]
     rows, columns = np.divmod(np.arange(cells), state.width + 2)
     word, inner, outer = _two_words(state.width, state.height)
     return Territory(
@@ -82,7 +92,9 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
 
 
 def _two_words(width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(`word`, all cells but the leftmost column, all but the rightmost one); zeros if the board has too many cells."""
+    """(`word`, all cells but the leftmost column, all but the rightmost one); zeros if the board
+    has too many cells.
+    """
     y, x = np.divmod(np.arange((width + 2) * (height + 2)), width + 2)
     word = np.zeros((len(x), 2), np.uint64)
     on_board = (x > 0) & (x <= width) & (y > 0) & (y <= height)
@@ -98,7 +110,9 @@ def _two_words(width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 @kernel
 def survey(s: Boards, r: Rules, f: Territory) -> None:
-    """Note what doesn't change during a search on board 0: its edges, its hazards, and where there can be food."""
+    """Note what doesn't change during a search on board 0: its edges, its hazards, and where there
+    can be food.
+    """
     f.enterable[:] = 0
     f.clean[:] = 0
     f.enterable_words[:] = 0
@@ -124,7 +138,9 @@ def survey(s: Boards, r: Rules, f: Territory) -> None:
 
 @kernel
 def serve_longest_first(s: Boards, f: Territory, viewer: int) -> None:
-    """Write the living snakes into `order`, the longest first; among equals `viewer` is the last."""
+    """Write the living snakes into `order`, the longest first; among equals `viewer` is the
+    last.
+    """
     placed = 0
     for i in range(s.cause.shape[1]):
         if is_alive(s, 0, i):

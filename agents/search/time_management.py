@@ -16,20 +16,26 @@ from envs.common.errors import ConfigError
 # About a millisecond of search between two looks at the clock.
 _CHUNK = 1000
 MOST_IDLE = 8
-MIN_CPU_MS, MAX_CPU_MS = 0.1, 3_600_000.0
+MIN_CPU_MS = 0.1
+MAX_CPU_MS = 3_600_000.0
 MAX_NEAR = 1000
 """More moves than there are between any two cells."""
 T = TypeVar("T")
 
 
 class SearchLimits:
-    """Limits on nodes, on `time.monotonic()` and on the `time.thread_time()` of the thread that asks. None means no limit.
+    """Limits on nodes, on `time.monotonic()` and on the `time.thread_time()` of the thread that
+    asks. None means no limit.
 
     The first limit that is reached ends the search.
     """
 
-    def __init__(self, nodes: int | None, deadline: float | None, cpu_due: float | None = None) -> None:
-        self.nodes, self.deadline, self.cpu_due = nodes, deadline, cpu_due
+    def __init__(
+        self, nodes: int | None, deadline: float | None, cpu_due: float | None = None
+    ) -> None:
+        self.nodes = nodes
+        self.deadline = deadline
+        self.cpu_due = cpu_due
 
     def spent(self, nodes: int) -> bool:
         """Whether a search that has visited this many nodes must end."""
@@ -40,7 +46,9 @@ class SearchLimits:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def end(self) -> None:
-        """Declare the budget spent, for everybody who asks from now on. Any thread may call this."""
+        """Declare the budget spent, for everybody who asks from now on. Any thread may call
+        this.
+        """
         self.deadline = -math.inf
 
     def pause(self, nodes: int) -> int:
@@ -51,15 +59,16 @@ class SearchLimits:
 
 
 class WorkspacePool(Generic[T]):
-    """Keeps workspaces for the next search on a board of the same shape. Searches that run at the same time have one each.
+    """Keeps workspaces for the next search on a board of the same shape. Searches that run at the
+    same time have one each.
 
-    The shape is that of the arrays, so it includes the length of the body rings. At most `most` unused workspaces are kept;
-    beyond that, those that were used longest ago are dropped. The limit is needed because strangers choose the shapes of
-    boards, of which there are millions.
-    """
+    The shape is that of the arrays, so it includes the length of the body rings. At most `most`
+    unused workspaces are kept; beyond that, those that were used longest ago are dropped. The limit
+    is needed because strangers choose the shapes of boards, of which there are millions."""
 
     def __init__(self, make: Callable[[State], T], *, most: int = MOST_IDLE) -> None:
-        self._make, self._most = make, most
+        self._make = make
+        self._most = most
         self._idle: list[tuple[tuple[int, ...], T]] = []
         self._lock = threading.Lock()
 
@@ -71,7 +80,9 @@ class WorkspacePool(Generic[T]):
         """Lend a workspace that nobody else uses. It still has what the last search left in it."""
         shape = (state.width, state.height, *state.arrays.body.shape[1:])
         with self._lock:
-            place = next((n for n in reversed(range(len(self._idle))) if self._idle[n][0] == shape), None)
+            place = next(
+                (n for n in reversed(range(len(self._idle))) if self._idle[n][0] == shape), None
+            )
             space = None if place is None else self._idle.pop(place)[1]
         if space is None:
             space = self._make(state)
@@ -82,13 +93,26 @@ class WorkspacePool(Generic[T]):
 
 
 def cpu_due(cpu_ms: float | None) -> float | None:
-    """The `time.thread_time()` of this thread so many milliseconds of its processor time from now."""
+    """The `time.thread_time()` of this thread so many milliseconds of its processor time from
+    now.
+    """
     return None if cpu_ms is None else time.thread_time() + cpu_ms / 1000
 
 
-def check_range(name: str, value: float | None, low: float, high: float, *, whole: bool = True) -> None:
-    """Raises `ConfigError` unless value is None or a number in low..high, with `whole` a whole one. It may be of any type."""
+def check_range(
+    name: str, value: float | None, low: float, high: float, *, whole: bool = True
+) -> None:
+    """Raises `ConfigError` unless value is None or a number in low..high, with `whole` a whole one.
+    It may be of any type.
+    """
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real) or not low <= value <= high:
-        raise ConfigError(f"{name} is {value!r}; it must be a {'whole ' if whole else ''}number from {low} to {high}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Integral if whole else Real)
+        or not low <= value <= high
+    ):
+        raise ConfigError(
+            f"{name} is {value!r}; it must be a {'whole ' if whole else ''}number from {low} to"
+            f" {high}"
+        )

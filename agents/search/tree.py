@@ -1,10 +1,10 @@
-"""The tree of a simultaneous-move search. At a node every snake has statistics of its own; a joint move leads to a child.
+"""The tree of a simultaneous-move search. At a node every snake has statistics of its own; a joint
+move leads to a child.
 
-The search is decoupled UCT: each snake chooses by the results of its own moves alone, as if the others were part of the world
-(Tak, Lanctot, Winands, "Monte Carlo Tree Search Variants for Simultaneous Move Games", 2014). Priors enter as in PUCT (Silver
-et al., "Mastering the game of Go without human knowledge", 2017). At the root, regret matching can choose instead
-(`regret.py`).
-"""
+The search is decoupled UCT: each snake chooses by the results of its own moves alone, as if the
+others were part of the world (Tak, Lanctot, Winands, "Monte Carlo Tree Search Variants for
+Simultaneous Move Games", 2014). Priors enter as in PUCT (Silver et al., "Mastering the game of Go
+without human knowledge", 2017). At the root, regret matching can choose instead (`regret.py`)."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ MAX_TURNS = 60
 NO_NODE = -1
 _NOT_CHOSEN = -1
 _JOINT_MOVES = 4**MAX_PLAYERS
-# An evaluation of this much is worth half a win; that the last snakes die together is worth this to each.
-_SCALE, _DRAW = 600.0, -0.5
+# An evaluation of this much is worth half a win; that the last snakes die together is worth this to
+# each.
+_SCALE = 600.0
+_DRAW = -0.5
 # Registers.
 NODES, SIMULATIONS, STEPS, PLAYERS, MATCHING = range(5)
 _TO_UNIT = 2.0**-32
 
 
 class Tree(NamedTuple):
-    """The arrays of a tree with N nodes, P searched snakes (mine first), B simulations at a time, T turns and S slots."""
+    """The arrays of a tree with N nodes, P searched snakes (mine first), B simulations at a time, T
+    turns and S slots.
+    """
 
     reg: np.ndarray  # int64 (5,): nodes in use, simulations done, turns played, snakes searched, if the root matches regret
     players: np.ndarray  # int64 (S + P,): their slots
@@ -76,7 +80,9 @@ def new_tree(snakes: int, nodes: int, batch: int) -> Tree:
 
 @kernel
 def add_node(s: Boards, r: Rules, t: Tree) -> int:
-    """Add a node for board 0, with equal priors for the moves that are not certain death. Returns its number."""
+    """Add a node for board 0, with equal priors for the moves that are not certain death. Returns
+    its number.
+    """
     node = t.reg[NODES]
     t.reg[NODES] += 1
     t.child[node] = 0
@@ -88,7 +94,9 @@ def add_node(s: Boards, r: Rules, t: Tree) -> int:
         if is_alive(s, 0, i):
             count = 0
             for move in range(4):
-                if not is_certain_death(s, 0, i, r, head_cell(s, 0, i) + step_offset(r.width, move)):
+                if not is_certain_death(
+                    s, 0, i, r, head_cell(s, 0, i) + step_offset(r.width, move)
+                ):
                     t.prior[node, p, move] = 1
                     count += 1
             if count == 0:
@@ -103,10 +111,11 @@ def add_node(s: Boards, r: Rules, t: Tree) -> int:
 def descend(s: Boards, r: Rules, t: Tree, u: Turns, b: int, exploration: float) -> None:
     """Play simulation b on board 0, from the root down to a new node or to the end of a game.
 
-    Until `back_up`, every move that it took counts as a loss, so that simulations that run at the same time spread over the
-    moves.
-    """
-    node, depth, leaf = 0, 0, NO_NODE
+    Until `back_up`, every move that it took counts as a loss, so that simulations that run at the
+    same time spread over the moves."""
+    node = 0
+    depth = 0
+    leaf = NO_NODE
     while True:
         t.path[b, depth] = node
         joint = 0
@@ -136,14 +145,17 @@ def descend(s: Boards, r: Rules, t: Tree, u: Turns, b: int, exploration: float) 
                 t.child[node, joint] = leaf
             break
         node = onward
-    t.length[b], t.leaf[b] = depth, leaf
+    t.length[b] = depth
+    t.leaf[b] = leaf
     t.reg[STEPS] += depth
 
 
 @kernel
 def _uniform(s: Boards, t: Tree, u: Turns, b: int, p: int) -> float:
     """A number in [0, 1) for player p in simulation b, a function of the position, too."""
-    return (rng.draw(position_hash(s, u, 0), t.reg[SIMULATIONS] + b, rng.MOVES, p) >> np.uint64(32)) * _TO_UNIT
+    return (
+        rng.draw(position_hash(s, u, 0), t.reg[SIMULATIONS] + b, rng.MOVES, p) >> np.uint64(32)
+    ) * _TO_UNIT
 
 
 @kernel
@@ -154,27 +166,35 @@ def _is_settled(s: Boards, r: Rules, t: Tree) -> bool:
 
 @kernel
 def _select(t: Tree, node: int, p: int, exploration: float) -> int:
-    """The move with the highest upper bound. What was never tried is taken to be as good as the rest so far."""
-    visits, total = 0, 0.0
+    """The move with the highest upper bound. What was never tried is taken to be as good as the
+    rest so far.
+    """
+    visits = 0
+    total = 0.0
     for move in range(4):
         visits += t.visits[node, p, move]
         total += t.total[node, p, move]
     untried = total / visits if visits else 0.0
     width = exploration * math.sqrt(visits + 1.0)
-    best, highest = 0, -1e9
+    best = 0
+    highest = -1e9
     for move in range(4):
-        prior, tries = t.prior[node, p, move], t.visits[node, p, move]
+        prior = t.prior[node, p, move]
+        tries = t.visits[node, p, move]
         if prior > 0:
             mean = t.total[node, p, move] / tries if tries else untried
             bound = mean + width * prior / (1 + tries)
             if bound > highest:
-                best, highest = move, bound
+                best = move
+                highest = bound
     return best
 
 
 @kernel
 def appraise(s: Boards, r: Rules, t: Tree, f: Territory, w: Weights, b: int) -> None:
-    """Evaluate board 0 at the end of simulation b for each searched snake: -1 is dead, 1 is the last one alive."""
+    """Evaluate board 0 at the end of simulation b for each searched snake: -1 is dead, 1 is the
+    last one alive.
+    """
     over = s.num_alive[0] == 0 or (s.num_alive[0] == 1 and not r.solo)
     if not over:
         divide(s, r, f, -1)
@@ -206,8 +226,8 @@ def simulate(
 ) -> None:
     """Play `simulations` simulations from board 0, which is back at the root afterwards.
 
-    With `judged`, each is evaluated and credited at once. Otherwise the board at the end of simulation b is copied into board
-    b of `leaves`, and `back_up` must credit the simulation later.
+    With `judged`, each is evaluated and credited at once. Otherwise the board at the end of
+    simulation b is copied into board b of `leaves`, and `back_up` must credit the simulation later.
     """
     for n in range(simulations):
         b = 0 if judged else n
@@ -226,14 +246,22 @@ def simulate(
 def copy_board(s: Boards, leaves: Boards, b: int) -> None:
     """Copy all of board 0 that observations show into board b of `leaves`."""
     for i in range(s.cause.shape[1]):
-        leaves.head[b, i], leaves.length[b, i], leaves.health[b, i] = s.head[0, i], s.length[0, i], s.health[0, i]
+        leaves.head[b, i], leaves.length[b, i], leaves.health[b, i] = (
+            s.head[0, i],
+            s.length[0, i],
+            s.health[0, i],
+        )
         leaves.cause[b, i] = s.cause[0, i]
         for entry in range(s.body.shape[2]):
             leaves.body[b, i, entry] = s.body[0, i, entry]
     for cell in range(s.food.shape[1]):
         leaves.occupied[b, cell], leaves.food[b, cell] = s.occupied[0, cell], s.food[0, cell]
         leaves.hazards[b, cell] = s.hazards[0, cell]
-    leaves.num_food[b], leaves.num_hazards[b], leaves.num_alive[b] = s.num_food[0], s.num_hazards[0], s.num_alive[0]
+    leaves.num_food[b], leaves.num_hazards[b], leaves.num_alive[b] = (
+        s.num_food[0],
+        s.num_hazards[0],
+        s.num_alive[0],
+    )
     leaves.turn[b] = s.turn[0]
 
 

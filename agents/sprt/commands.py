@@ -1,4 +1,6 @@
-"""The command `procsnake sprt`, which finds out by a sequential test which of two players is stronger."""
+"""The command `procsnake sprt`, which finds out by a sequential test which of two players is
+stronger.
+"""
 
 from __future__ import annotations
 
@@ -40,25 +42,65 @@ examples:
   procsnake sprt flood greedy --write-book book.jsonl --games 1000        # 500 openings to share; then: --book book.jsonl
   procsnake sprt                                                          # go on with the store's
 """
-_BETWEEN_LINES_S, _BETWEEN_REDRAWS_S = 10.0, 0.5
+_BETWEEN_LINES_S = 10.0
+_BETWEEN_REDRAWS_S = 0.5
 _BOOK_GAMES = 1000
 
 
 def add_sprt(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("players", nargs="*", metavar="PLAYER", help="A and B (default: the store's players)")
-    parser.add_argument("--elo0", type=float, default=0.0, help="normalised Elo of A over B under H0 (default: %(default)s)")
-    parser.add_argument("--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)")
     parser.add_argument(
-        "--alpha", type=float, default=0.05, help="risk of accepting H1 where elo0 holds (default: %(default)s)"
+        "players", nargs="*", metavar="PLAYER", help="A and B (default: the store's players)"
     )
-    parser.add_argument("--beta", type=float, default=0.05, help="risk of accepting H0 where elo1 holds (default: %(default)s)")
-    parser.add_argument("--snakes", type=int, default=2, help="2 to 4 per game: one is A, the rest B (default: %(default)s)")
-    parser.add_argument("--opening-turns", type=at_least(0), default=4, help="random turns at the start (default: %(default)s)")
-    parser.add_argument("--book", metavar="FILE", help="starts from this file in their place; the test ends with it")
-    parser.add_argument("--write-book", metavar="FILE", help="write this test's openings, for --games games, and end")
-    parser.add_argument("--games", type=at_least(2), help="games after which the test ends undecided (default: never)")
-    parser.add_argument("--report", metavar="FILE", help="HTML page (default: the store's name with .html)")
+    parser.add_argument(
+        "--elo0",
+        type=float,
+        default=0.0,
+        help="normalised Elo of A over B under H0 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=0.05,
+        help="risk of accepting H1 where elo0 holds (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--beta",
+        type=float,
+        default=0.05,
+        help="risk of accepting H0 where elo1 holds (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--snakes",
+        type=int,
+        default=2,
+        help="2 to 4 per game: one is A, the rest B (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--opening-turns",
+        type=at_least(0),
+        default=4,
+        help="random turns at the start (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--book", metavar="FILE", help="starts from this file in their place; the test ends with it"
+    )
+    parser.add_argument(
+        "--write-book",
+        metavar="FILE",
+        help="write this test's openings, for --games games, and end",
+    )
+    parser.add_argument(
+        "--games",
+        type=at_least(2),
+        help="games after which the test ends undecided (default: never)",
+    )
+    parser.add_argument(
+        "--report", metavar="FILE", help="HTML page (default: the store's name with .html)"
+    )
     add_match_options(parser, store="sprt.db", jobs="as many as cores")
 
 
@@ -71,9 +113,13 @@ def run_sprt(options: argparse.Namespace) -> int:
     from envs.common.cores import usable_cores
 
     if not options.players and not os.path.isfile(options.store):
-        raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players")
+        raise ConfigError(
+            f"there is no {options.store} to go on with, and nobody to begin with. Name two players"
+        )
     if options.write_book:
-        refuse_given(options, ("book",), "a test that is played; leave it out, or leave out --write-book")
+        refuse_given(
+            options, ("book",), "a test that is played; leave it out, or leave out --write-book"
+        )
         return _write_book(options)
     make_place_for(options.store)
     report = Path(options.report) if options.report else Path(options.store).with_suffix(".html")
@@ -94,7 +140,11 @@ def run_sprt(options: argparse.Namespace) -> int:
                 on_game=live,
             )
     page = write_page(progress, report)
-    print_json(progress.to_dict()) if options.json else print(f"{line(progress)}\n{printable(verdict_in_words(progress))}")
+    (
+        print_json(progress.to_dict())
+        if options.json
+        else print(f"{line(progress)}\n{printable(verdict_in_words(progress))}")
+    )
     print(f"report: {page}", file=sys.stderr)
     return 0
 
@@ -110,7 +160,9 @@ def _test(store: Any, options: argparse.Namespace) -> Any:
     if kept is None:
         raise ConfigError(f"{options.store} holds no test. Name two players")
     refuse_strangers_rules(store, kept, options)
-    return with_given_settings(kept, options, add_sprt, lambda given: _asked_for(given, kept.players))
+    return with_given_settings(
+        kept, options, add_sprt, lambda given: _asked_for(given, kept.players)
+    )
 
 
 def _named(options: argparse.Namespace) -> Sequence[Any]:
@@ -128,7 +180,9 @@ def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:
 
     test = Sprt(
         players=tuple(players),
-        hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1, alpha=options.alpha, beta=options.beta),
+        hypotheses=Hypotheses(
+            elo0=options.elo0, elo1=options.elo1, alpha=options.alpha, beta=options.beta
+        ),
         seats=options.snakes,
         opening_turns=options.opening_turns,
         **match_settings(options),
@@ -150,26 +204,36 @@ def line(progress: Any) -> str:
     """Return the present state of a test in one line."""
     from agents.sprt.page import estimate_in_words
 
-    hypotheses, found = progress.test.hypotheses, progress.strength()
+    hypotheses = progress.test.hypotheses
+    found = progress.strength()
     low, high = hypotheses.bounds
-    ratio = f"LLR {progress.ratio:.2f} ({low:.2f} … {high:.2f}) [{hypotheses.elo0:g}, {hypotheses.elo1:g}]"
+    ratio = (
+        f"LLR {progress.ratio:.2f} ({low:.2f} … {high:.2f}) [{hypotheses.elo0:g},"
+        f" {hypotheses.elo1:g}]"
+    )
     if found is None:
         return f"no {'pair' if progress.test.seats == 2 else 'block'} yet · {ratio}"
     games = progress.blocks * progress.test.seats
-    return f"games {games} · score {found.score.value:.1%} · Elo {estimate_in_words(found.elo)} · {ratio}"
+    return (
+        f"games {games} · score {found.score.value:.1%} · Elo {estimate_in_words(found.elo)} ·"
+        f" {ratio}"
+    )
 
 
 class Live:
-    """A context manager that shows a line about the progress, with the time to go, while games are played.
+    """A context manager that shows a line about the progress, with the time to go, while games are
+    played.
 
-    In a terminal the line is drawn anew. Elsewhere it is printed to stderr every ten seconds. `line` makes it of the progress,
-    which must say how many games there are to go.
-    """
+    In a terminal the line is drawn anew. Elsewhere it is printed to stderr every ten seconds.
+    `line` makes it of the progress, which must say how many games there are to go."""
 
     def __init__(self, line: Callable[[Any], str]) -> None:
         from agents.sprt.play import Pace
 
-        self._line, self._screen, self._pace, self._told = line, Redrawn(sys.stderr), Pace(), time.monotonic()
+        self._line = line
+        self._screen = Redrawn(sys.stderr)
+        self._pace = Pace()
+        self._told = time.monotonic()
 
     def __enter__(self) -> Live:
         self._screen.__enter__()
@@ -192,4 +256,10 @@ class Live:
 def duration(seconds: float) -> str:
     """A time as one would say it."""
     minutes = seconds / 60
-    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if minutes < 2
+        else f"{minutes:.0f} min"
+        if minutes < 120
+        else f"{minutes / 60:.1f} h"
+    )

@@ -1,4 +1,6 @@
-"""Makes openings: random turns after the official start by which nobody has lost. Reads and writes books of openings."""
+"""Makes openings: random turns after the official start by which nobody has lost. Reads and writes
+books of openings.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from envs.common.whole_files import write_whole
 _NODES = 500
 """The number of nodes of the search that finds out whether a snake is lost."""
 _ATTEMPTS = 100
-_VERSION, _MAX_BYTES, _MAX_OPENINGS = 1, 1 << 20, 10_000
+_VERSION = 1
+_MAX_BYTES = 1 << 20
+_MAX_OPENINGS = 10_000
 
 
 class BookError(ProcsnakeError):
@@ -47,7 +51,8 @@ class _Board:
 
 
 def opening(test: Sprt, block: int) -> Opening:
-    """Return how the games of a block begin, as a function of the test's seed and the block, or as the test's book says.
+    """Return how the games of a block begin, as a function of the test's seed and the block, or as
+    the test's book says.
 
     Raises `ConfigError` if a player has lost after every random opening that was tried.
     """
@@ -59,13 +64,15 @@ def opening(test: Sprt, block: int) -> Opening:
         if found is not None:
             return found
     raise ConfigError(
-        f"of {_ATTEMPTS} random openings of {test.opening_turns} turns none left everybody with a chance. Ask for fewer turns"
+        f"of {_ATTEMPTS} random openings of {test.opening_turns} turns none left everybody with a"
+        " chance. Ask for fewer turns"
     )
 
 
 def _random_opening(test: Sprt, seed: int) -> Opening | None:
     """A random opening, or None if a snake dies during it or is lost after it."""
-    random, slots = np.random.default_rng(seed), np.arange(test.seats)
+    random = np.random.default_rng(seed)
+    slots = np.arange(test.seats)
     state, running = _start(test, seed)
     played = []
     for _ in range(test.opening_turns):
@@ -78,7 +85,9 @@ def _random_opening(test: Sprt, seed: int) -> Opening | None:
 
 
 def _start(test: Sprt, seed: int) -> tuple[State, np.ndarray]:
-    state = State(1, width=test.width, height=test.height, num_snakes=test.seats, settings=test.settings)
+    state = State(
+        1, width=test.width, height=test.height, num_snakes=test.seats, settings=test.settings
+    )
     state.seed(seed)
     return state, start_games(state)
 
@@ -88,25 +97,31 @@ def _all_play(state: State, running: np.ndarray) -> bool:
 
 
 def _is_lost_for_someone(state: State) -> bool:
-    # The same weights always, so that a test's openings stay the same whichever evaluation alphabeta has by default.
+    # The same weights always, so that a test's openings stay the same whichever evaluation
+    # alphabeta has by default.
     search = AlphaBeta(nodes=_NODES, weights=Weights(), evaluation=HAND_WRITTEN)
-    return any(search.act(state.copy(), slot).note["score"] < -SURE for slot in range(state.num_snakes))
+    return any(
+        search.act(state.copy(), slot).note["score"] < -SURE for slot in range(state.num_snakes)
+    )
 
 
 def write_book(path: Path, test: Sprt, openings: Iterable[Opening]) -> int:
-    """Write a book: a line of JSON that says for which games it is, then one line per opening. Returns the number of openings.
+    """Write a book: a line of JSON that says for which games it is, then one line per opening.
+    Returns the number of openings.
 
-    Raises `BookError` at the first opening with which the book would be larger than `read_book` takes.
-    """
+    Raises `BookError` at the first opening with which the book would be larger than `read_book`
+    takes."""
     lines = [json.dumps({"procsnake_book": _VERSION, **asdict(_Board.of(test))}) + "\n"]
-    size, number = len(lines[0]), 0
+    size = len(lines[0])
+    number = 0
     for number, one in enumerate(openings, 1):
         lines.append(json.dumps({"seed": one.seed, "moves": list(one.moves)}) + "\n")
         size += len(lines[-1])
         if number > _MAX_OPENINGS or size > _MAX_BYTES:
             raise BookError(
-                f"{path} isn't written: a book has at most {_MAX_OPENINGS} openings and {_MAX_BYTES} bytes, and there are more."
-                f" Ask for at most --games {(number - 1) * test.seats}, or for fewer --opening-turns"
+                f"{path} isn't written: a book has at most {_MAX_OPENINGS} openings and"
+                f" {_MAX_BYTES} bytes, and there are more. Ask for at most --games"
+                f" {(number - 1) * test.seats}, or for fewer --opening-turns"
             )
     write_whole(path, "".join(lines))
     return number
@@ -115,28 +130,40 @@ def write_book(path: Path, test: Sprt, openings: Iterable[Opening]) -> int:
 def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
     """Return the openings in a book.
 
-    Raises `BookError` for a file that is no book, for one that is too large, and for a book of other games.
-    """
+    Raises `BookError` for a file that is no book, for one that is too large, and for a book of
+    other games."""
     try:
         head, *lines = map(parse_json, read_text(path, _MAX_BYTES).splitlines())
         if head["procsnake_book"] != _VERSION:
-            raise BookError(f"{path} has version {head['procsnake_book']!r}, this procsnake reads {_VERSION}")
+            raise BookError(
+                f"{path} has version {head['procsnake_book']!r}, this procsnake reads {_VERSION}"
+            )
         if len(lines) > _MAX_OPENINGS:
-            raise BookError(f"{path} has {len(lines)} openings, and {_MAX_OPENINGS} are the most. Make two books of it")
+            raise BookError(
+                f"{path} has {len(lines)} openings, and {_MAX_OPENINGS} are the most. Make two"
+                " books of it"
+            )
         board = _Board(*(head[name] for name in ("seats", "width", "height", "settings")))
         openings = tuple(_opening(line) for line in lines)
     except OSError as error:
         raise BookError(f"{path} can't be read: {error.strerror or error}") from error
     except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
-        raise BookError(f"{path} is no book of openings ({error}). To write one: --write-book FILE") from error
-    other = [name for name, asked in asdict(_Board.of(test)).items() if getattr(board, name) != asked]
+        raise BookError(
+            f"{path} is no book of openings ({error}). To write one: --write-book FILE"
+        ) from error
+    other = [
+        name for name, asked in asdict(_Board.of(test)).items() if getattr(board, name) != asked
+    ]
     if other:
         raise BookError(f"{path} is for games with other {', '.join(other)} than were asked for")
     if not openings:
         raise BookError(f"{path} has no openings")
     for number, one in enumerate(openings, 1):
         if not _can_be_played(test, one):
-            raise BookError(f"opening {number} of {path} doesn't leave {test.seats} snakes alive in a game that goes on")
+            raise BookError(
+                f"opening {number} of {path} doesn't leave {test.seats} snakes alive in a game that"
+                " goes on"
+            )
     return openings
 
 
@@ -151,7 +178,9 @@ def _can_be_played(test: Sprt, one: Opening) -> bool:
     if any(len(turn) != test.seats for turn in one.moves):
         return False
     state, running = _start(test, one.seed)
-    return all(_all_play(*_after(state, running, turn)) for turn in one.as_array(test.seats)) and _all_play(state, running)
+    return all(
+        _all_play(*_after(state, running, turn)) for turn in one.as_array(test.seats)
+    ) and _all_play(state, running)
 
 
 def _after(state: State, running: np.ndarray, turn: np.ndarray) -> tuple[State, np.ndarray]:

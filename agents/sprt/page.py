@@ -1,4 +1,6 @@
-"""Writes a sequential test as one HTML page that needs no network: verdict, ratio, strength, effort, games."""
+"""Writes a sequential test as one HTML page that needs no network: verdict, ratio, strength,
+effort, games.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ def verdict_in_words(progress: SprtProgress) -> str:
     if progress.verdict == "H0":
         return f"H0 accepted: {measured}; {h.elo0:g} or less is likelier than {h.elo1:g} or more."
     stronger = f"{first} is stronger: " if h.elo0 >= 0 else ""
-    return f"H1 accepted: {stronger}{measured}; {h.elo1:g} or more is likelier than {h.elo0:g} or less."
+    return (
+        f"H1 accepted: {stronger}{measured}; {h.elo1:g} or more is likelier than {h.elo0:g} or"
+        " less."
+    )
 
 
 def _measured(progress: SprtProgress) -> str:
@@ -44,7 +49,9 @@ def estimate_in_words(estimate: Estimate) -> str:
 
 
 def write_page(progress: SprtProgress, path: Path) -> Path:
-    """Write the test's page to `path`, which is also returned. Raises `ConfigError` if it can't be written."""
+    """Write the test's page to `path`, which is also returned. Raises `ConfigError` if it can't be
+    written.
+    """
     make_folder_of(path)
     write_whole(path, _page(progress))
     return path
@@ -54,8 +61,9 @@ def _page(progress: SprtProgress) -> str:
     t = progress.test
     start = f"{len(t.book)} openings of a book" if t.book else f"{t.opening_turns} random turns"
     what = (
-        f"{' against '.join(t.names)}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset {t.settings.ruleset}, map"
-        f" {t.settings.map}, seed {t.seed}, {t.effort_in_words}, openings: {start}"
+        f"{' against '.join(t.names)}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset"
+        f" {t.settings.ruleset}, map {t.settings.map}, seed {t.seed}, {t.effort_in_words},"
+        f" openings: {start}"
     )
     sections = [
         lead("Sequential test", what),
@@ -63,7 +71,10 @@ def _page(progress: SprtProgress) -> str:
         section("On the way", chart_grid([_ratios(progress)])),
         section(
             "Blocks",
-            note("A block is one start, played once with the first player in each seat; its score is the mean of its games."),
+            note(
+                "A block is one start, played once with the first player in each seat; its score is"
+                " the mean of its games."
+            ),
             _blocks(progress),
         ),
         section("Effort", _effort(progress)),
@@ -73,7 +84,8 @@ def _page(progress: SprtProgress) -> str:
 
 
 def _summary(progress: SprtProgress) -> str:
-    found, h = progress.strength(), progress.test.hypotheses
+    found = progress.strength()
+    h = progress.test.hypotheses
     low, high = h.bounds
     rows = [
         ("hypotheses, normalised Elo", f"{h.elo0:g} against {h.elo1:g}"),
@@ -86,7 +98,10 @@ def _summary(progress: SprtProgress) -> str:
         rows += [
             ("score, 95 % interval", f"{score.value:.1%} ({score.low:.1%} … {score.high:.1%})"),
             ("Elo, 95 % interval", estimate_in_words(found.elo)),
-            ("normalised Elo, 95 % interval", estimate_in_words(found.normalised_elo) if found.normalised_elo else "unknown"),
+            (
+                "normalised Elo, 95 % interval",
+                estimate_in_words(found.normalised_elo) if found.normalised_elo else "unknown",
+            ),
         ]
     return table(rows)
 
@@ -109,7 +124,11 @@ def _ratios(progress: SprtProgress) -> Chart:
 
 def _blocks(progress: SprtProgress) -> str:
     scores = possible_scores(progress.test.seats)
-    rows = [(str(score), str(number)) for score, number in zip(scores, progress.counts, strict=True) if number]
+    rows = [
+        (str(score), str(number))
+        for score, number in zip(scores, progress.counts, strict=True)
+        if number
+    ]
     return table(rows, head=("score", "blocks"))
 
 
@@ -117,9 +136,17 @@ def _effort(progress: SprtProgress) -> str:
     rows = []
     for player in (FIRST, SECOND):
         spent = progress.spent(player)
-        times = (f"{spent['cpu_ms']:.2f}", f"{spent['wall_ms']:.2f}", f"{spent['failures']:.0f}", f"{spent['excused']:.0f}")
+        times = (
+            f"{spent['cpu_ms']:.2f}",
+            f"{spent['wall_ms']:.2f}",
+            f"{spent['failures']:.0f}",
+            f"{spent['excused']:.0f}",
+        )
         rows.append((progress.test.names[player], *times))
-    return table(rows, head=("player", "processor ms per move", "median wall ms", "failed requests", "excused"))
+    return table(
+        rows,
+        head=("player", "processor ms per move", "median wall ms", "failed requests", "excused"),
+    )
 
 
 def _games(progress: SprtProgress) -> str:
@@ -133,4 +160,6 @@ def _games(progress: SprtProgress) -> str:
         )
         for game in progress.games[-_MOST_GAMES:]
     ]
-    return table(rows, head=("game", "players by seat", f"score of {names[FIRST]}", "turns"), text_columns=2)
+    return table(
+        rows, head=("game", "players by seat", f"score of {names[FIRST]}", "turns"), text_columns=2
+    )

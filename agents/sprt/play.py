@@ -1,4 +1,6 @@
-"""Plays a sequential test, block after block and with games side by side, until the likelihood ratio decides."""
+"""Plays a sequential test, block after block and with games side by side, until the likelihood
+ratio decides.
+"""
 
 from __future__ import annotations
 
@@ -30,23 +32,34 @@ from agents.tournament.workers import InThreads, MakeWorkers
 from envs.common.command_line import known_to_json
 
 _FEW_BLOCKS = 20
-"""With fewer blocks than this, the strength that they show isn't used to predict how long the test will take."""
+"""With fewer blocks than this, the strength that they show isn't used to predict how long the test
+will take.
+"""
 
 
 def points(game: Game) -> Fraction:
-    """Return the first player's score in a game: 1 if it alone comes first, an equal share of a shared first place, else 0."""
-    return sum((game.share(slot) for slot, seat in enumerate(game.seats) if seat.player == FIRST), Fraction())
+    """Return the first player's score in a game: 1 if it alone comes first, an equal share of a
+    shared first place, else 0.
+    """
+    return sum(
+        (game.share(slot) for slot, seat in enumerate(game.seats) if seat.player == FIRST),
+        Fraction(),
+    )
 
 
 class SprtProgress:
-    """The present result of a test. Blocks count in the order of their numbers, up to the one that decides.
+    """The present result of a test. Blocks count in the order of their numbers, up to the one that
+    decides.
 
-    The order in which games end plays no part. So short games don't count before long ones, and the result depends neither on
-    how many games were played side by side, nor on where a test was interrupted. `most_blocks` is how many are played at most.
-    """
+    The order in which games end plays no part. So short games don't count before long ones, and the
+    result depends neither on how many games were played side by side, nor on where a test was
+    interrupted. `most_blocks` is how many are played at most."""
 
-    def __init__(self, test: Sprt, games: Iterable[Game] = (), *, most_blocks: float = math.inf) -> None:
-        self.test, self.most_blocks = test, most_blocks
+    def __init__(
+        self, test: Sprt, games: Iterable[Game] = (), *, most_blocks: float = math.inf
+    ) -> None:
+        self.test = test
+        self.most_blocks = most_blocks
         self.counts: np.ndarray = np.zeros(len(possible_scores(test.seats)), np.int64)
         """The number of blocks with each of the possible scores, int64 (K,)."""
         self.ratios: list[float] = []
@@ -68,7 +81,11 @@ class SprtProgress:
     @property
     def games(self) -> list[Game]:
         """The games that count, in the order of their blocks."""
-        return [self._games[block, rotation] for block in range(self.blocks) for rotation in range(self.test.seats)]
+        return [
+            self._games[block, rotation]
+            for block in range(self.blocks)
+            for rotation in range(self.test.seats)
+        ]
 
     def has(self, block: int, rotation: int) -> bool:
         """Whether this game has been played."""
@@ -77,7 +94,8 @@ class SprtProgress:
     def add(self, games: Iterable[Game]) -> None:
         """Add finished games, and count the blocks that they complete."""
         self._games.update(((game.round, game.number), game) for game in games)
-        seats, hypotheses = self.test.seats, self.test.hypotheses
+        seats = self.test.seats
+        hypotheses = self.test.hypotheses
         while self.verdict is None and (score := self._next_score()) is not None:
             self.counts[possible_scores(seats).index(score)] += 1
             # One by one: of many at once the last digits would depend on how many there are.
@@ -85,7 +103,9 @@ class SprtProgress:
             self.verdict = hypotheses.verdict(self.ratio)
 
     def _next_score(self) -> Fraction | None:
-        """The score of the block that follows those that count, or None if that block isn't complete."""
+        """The score of the block that follows those that count, or None if that block isn't
+        complete.
+        """
         games = [self._games.get((self.blocks, rotation)) for rotation in range(self.test.seats)]
         found = [points(game) for game in games if game is not None]
         return sum(found, Fraction(0)) / len(found) if len(found) == len(games) else None
@@ -95,17 +115,24 @@ class SprtProgress:
         return strength(self.counts, self.test.seats) if self.blocks else None
 
     def games_to_go(self) -> float:
-        """Return how many more games the test takes on average if the players are as strong as they seem; at most all."""
-        found, hypotheses = self.strength(), self.test.hypotheses
+        """Return how many more games the test takes on average if the players are as strong as they
+        seem; at most all.
+        """
+        found = self.strength()
+        hypotheses = self.test.hypotheses
         middle = (hypotheses.elo0 + hypotheses.elo1) / 2
         known = found.normalised_elo if found and self.blocks >= _FEW_BLOCKS else None
         seems = known.value if known else middle
-        expected = self.test.seats * expected_blocks(hypotheses, self.test.seats, seems, ratio=self.ratio)
+        expected = self.test.seats * expected_blocks(
+            hypotheses, self.test.seats, seems, ratio=self.ratio
+        )
         return max(0, min(expected, self.test.seats * self.most_blocks - len(self._games)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict and the figures behind it in JSON's types."""
-        found, games, t = self.strength(), self.games, self.test
+        found = self.strength()
+        games = self.games
+        t = self.test
         scores = [points(game) for game in games]
         return {
             "players": [asdict(player) for player in t.players],
@@ -125,7 +152,9 @@ class SprtProgress:
                 if number or t.seats == 2
             },
             # An infinite Elo is null, because JSON has no such number.
-            **known_to_json(asdict(found) if found else {"score": None, "elo": None, "normalised_elo": None}),
+            **known_to_json(
+                asdict(found) if found else {"score": None, "elo": None, "normalised_elo": None}
+            ),
             "effort": {
                 "nodes": t.nodes,
                 "cpu_ms": t.cpu_ms,
@@ -138,9 +167,8 @@ class SprtProgress:
     def spent(self, player: int) -> dict[str, float]:
         """Return what a player's moves cost over all games.
 
-        `cpu_ms` is the mean processor time per move, `wall_ms` the median of the games' median times, and `failures` the number
-        of failed requests.
-        """
+        `cpu_ms` is the mean processor time per move, `wall_ms` the median of the games' median
+        times, and `failures` the number of failed requests."""
         seats = [seat for game in self.games for seat in game.seats if seat.player == player]
         return {
             "cpu_ms": float(np.mean([seat.cpu_ms for seat in seats] or [0.0])),
@@ -160,18 +188,21 @@ def play_sprt(
     max_games: int | None = None,
     on_game: Callable[[SprtProgress], None] | None = None,
 ) -> SprtProgress:
-    """Play until the test decides, the book ends, or `max_games` were played in whole blocks. Games in the store count.
+    """Play until the test decides, the book ends, or `max_games` were played in whole blocks. Games
+    in the store count.
 
-    `concurrency` is the number of games at the same time, and `per_server` the number of those with snakes behind one host and
-    port. `workers` says where games are played (`agents.tournament.workers`), which changes only the time that the test takes.
-    A snake behind a URL that fails repeats its last move, as in tournaments. If no games are left to play, the players needn't
-    exist any more. Raises what `agents.make` raises, `SnakeUnreachableError`, and `ConfigError` for a player that has changed
-    since the games in the store were played.
-    """
+    `concurrency` is the number of games at the same time, and `per_server` the number of those with
+    snakes behind one host and port. `workers` says where games are played
+    (`agents.tournament.workers`), which changes only the time that the test takes. A snake behind a
+    URL that fails repeats its last move, as in tournaments. If no games are left to play, the
+    players needn't exist any more. Raises what `agents.make` raises, `SnakeUnreachableError`, and
+    `ConfigError` for a player that has changed since the games in the store were played."""
     store.begin(test)
     in_book = len(test.book) if test.book else math.inf
     progress = SprtProgress(
-        test, store.games(), most_blocks=min(in_book, math.inf if max_games is None else max_games // test.seats)
+        test,
+        store.games(),
+        most_blocks=min(in_book, math.inf if max_games is None else max_games // test.seats),
     )
     if progress.verdict is not None or next(_unfinished(progress), None) is None:
         return progress
@@ -185,8 +216,13 @@ def play_sprt(
             on_game(progress)
         return progress.verdict is not None
 
-    # All games have the same players, so none could be played in the place of one whose server is busy.
-    together = min(concurrency, per_server) if any(player.is_remote for player in test.players) else concurrency
+    # All games have the same players, so none could be played in the place of one whose server is
+    # busy.
+    together = (
+        min(concurrency, per_server)
+        if any(player.is_remote for player in test.players)
+        else concurrency
+    )
     with workers(test, together) as places:
         play_side_by_side(test, _fixtures(test, progress), keep, places, per_server=per_server)
     return progress
@@ -195,7 +231,9 @@ def play_sprt(
 def _unfinished(progress: SprtProgress) -> Iterator[tuple[int, list[int]]]:
     """The blocks that haven't been played to the end, each with the rotations that it lacks."""
     for block in takewhile(lambda block: block < progress.most_blocks, count()):
-        if missing := [rotation for rotation in range(progress.test.seats) if not progress.has(block, rotation)]:
+        if missing := [
+            rotation for rotation in range(progress.test.seats) if not progress.has(block, rotation)
+        ]:
             yield block, missing
 
 
@@ -203,19 +241,24 @@ def _fixtures(test: Sprt, progress: SprtProgress) -> Iterator[Fixture]:
     for block, missing in _unfinished(progress):
         start = opening(test, block)
         for rotation in missing:
-            yield Fixture(block, rotation, start.seed, test.group(rotation), start.as_array(test.seats))
+            yield Fixture(
+                block, rotation, start.seed, test.group(rotation), start.as_array(test.seats)
+            )
 
 
 class Pace:
     """Measures how fast games end since this process began to play."""
 
     def __init__(self) -> None:
-        self._began, self._games = time.monotonic(), 0
+        self._began = time.monotonic()
+        self._games = 0
 
     def tick(self) -> None:
         """Note that a game has ended."""
         self._games += 1
 
     def seconds(self, games: float) -> float | None:
-        """Return how many seconds so many games will take, or None before the first one has ended."""
+        """Return how many seconds so many games will take, or None before the first one has
+        ended.
+        """
         return games * (time.monotonic() - self._began) / self._games if self._games else None

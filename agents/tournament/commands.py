@@ -19,7 +19,15 @@ from agents.tournament.match_options import (
     refuse_strangers_rules,
     with_given_settings,
 )
-from envs.common.command_line import Redrawn, at_least, columns, make_place_for, print_json, refuse_given, wants_color
+from envs.common.command_line import (
+    Redrawn,
+    at_least,
+    columns,
+    make_place_for,
+    print_json,
+    refuse_given,
+    wants_color,
+)
 from envs.common.errors import ConfigError
 from envs.common.printable import printable
 from envs.common.whole_files import make_folder_of
@@ -40,17 +48,42 @@ _BETWEEN_TABLES_S = 0.5
 
 def add_tournament(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("players", nargs="*", metavar="PLAYER", help="who takes part (default: the store's players)")
-    parser.add_argument("--form", default="round-robin", help="round-robin, swiss, ladder or bracket (default: %(default)s)")
-    parser.add_argument("--seats", type=int, default=2, help="snakes per game, 2 to 8 (default: %(default)s)")
-    parser.add_argument("--rounds", type=at_least(1), help="how many (default: 1; swiss: 5, ladder: as many as players)")
-    games = "games of each group per round (default: 2); in a bracket a match is the best of so many (default: 3)"
+    parser.add_argument(
+        "players", nargs="*", metavar="PLAYER", help="who takes part (default: the store's players)"
+    )
+    parser.add_argument(
+        "--form",
+        default="round-robin",
+        help="round-robin, swiss, ladder or bracket (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seats", type=int, default=2, help="snakes per game, 2 to 8 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=at_least(1),
+        help="how many (default: 1; swiss: 5, ladder: as many as players)",
+    )
+    games = (
+        "games of each group per round (default: 2); in a bracket a match is the best of so many"
+        " (default: 3)"
+    )
     parser.add_argument("--games", type=at_least(1), help=games)
     parser.add_argument("--report", metavar="FILE", help="write an HTML page")
-    parser.add_argument("--replays", type=at_least(0), default=10, help="moving pictures beside it (default: %(default)s)")
-    think = "agents here think until the time-out, too, and games no longer repeat with the seed: --time TIMEOUT --wall"
+    parser.add_argument(
+        "--replays",
+        type=at_least(0),
+        default=10,
+        help="moving pictures beside it (default: %(default)s)",
+    )
+    think = (
+        "agents here think until the time-out, too, and games no longer repeat with the seed:"
+        " --time TIMEOUT --wall"
+    )
     parser.add_argument("--think", action="store_true", help=think)
-    parser.add_argument("--replay", metavar="ROUND/NUMBER", help="show a game of the store, or write it to --out")
+    parser.add_argument(
+        "--replay", metavar="ROUND/NUMBER", help="show a game of the store, or write it to --out"
+    )
     parser.add_argument("--out", metavar="FILE", help="with --replay: .jsonl, .gif, .svg or .mp4")
     add_match_options(parser, store="tournament.db", jobs="1")
 
@@ -67,9 +100,14 @@ def run_tournament(options: argparse.Namespace) -> int:
     if options.replay:
         refuse_given(options, ("report",), "the standings; leave it out to see a game by --replay")
     else:
-        refuse_given(options, ("out",), "--replay alone; leave it out, or say which game: --replay 0/3")
+        refuse_given(
+            options, ("out",), "--replay alone; leave it out, or say which game: --replay 0/3"
+        )
     if not options.players and not os.path.isfile(options.store):
-        raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players or more")
+        raise ConfigError(
+            f"there is no {options.store} to go on with, and nobody to begin with. Name two players"
+            " or more"
+        )
     make_place_for(options.store)
     with Store(options.store, Tournament) as store:
         if options.replay:
@@ -82,11 +120,20 @@ def run_tournament(options: argparse.Namespace) -> int:
         tell_own_efforts(tournament.effort, tournament.names_and_specs)
         with _LiveStandings(tournament) as live, chosen_workers(options, 1) as (workers, jobs):
             games = play_tournament(
-                tournament, store, concurrency=jobs, per_server=options.per_server, workers=workers, on_game=live
+                tournament,
+                store,
+                concurrency=jobs,
+                per_server=options.per_server,
+                workers=workers,
+                on_game=live,
             )
     _tell(tournament, games, as_json=options.json)
     if options.report:
-        print(f"report: {write_report(tournament, games, Path(options.report), replays=options.replays)}", file=sys.stderr)
+        print(
+            "report:"
+            f" {write_report(tournament, games, Path(options.report), replays=options.replays)}",
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -99,7 +146,9 @@ def _tell(tournament: Any, games: Sequence[Any], *, as_json: bool) -> None:
     is_bracket = tournament.form == "bracket"
     if as_json:
         told = [asdict(row) for row in rows]
-        print_json({**bracket.as_json(tournament, games), "standings": told} if is_bracket else told)
+        print_json(
+            {**bracket.as_json(tournament, games), "standings": told} if is_bracket else told
+        )
         return
     if is_bracket:
         print(f"{bracket.table(tournament, games)}\n")
@@ -121,7 +170,9 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
     if kept is None:
         raise ConfigError(f"{options.store} holds no tournament. Name two players or more")
     refuse_strangers_rules(store, kept, options)
-    found = with_given_settings(kept, options, add_tournament, lambda given: _asked_for(given, kept.players))
+    found = with_given_settings(
+        kept, options, add_tournament, lambda given: _asked_for(given, kept.players)
+    )
     return found if options.rounds is None else replace(found, rounds=options.rounds)
 
 
@@ -154,7 +205,9 @@ def _replay(store: Any, options: argparse.Namespace) -> int:
     tournament = store.load()
     found = [game for game in store.games() if f"{game.round}/{game.number}" == options.replay]
     if not found:
-        raise ConfigError(f"{options.store} holds no game {options.replay!r}; it looks like 0/3, round/number")
+        raise ConfigError(
+            f"{options.store} holds no game {options.replay!r}; it looks like 0/3, round/number"
+        )
     target = Path(options.out) if options.out else None
     if target is not None and target.suffix == ".jsonl":
         record(tournament, found[0], target)
@@ -162,7 +215,13 @@ def _replay(store: Any, options: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory() as scratch:
             recording = record(tournament, found[0], Path(scratch) / "game.jsonl")
         if target is None:
-            draw_all((draw_board(board, color=wants_color(), columns=columns()) for board in recording.boards()), 0.12)
+            draw_all(
+                (
+                    draw_board(board, color=wants_color(), columns=columns())
+                    for board in recording.boards()
+                ),
+                0.12,
+            )
             return 0
         save_animation(recording, target)
     print(f"written: {target}")
@@ -170,10 +229,13 @@ def _replay(store: Any, options: argparse.Namespace) -> int:
 
 
 class _LiveStandings:
-    """A context manager that shows the standings during the games: redrawn on a terminal, else a line per game on stderr."""
+    """A context manager that shows the standings during the games: redrawn on a terminal, else a
+    line per game on stderr.
+    """
 
     def __init__(self, tournament: Any) -> None:
-        self.tournament, self.shown = tournament, 0.0
+        self.tournament = tournament
+        self.shown = 0.0
         self._screen = Redrawn(sys.stderr)
 
     def __enter__(self) -> _LiveStandings:
@@ -188,8 +250,13 @@ class _LiveStandings:
 
         game = games[-1]
         if not self._screen.live:
-            winner = "a draw" if game.winner is None else f"{self.tournament.names[game.winner]} wins"
-            print(f"game {game.round}/{game.number}: {printable(winner)} after {game.turns} turns", file=sys.stderr)
+            winner = (
+                "a draw" if game.winner is None else f"{self.tournament.names[game.winner]} wins"
+            )
+            print(
+                f"game {game.round}/{game.number}: {printable(winner)} after {game.turns} turns",
+                file=sys.stderr,
+            )
             return
         if time.monotonic() - self.shown < _BETWEEN_TABLES_S:
             return

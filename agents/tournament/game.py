@@ -1,4 +1,6 @@
-"""Plays one game of a match, such as a tournament: who sits where, how it is played, and how its moves are played again."""
+"""Plays one game of a match, such as a tournament: who sits where, how it is played, and how its
+moves are played again.
+"""
 
 from __future__ import annotations
 
@@ -51,16 +53,22 @@ def check_urls(match: Match) -> None:
 
 
 def seat_players(match: Match) -> list[Agent | str]:
-    """Return each player in the form that a referee takes, at the match's effort. Raises what `agents.make` raises."""
-    return [player.spec if player.is_remote else match.effort.make(player.spec) for player in match.players]
+    """Return each player in the form that a referee takes, at the match's effort. Raises what
+    `agents.make` raises.
+    """
+    return [
+        player.spec if player.is_remote else match.effort.make(player.spec)
+        for player in match.players
+    ]
 
 
 def ready_players(match: Match) -> list[Agent | str]:
     """Return what `seat_players` returns, after every agent has played a turn against itself.
 
-    Without this turn, kernels would be compiled during a game, which would count as an agent's thinking.
-    """
-    seated, short = seat_players(match), replace(match, max_turns=1, timeout_ms=_WARM_UP_MS)
+    Without this turn, kernels would be compiled during a game, which would count as an agent's
+    thinking."""
+    seated = seat_players(match)
+    short = replace(match, max_turns=1, timeout_ms=_WARM_UP_MS)
     for player, seat in enumerate(seated):
         if not isinstance(seat, str):
             for _ in _referee(short, [seat] * short.seats, [player] * short.seats, seed=0).play():
@@ -68,10 +76,17 @@ def ready_players(match: Match) -> list[Agent | str]:
     return seated
 
 
-def play_game(match: Match, fixture: Fixture, seated: Sequence[Agent | str], stop: threading.Event | None = None) -> Game:
+def play_game(
+    match: Match,
+    fixture: Fixture,
+    seated: Sequence[Agent | str],
+    stop: threading.Event | None = None,
+) -> Game:
     """Play one game. `seated` has each player in the form that a referee takes."""
     group = fixture.group
-    referee = _referee(match, [seated[player] for player in group], group, fixture.seed, opening=fixture.opening)
+    referee = _referee(
+        match, [seated[player] for player in group], group, fixture.seed, opening=fixture.opening
+    )
     moves: list[list[int]] = []
     latencies: list[list[float]] = [[] for _ in group]
     cpu: list[list[float]] = [[] for _ in group]
@@ -134,7 +149,8 @@ def _referee(
         must_answer=False,
         recording=recording,
         opening=opening,
-        # Where effort is by time-out, a busy machine costs everyone his time, and who is late loses by it.
+        # Where effort is by time-out, a busy machine costs everyone his time, and who is late loses
+        # by it.
         excuse_bursts=bool(match.effort.options),
     )
 
@@ -160,7 +176,10 @@ class Scripted(Agent):
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
         turn = int(state.arrays.turn[0])
         if turn >= len(self.moves):
-            raise StoreError(f"the stored moves end on turn {turn}, before the game does: they are not those of its seed")
+            raise StoreError(
+                f"the stored moves end on turn {turn}, before the game does: they are not those of"
+                " its seed"
+            )
         move = int(self.moves[turn])
         return Decision(UP if move == _NO_MOVE else move)
 
@@ -175,8 +194,16 @@ def record(match: Match, game: Game, path: Path) -> Recording:
 
 
 def replayed(match: Match, game: Game) -> Iterator[tuple[int, State]]:
-    """Play a game's moves again. Yield each turn's number and the state before its moves, which is one object that changes."""
-    state = State(1, width=match.width, height=match.height, num_snakes=len(game.seats), settings=match.settings)
+    """Play a game's moves again. Yield each turn's number and the state before its moves, which is
+    one object that changes.
+    """
+    state = State(
+        1,
+        width=match.width,
+        height=match.height,
+        num_snakes=len(game.seats),
+        settings=match.settings,
+    )
     state.seed(game.seed)
     running = start_games(state)
     for turn, moves in enumerate(game.moves):

@@ -1,8 +1,8 @@
 """Plays games as tasks of a Ray cluster, which take a fixture and return a game.
 
-Of `agents`, only this file and `agents.tuning.on_cluster` know Ray. Every machine of the cluster must have procsnake, and the
-players' bundles and files of rules at the same paths. `ray.init` must have been called before.
-"""
+Of `agents`, only this file and `agents.tuning.on_cluster` know Ray. Every machine of the cluster
+must have procsnake, and the players' bundles and files of rules at the same paths. `ray.init` must
+have been called before."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ def cannot_play(error: RayTaskError) -> WorkerError:
 
 
 class OnCluster(GameWorkers):
-    """Plays games wherever the cluster has a free CPU. If a node or process is lost, its game is played anew on another one.
+    """Plays games wherever the cluster has a free CPU. If a node or process is lost, its game is
+    played anew on another one.
 
-    After `stop` nobody waits for the games under way any more, but they are played to their end: Ray 2.60 ends the whole
-    process if a task is cancelled at the moment at which it ends.
-    """
+    After `stop` nobody waits for the games under way any more, but they are played to their end:
+    Ray 2.60 ends the whole process if a task is cancelled at the moment at which it ends."""
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
         super().__init__(match, count, say)
         # The match goes to each node once. Ray's own retries would be silent.
-        self._sent, self._task = ray.put(match), ray.remote(num_cpus=1, max_retries=0)(_play)
+        self._sent = ray.put(match)
+        self._task = ray.remote(num_cpus=1, max_retries=0)(_play)
         self._stopped = False
 
     def _play_once(self, fixture: Fixture) -> Game:
@@ -55,10 +56,13 @@ class OnCluster(GameWorkers):
                     raise BrokenOffError("the workers were stopped")
             answer: Game | Exception = ray.get(game)
         except RayTaskError as error:
-            # The agents' errors come back as answers: this one was raised before, as where procsnake is missing.
+            # The agents' errors come back as answers: this one was raised before, as where
+            # procsnake is missing.
             raise cannot_play(error) from error
         except RayError as error:
-            raise WorkerLostError(f"a worker of the cluster was lost ({type(error).__name__})") from error
+            raise WorkerLostError(
+                f"a worker of the cluster was lost ({type(error).__name__})"
+            ) from error
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -1,4 +1,6 @@
-"""Plays a tournament: several games at a time, but at each snake's server no more than it can take."""
+"""Plays a tournament: several games at a time, but at each snake's server no more than it can
+take.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,12 @@ def play_tournament(
 
     If none are left to play, the players needn't exist any more.
 
-    `concurrency` is the number of games at the same time, `per_server` the number of those with snakes behind one host and
-    port. `workers` says where games are played (`agents.tournament.workers`). A snake behind a URL that hangs, closes or
-    answers nonsense loses only its own game by it. One that doesn't answer at the very beginning raises
-    `SnakeUnreachableError`. A local agent that raises ends the tournament; finished games are kept. A player that has changed
-    since the games in the store were played raises `ConfigError`.
-    """
+    `concurrency` is the number of games at the same time, `per_server` the number of those with
+    snakes behind one host and port. `workers` says where games are played
+    (`agents.tournament.workers`). A snake behind a URL that hangs, closes or answers nonsense loses
+    only its own game by it. One that doesn't answer at the very beginning raises
+    `SnakeUnreachableError`. A local agent that raises ends the tournament; finished games are kept.
+    A player that has changed since the games in the store were played raises `ConfigError`."""
     store.begin(tournament)
     games = store.games()
 
@@ -57,9 +59,13 @@ def play_tournament(
 
 
 def _pending(tournament: Tournament, games: Sequence[Game]) -> Iterator[list[Fixture]]:
-    """Yield the games that each unfinished round lacks. `games` has to have those of all earlier rounds by the time."""
+    """Yield the games that each unfinished round lacks. `games` has to have those of all earlier
+    rounds by the time.
+    """
     for round_ in count() if tournament.form == "bracket" else range(tournament.rounds):
-        schedule = games_of_round(tournament, round_, [game for game in games if game.round < round_])
+        schedule = games_of_round(
+            tournament, round_, [game for game in games if game.round < round_]
+        )
         if not schedule:
             return
         finished = {game.number for game in games if game.round == round_}
@@ -80,16 +86,23 @@ def play_side_by_side(
     *,
     per_server: int,
 ) -> None:
-    """Play these games, as many at the same time as `workers` can, of them `per_server` with snakes behind one host and port.
+    """Play these games, as many at the same time as `workers` can, of them `per_server` with snakes
+    behind one host and port.
 
-    `keep` gets each game as it ends, in this thread, and ends it all by returning True. If it does, or if anything raises,
-    games under way are broken off.
-    """
-    busy, running = Counter[str](), dict[Future[Game], set[str]]()
-    to_come, passed_over, ended = iter(fixtures), list[Fixture](), False
+    `keep` gets each game as it ends, in this thread, and ends it all by returning True. If it does,
+    or if anything raises, games under way are broken off."""
+    busy = Counter[str]()
+    running = dict[Future[Game], set[str]]()
+    to_come = iter(fixtures)
+    passed_over = list[Fixture]()
+    ended = False
 
     def servers_of(fixture: Fixture) -> set[str]:
-        return {urlsplit(player.spec).netloc for place in fixture.group if (player := match.players[place]).is_remote}
+        return {
+            urlsplit(player.spec).netloc
+            for place in fixture.group
+            if (player := match.players[place]).is_remote
+        }
 
     def next_fixture() -> Fixture | None:
         """The first whose servers have room."""

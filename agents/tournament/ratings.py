@@ -1,4 +1,6 @@
-"""Turns games into ratings: Weng-Lin, as Arena rates, and Bradley-Terry with intervals that say how sure it is."""
+"""Turns games into ratings: Weng-Lin, as Arena rates, and Bradley-Terry with intervals that say how
+sure it is.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,16 @@ from envs.common.errors import MissingDependencyError, pip_install
 
 ELO = 400 / np.log(10)
 """How many Elo points a unit of log-odds is."""
-ARENA_MU, ARENA_SIGMA, ARENA_KAPPA = 25.0, 8.333, 1e-6
-"""Arena's first μ and σ, as its database has them, and the least factor by which a game may shrink σ²."""
+ARENA_MU = 25.0
+ARENA_SIGMA = 8.333
+ARENA_KAPPA = 1e-6
+"""Arena's first μ and σ, as its database has them, and the least factor by which a game may shrink
+σ².
+"""
 _PRIOR_DEVIATION = 4.0
-"""The deviation of a strength before any game, in log-odds (700 Elo). It keeps those who never lost at a finite strength."""
+"""The deviation of a strength before any game, in log-odds (700 Elo). It keeps those who never lost
+at a finite strength.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,17 +41,23 @@ class WengLin:
 
 
 def weng_lin(before: Sequence[WengLin], places: Sequence[int]) -> list[WengLin]:
-    """Return the players' ratings after a game in which they took these places, where 1 is best and a shared place is a draw.
+    """Return the players' ratings after a game in which they took these places, where 1 is best and
+    a shared place is a draw.
 
-    This is algorithm 1 of Weng and Lin (JMLR 12, 2011), Bradley-Terry with full pairs, with Arena's settings: β is 25/6, γ is
-    σ / c, κ is 1e-6, and σ doesn't grow between games. Raises `MissingDependencyError` without the package openskill.
-    """
+    This is algorithm 1 of Weng and Lin (JMLR 12, 2011), Bradley-Terry with full pairs, with Arena's
+    settings: β is 25/6, γ is σ / c, κ is 1e-6, and σ doesn't grow between games. Raises
+    `MissingDependencyError` without the package openskill."""
     try:
         from openskill.models import BradleyTerryFull
     except ImportError as error:
-        raise MissingDependencyError("openskill", feature="Weng-Lin ratings", install=pip_install("openskill")) from error
+        raise MissingDependencyError(
+            "openskill", feature="Weng-Lin ratings", install=pip_install("openskill")
+        ) from error
     model = BradleyTerryFull(tau=0.0, kappa=ARENA_KAPPA)
-    rated = model.rate([[model.rating(one.mu, one.sigma)] for one in before], ranks=[float(place) for place in places])
+    rated = model.rate(
+        [[model.rating(one.mu, one.sigma)] for one in before],
+        ranks=[float(place) for place in places],
+    )
     return [WengLin(one.mu, one.sigma) for (one,) in rated]
 
 
@@ -55,7 +69,9 @@ def weng_lin_ratings(games: Sequence[Game], num_players: int) -> list[WengLin]:
     ratings = [WengLin(ARENA_MU, ARENA_SIGMA)] * num_players
     for game in sorted(games, key=lambda game: (game.round, game.number)):
         players = [seat.player for seat in game.seats]
-        after = weng_lin([ratings[player] for player in players], [seat.place for seat in game.seats])
+        after = weng_lin(
+            [ratings[player] for player in players], [seat.place for seat in game.seats]
+        )
         for player, rating in zip(players, after, strict=True):
             ratings[player] = rating
     return ratings
@@ -63,7 +79,9 @@ def weng_lin_ratings(games: Sequence[Game], num_players: int) -> list[WengLin]:
 
 @dataclass(frozen=True)
 class BradleyTerry:
-    """Strengths in Elo points, relative to the mean of all players: float64 (P,) each, and their covariance (P, P)."""
+    """Strengths in Elo points, relative to the mean of all players: float64 (P,) each, and their
+    covariance (P, P).
+    """
 
     elo: np.ndarray
     covariance: np.ndarray
@@ -75,15 +93,18 @@ class BradleyTerry:
 
 
 def bradley_terry(games: Sequence[Game], num_players: int) -> BradleyTerry:
-    """Return maximum a-posteriori strengths from all comparisons of two players (Bradley and Terry, Biometrika 39, 1952).
+    """Return maximum a-posteriori strengths from all comparisons of two players (Bradley and Terry,
+    Biometrika 39, 1952).
 
-    A draw counts as half a win for each. A wide normal prior (deviation 700 Elo) keeps the strengths finite. The variance is
-    the larger one of the model's own and of the sandwich estimator with games as clusters, because the comparisons of one game
-    of several snakes aren't independent.
-    """
+    A draw counts as half a win for each. A wide normal prior (deviation 700 Elo) keeps the
+    strengths finite. The variance is the larger one of the model's own and of the sandwich
+    estimator with games as clusters, because the comparisons of one game of several snakes aren't
+    independent."""
     rows = [(g, *comparison) for g, game in enumerate(games) for comparison in game.comparisons()]
     if not rows:
-        return BradleyTerry(np.zeros(num_players), np.eye(num_players) * (_PRIOR_DEVIATION * ELO) ** 2)
+        return BradleyTerry(
+            np.zeros(num_players), np.eye(num_players) * (_PRIOR_DEVIATION * ELO) ** 2
+        )
     which, a, b = (np.array([row[k] for row in rows]) for k in range(3))
     won = np.array([row[3] for row in rows])
     strength = np.zeros(num_players)

@@ -1,4 +1,6 @@
-"""Writes a tournament as one HTML page that needs no network: standings, ratings, who beat whom, latency, deaths, replays."""
+"""Writes a tournament as one HTML page that needs no network: standings, ratings, who beat whom,
+latency, deaths, replays.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,18 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.pages import Intervals, chart_grid, columns, fold, html_page, lead, moving_picture, note, section, table
+from agents.pages import (
+    Intervals,
+    chart_grid,
+    columns,
+    fold,
+    html_page,
+    lead,
+    moving_picture,
+    note,
+    section,
+    table,
+)
 from agents.tournament import bracket
 from agents.tournament.game import record
 from agents.tournament.settings import Game, Tournament
@@ -18,13 +31,15 @@ from envs.common.command_line import shell_command
 from envs.common.whole_files import make_folder_of, write_whole
 
 
-def write_report(tournament: Tournament, games: Sequence[Game], path: Path, *, replays: int = 10) -> Path:
-    """Write the page, and in `<name>-replays/` beside it the `replays` most telling games as moving pictures (SVG).
+def write_report(
+    tournament: Tournament, games: Sequence[Game], path: Path, *, replays: int = 10
+) -> Path:
+    """Write the page, and in `<name>-replays/` beside it the `replays` most telling games as moving
+    pictures (SVG).
 
-    These are first the games in which a player lost to one that stands lower, then the last games. The moves of all games are
-    in the store: `procsnake tournament --store FILE --replay ROUND/NUMBER` shows any of them. Raises `ConfigError` if the page
-    can't be written.
-    """
+    These are first the games in which a player lost to one that stands lower, then the last games.
+    The moves of all games are in the store: `procsnake tournament --store FILE --replay
+    ROUND/NUMBER` shows any of them. Raises `ConfigError` if the page can't be written."""
     make_folder_of(path)
     rows = standings(tournament, games)
     shown = _most_telling(rows, games)[:replays]
@@ -45,24 +60,44 @@ def _most_telling(rows: Sequence[Standing], games: Sequence[Game]) -> list[Game]
     rank = {row.player: place for place, row in enumerate(rows)}
 
     def surprise(game: Game) -> tuple[int, int, int]:
-        upset = 0 if game.winner is None else rank[game.winner] - min(rank[seat.player] for seat in game.seats)
+        upset = (
+            0
+            if game.winner is None
+            else rank[game.winner] - min(rank[seat.player] for seat in game.seats)
+        )
         return upset, game.round, game.number
 
     return sorted(games, key=surprise, reverse=True)
 
 
-def _page(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game], shown: Sequence[Game], folder: str) -> str:
+def _page(
+    tournament: Tournament,
+    rows: Sequence[Standing],
+    games: Sequence[Game],
+    shown: Sequence[Game],
+    folder: str,
+) -> str:
     t = tournament
     what = (
-        f"{len(games)} games, {t.form}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset {t.settings.ruleset}, map"
-        f" {t.settings.map}, seed {t.seed}, time-out {t.timeout_ms} ms"
-        f", {t.effort_in_words}"
+        f"{len(games)} games, {t.form}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset"
+        f" {t.settings.ruleset}, map {t.settings.map}, seed {t.seed}, time-out {t.timeout_ms} ms,"
+        f" {t.effort_in_words}"
     )
     latencies = [
-        (r.name, f"{r.latency_ms:.2f}", f"{r.slowest_ms:.1f}", str(r.failures), str(r.excused), r.failure) for r in rows
+        (
+            r.name,
+            f"{r.latency_ms:.2f}",
+            f"{r.slowest_ms:.1f}",
+            str(r.failures),
+            str(r.excused),
+            r.failure,
+        )
+        for r in rows
     ]
     links = "".join(
-        f'<p><a href="{html.escape(folder)}/{g.round}-{g.number}.svg">{html.escape(_told(t, g))}</a></p>' for g in shown
+        "<p><a"
+        f' href="{html.escape(folder)}/{g.round}-{g.number}.svg">{html.escape(_told(t, g))}</a></p>'
+        for g in shown
     )
     any_other = shell_command("tournament", "--store", "FILE", "--replay", "ROUND/NUMBER")
     sections = [
@@ -72,11 +107,15 @@ def _page(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game
             "Standings",
             _standings(rows),
             note(
-                "Points: the share of the others that it outlived, a shared place counting half. μ − 3σ: Weng-Lin"
-                " (Bradley-Terry, full pairs), as Arena rates. Elo: Bradley-Terry, relative to the mean, with 95 % intervals."
+                "Points: the share of the others that it outlived, a shared place counting half. μ"
+                " − 3σ: Weng-Lin (Bradley-Terry, full pairs), as Arena rates. Elo: Bradley-Terry,"
+                " relative to the mean, with 95 % intervals."
             ),
         ),
-        columns(section("Ratings", chart_grid([_ratings(rows)])), section("A game", *(_film(t, game) for game in shown[:1]))),
+        columns(
+            section("Ratings", chart_grid([_ratings(rows)])),
+            section("A game", *(_film(t, game) for game in shown[:1])),
+        ),
         fold(
             "Who outlived whom",
             note("How often the row came out before the column, in %; draws count half."),
@@ -84,7 +123,17 @@ def _page(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game
         ),
         fold(
             "Latency",
-            table(latencies, head=("player", "median ms", "slowest ms", "failed requests", "excused", "first reason")),
+            table(
+                latencies,
+                head=(
+                    "player",
+                    "median ms",
+                    "slowest ms",
+                    "failed requests",
+                    "excused",
+                    "first reason",
+                ),
+            ),
         ),
         fold("Causes of death", _causes(rows)),
         fold("Replays", note(f"Those that say most; any other: {any_other}"), links),
@@ -97,7 +146,11 @@ def _bracket(tournament: Tournament, games: Sequence[Game]) -> list[str]:
     if tournament.form != "bracket":
         return []
     head = ("round", "player", "against", "won", "goes on")
-    return [section("Bracket", table(bracket.rows(tournament, games), head=head, text_columns=len(head)))]
+    return [
+        section(
+            "Bracket", table(bracket.rows(tournament, games), head=head, text_columns=len(head))
+        )
+    ]
 
 
 def _ratings(rows: Sequence[Standing]) -> Intervals:
@@ -115,7 +168,10 @@ def _film(tournament: Tournament, game: Game) -> str:
 
 
 def _told(tournament: Tournament, game: Game) -> str:
-    return f"{game.round}/{game.number}: {_players(tournament, game)}, {_winner(tournament, game)}, {game.turns} turns"
+    return (
+        f"{game.round}/{game.number}: {_players(tournament, game)}, {_winner(tournament, game)},"
+        f" {game.turns} turns"
+    )
 
 
 def _players(tournament: Tournament, game: Game) -> str:
@@ -134,14 +190,30 @@ def _standings(rows: Sequence[Standing]) -> str:
 def _standing(row: Standing) -> tuple[str, ...]:
     counts = (row.name, str(row.games), str(row.wins), str(row.draws), f"{row.points:.1%}")
     elo = (f"{row.elo:+.0f}", f"{row.interval[0]:+.0f} … {row.interval[1]:+.0f}")
-    return *counts, *elo, f"{row.skill.ordinal:.2f}", f"{row.skill.mu:.2f}", f"{row.skill.sigma:.2f}"
+    return (
+        *counts,
+        *elo,
+        f"{row.skill.ordinal:.2f}",
+        f"{row.skill.mu:.2f}",
+        f"{row.skill.sigma:.2f}",
+    )
 
 
 def _cross(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game]) -> str:
     before, met = cross_table(tournament, games)
     order = [row.player for row in rows]
     cells = [
-        (row.name, *(f"{100 * before[row.player, o] / met[row.player, o]:.0f}" if met[row.player, o] else "" for o in order))
+        (
+            row.name,
+            *(
+                (
+                    f"{100 * before[row.player, o] / met[row.player, o]:.0f}"
+                    if met[row.player, o]
+                    else ""
+                )
+                for o in order
+            ),
+        )
         for row in rows
     ]
     return table(cells, head=("", *(row.name for row in rows)))
@@ -149,9 +221,15 @@ def _cross(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Gam
 
 def _causes(rows: Sequence[Standing]) -> str:
     causes = sorted({cause for row in rows for cause in row.causes})
-    return table([(row.name, *(str(row.causes.get(cause, 0)) for cause in causes)) for row in rows], head=("player", *causes))
+    return table(
+        [(row.name, *(str(row.causes.get(cause, 0)) for cause in causes)) for row in rows],
+        head=("player", *causes),
+    )
 
 
 def _games(tournament: Tournament, games: Sequence[Game]) -> str:
-    rows = [(f"{g.round}/{g.number}", _players(tournament, g), _winner(tournament, g), str(g.turns)) for g in games]
+    rows = [
+        (f"{g.round}/{g.number}", _players(tournament, g), _winner(tournament, g), str(g.turns))
+        for g in games
+    ]
     return table(rows, head=("game", "players by seat", "winner", "turns"), text_columns=3)

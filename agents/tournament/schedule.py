@@ -1,4 +1,6 @@
-"""Decides who meets whom. The groups of a round are a function of the tournament and of the games of earlier rounds."""
+"""Decides who meets whom. The groups of a round are a function of the tournament and of the games
+of earlier rounds.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,11 @@ from agents.tournament.bracket import Pairing, undecided
 from agents.tournament.settings import Game, Tournament, scores
 
 
-def games_of_round(tournament: Tournament, round_: int, before: Sequence[Game]) -> list[tuple[int, ...]]:
-    """Return the players of each game of a round, in the order of their seats. `before` are all games of earlier rounds.
+def games_of_round(
+    tournament: Tournament, round_: int, before: Sequence[Game]
+) -> list[tuple[int, ...]]:
+    """Return the players of each game of a round, in the order of their seats. `before` are all
+    games of earlier rounds.
 
     A bracket's undecided pairings play one game each; none are left once it is over.
     """
@@ -35,7 +40,9 @@ def _seated(pairing: Pairing) -> tuple[int, ...]:
 
 
 def ladder(tournament: Tournament, before: Sequence[Game], rounds: int) -> list[int]:
-    """Return the order on the ladder after so many rounds, the best first. At first it is the order of the list of players."""
+    """Return the order on the ladder after so many rounds, the best first. At first it is the order
+    of the list of players.
+    """
     order = list(range(len(tournament.players)))
     for round_ in range(rounds):
         points, _ = scores([game for game in before if game.round == round_], len(order))
@@ -45,8 +52,11 @@ def ladder(tournament: Tournament, before: Sequence[Game], rounds: int) -> list[
 
 
 def _rungs(tournament: Tournament, round_: int) -> list[slice]:
-    """The neighbours who meet: groups from the top in one round, from the foot or shifted by half a group in the next."""
-    num, seats = len(tournament.players), tournament.seats
+    """The neighbours who meet: groups from the top in one round, from the foot or shifted by half a
+    group in the next.
+    """
+    num = len(tournament.players)
+    seats = tournament.seats
     shift = (num % seats or seats // 2) if round_ % 2 and num > seats else 0
     return [slice(k, k + seats) for k in range(shift, num - seats + 1, seats)]
 
@@ -56,15 +66,20 @@ def _ladder_groups(tournament: Tournament, round_: int, before: Sequence[Game]) 
     return [order[rungs] for rungs in _rungs(tournament, round_)]
 
 
-def _round_robin_groups(tournament: Tournament, round_: int, before: Sequence[Game]) -> list[list[int]]:
-    return [list(group) for group in itertools.combinations(range(len(tournament.players)), tournament.seats)]
+def _round_robin_groups(
+    tournament: Tournament, round_: int, before: Sequence[Game]
+) -> list[list[int]]:
+    return [
+        list(group)
+        for group in itertools.combinations(range(len(tournament.players)), tournament.seats)
+    ]
 
 
 def _swiss_groups(tournament: Tournament, round_: int, before: Sequence[Game]) -> list[list[int]]:
     """Neighbours in the standings, but for those who have met before.
 
-    If the groups don't come out even, those sit out who have played most, the last in the standings first.
-    """
+    If the groups don't come out even, those sit out who have played most, the last in the standings
+    first."""
     num = len(tournament.players)
     points, count = scores(before, num)
     mean = points / np.maximum(count, 1)
@@ -80,12 +95,18 @@ def _swiss_groups(tournament: Tournament, round_: int, before: Sequence[Game]) -
     return _with_strangers(groups, met, {player: place for place, player in enumerate(standing)})
 
 
-def _with_strangers(groups: list[list[int]], met: np.ndarray, place: dict[int, int]) -> list[list[int]]:
-    """Exchange players between groups as long as that makes them less familiar, or as familiar but nearer to each other."""
+def _with_strangers(
+    groups: list[list[int]], met: np.ndarray, place: dict[int, int]
+) -> list[list[int]]:
+    """Exchange players between groups as long as that makes them less familiar, or as familiar but
+    nearer to each other.
+    """
 
     def cost(group: Sequence[int]) -> tuple[int, int]:
         places = sorted(place[player] for player in group)
-        return int(met[np.ix_(group, group)].sum()), sum((b - a) ** 2 for a, b in itertools.combinations(places, 2))
+        return int(met[np.ix_(group, group)].sum()), sum(
+            (b - a) ** 2 for a, b in itertools.combinations(places, 2)
+        )
 
     improved = True
     while improved:

@@ -26,7 +26,9 @@ class Standing:
     draws: int
     """The number of games in which the player shared the first place."""
     points: float
-    """The share of the others that the player outlived, 0..1, as a mean over its games. A shared place counts half."""
+    """The share of the others that the player outlived, 0..1, as a mean over its games. A shared
+    place counts half.
+    """
     skill: WengLin
     elo: float
     interval: tuple[float, float]
@@ -36,7 +38,9 @@ class Standing:
     slowest_ms: float
     failures: int
     excused: int
-    """The turns on which the player was asked again because it was late in a burst of load. They aren't failures."""
+    """The turns on which the player was asked again because it was late in a burst of load. They
+    aren't failures.
+    """
     failure: str
     """Why a request failed in the first game that had failed requests."""
     causes: dict[str, int]
@@ -44,10 +48,13 @@ class Standing:
 
 
 def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
-    """Return the standings, the best first, by μ − 3σ; in a bracket first by the number of rounds that a player survived."""
+    """Return the standings, the best first, by μ − 3σ; in a bracket first by the number of rounds
+    that a player survived.
+    """
     num = len(tournament.players)
     points, count = scores(games, num)
-    skills, fitted = weng_lin_ratings(games, num), bradley_terry(games, num)
+    skills = weng_lin_ratings(games, num)
+    fitted = bradley_terry(games, num)
     intervals = fitted.intervals()
     rows = []
     for player, name in enumerate(tournament.names):
@@ -78,7 +85,8 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
 
 
 def table(rows: Sequence[Standing]) -> str:
-    """Return the standings as lines of text, which fit into 80 columns unless names are longer than 18 characters.
+    """Return the standings as lines of text, which fit into 80 columns unless names are longer than
+    18 characters.
 
     Elo is relative to the mean of all players, with its 95 % interval.
     """
@@ -101,14 +109,19 @@ def table(rows: Sequence[Standing]) -> str:
     if failed := [f"{printable(row.name)} {row.failures}" for row in rows if row.failures]:
         lines.append(f"without a valid answer in time (turns): {', '.join(failed)}")
     if excused := [f"{printable(row.name)} {row.excused}" for row in rows if row.excused]:
-        lines.append(f"late in bursts of load, asked again and not charged (turns): {', '.join(excused)}")
+        lines.append(
+            f"late in bursts of load, asked again and not charged (turns): {', '.join(excused)}"
+        )
     return "\n".join(lines)
 
 
 def cross_table(tournament: Tournament, games: Sequence[Game]) -> tuple[np.ndarray, np.ndarray]:
-    """Return how often the row's player was better than the column's (a draw is half), and how often they met, each (P, P)."""
+    """Return how often the row's player was better than the column's (a draw is half), and how
+    often they met, each (P, P).
+    """
     num = len(tournament.players)
-    before, met = np.zeros((num, num)), np.zeros((num, num), np.int64)
+    before = np.zeros((num, num))
+    met = np.zeros((num, num), np.int64)
     for game in games:
         for a, b, score in game.comparisons():
             before[a, b] += score

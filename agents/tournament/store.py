@@ -1,4 +1,5 @@
-"""The games of a match, such as a tournament, on disk: one SQLite file with one transaction per game.
+"""The games of a match, such as a tournament, on disk: one SQLite file with one transaction per
+game.
 
 So a kill loses only unfinished games.
 """
@@ -23,7 +24,13 @@ from envs.common import own_files
 from envs.common.bounded import inflate, parse_json
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import missing
-from envs.common.sqlite_files import bound, refuse_companions, schema_after, schema_of, strange_entry
+from envs.common.sqlite_files import (
+    bound,
+    refuse_companions,
+    schema_after,
+    schema_of,
+    strange_entry,
+)
 
 # The first stores had these tables but no version, hence IF NOT EXISTS.
 STATEMENTS = (
@@ -43,11 +50,19 @@ STATEMENTS = (
 _TABLE = "tournament"
 _FIRST_VERSION = 3
 """The statements that the first stores have had, which had no version yet."""
-_VERSION, _SIGNATURE, _KIND, _CONTENTS = 1, "signature", "kind", "contents"
-_MAX_CONFIG, _MAX_GAMES, _MAX_MOVES, _MAX_ALL_MOVES = 1 << 20, 1_000_000, 1 << 24, 1 << 30
+_VERSION = 1
+_SIGNATURE = "signature"
+_KIND = "kind"
+_CONTENTS = "contents"
+_MAX_CONFIG = 1 << 20
+_MAX_GAMES = 1_000_000
+_MAX_MOVES = 1 << 24
+_MAX_ALL_MOVES = 1 << 30
 _MAX_TIME_MS = 1e9
 _GAME_COLUMNS = "round, number, seed, turns, moves"
-_SEAT_COLUMNS = "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure, cpu_ms, excused"
+_SEAT_COLUMNS = (
+    "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure, cpu_ms, excused"
+)
 
 
 class StoreError(ProcsnakeError):
@@ -57,12 +72,12 @@ class StoreError(ProcsnakeError):
 class Store(Generic[M]):
     """The games of one match, such as a tournament. Use it as a context manager, from one thread.
 
-    A file of an older procsnake gets today's schema when it is opened. Raises `StoreError` for a file of another kind, and
-    `NewerDatabaseError` for a file of a newer procsnake.
-    """
+    A file of an older procsnake gets today's schema when it is opened. Raises `StoreError` for a
+    file of another kind, and `NewerDatabaseError` for a file of a newer procsnake."""
 
     def __init__(self, path: str | os.PathLike[str], holds: type[M]) -> None:
-        self.path, self._holds = Path(path), holds
+        self.path = Path(path)
+        self._holds = holds
         self._begun: tuple[M, str] | None = None
         refuse_companions(self.path)
         try:
@@ -76,7 +91,9 @@ class Store(Generic[M]):
                 self._database.close()
                 raise
         except sqlite3.Error as error:
-            raise StoreError(f"{path} can't be opened as a {holds.kind}'s file: {error}. Choose another --store") from error
+            raise StoreError(
+                f"{path} can't be opened as a {holds.kind}'s file: {error}. Choose another --store"
+            ) from error
 
     def __enter__(self) -> Store[M]:
         return self
@@ -85,7 +102,9 @@ class Store(Generic[M]):
         self._database.close()
 
     def _refuse_other_databases(self) -> None:
-        """Before anything is written: a store has exactly its version's tables, and a new file has none."""
+        """Before anything is written: a store has exactly its version's tables, and a new file has
+        none.
+        """
         found = schema_of(self._database)
         if not found:
             return
@@ -96,8 +115,8 @@ class Store(Generic[M]):
         strange = strange_entry(found, schema_after(STATEMENTS[: max(version, _FIRST_VERSION)]))
         if strange is not None:
             raise StoreError(
-                f"{self.path} is no {self._holds.kind}'s file: it holds {strange[:40]!r}, which is not as procsnake makes it."
-                " Choose another --store"
+                f"{self.path} is no {self._holds.kind}'s file: it holds {strange[:40]!r}, which is"
+                " not as procsnake makes it. Choose another --store"
             )
 
     def _migrate(self) -> None:
@@ -121,68 +140,87 @@ class Store(Generic[M]):
             return None
         kind = config.get(_KIND, Tournament.kind)
         if kind != self._holds.kind:
-            raise StoreError(f"{self.path} holds a {kind}, not a {self._holds.kind}. Choose another --store")
+            raise StoreError(
+                f"{self.path} holds a {kind}, not a {self._holds.kind}. Choose another --store"
+            )
         with self._named_damage():
             return self._holds.from_dict(config)
 
     def is_own(self) -> bool:
         """Whether this machine named the players (`envs.common.own_files`)."""
-        config, kept = self._config(), self.load()
-        return kept is not None and own_files.is_signed(_signed(kept), str((config or {}).get(_SIGNATURE, "")))
+        config = self._config()
+        kept = self.load()
+        return kept is not None and own_files.is_signed(
+            _signed(kept), str((config or {}).get(_SIGNATURE, ""))
+        )
 
     def _config(self) -> dict[str, Any] | None:
         with self._named_damage():
-            row = self._database.execute("SELECT version, length(config), substr(config, 1, ?) FROM tournament", (_MAX_CONFIG,))
+            row = self._database.execute(
+                "SELECT version, length(config), substr(config, 1, ?) FROM tournament",
+                (_MAX_CONFIG,),
+            )
             found = row.fetchone()
             if found is None:
                 return None
             version, length, config = found
             if version != _VERSION:
                 raise StoreError(
-                    f"{self.path} has version {version}, this procsnake reads {_VERSION}. Begin a new file: --store"
+                    f"{self.path} has version {version}, this procsnake reads {_VERSION}. Begin a"
+                    " new file: --store"
                 )
             if length > _MAX_CONFIG:
                 raise ValueError(f"its description has {length} characters")
             return dict(parse_json(config))
 
     def begin(self, match: M) -> None:
-        """Write this match into the file, or continue the one that is there. One without games gives way to another.
+        """Write this match into the file, or continue the one that is there. One without games
+        gives way to another.
 
-        With it, the file keeps what the players are, and once there are games what they were then (`refuse_changed`). Only the
-        fields that `may_grow`, as a tournament's rounds, may differ; others raise `ConfigError`. Raises `StoreError` if the
-        file can't be written.
-        """
-        signature, contents = own_files.sign(_signed(match)), _contents(match)
+        With it, the file keeps what the players are, and once there are games what they were then
+        (`refuse_changed`). Only the fields that `may_grow`, as a tournament's rounds, may differ;
+        others raise `ConfigError`. Raises `StoreError` if the file can't be written."""
+        signature = own_files.sign(_signed(match))
+        contents = _contents(match)
         with self._transaction():
-            kept, before = self.load(), self._contents_before()
+            kept = self.load()
+            before = self._contents_before()
             if kept is not None and self._has_games() and (other := _differences(kept, match)):
                 raise ConfigError(
-                    f"{self.path} holds another {match.kind}: {other} differ. Name neither players nor these to go on with"
-                    " it, or choose another --store"
+                    f"{self.path} holds another {match.kind}: {other} differ. Name neither players"
+                    " nor these to go on with it, or choose another --store"
                 )
             own = {_KIND: match.kind, _SIGNATURE: signature, _CONTENTS: {**contents, **before}}
             config = json.dumps({**match.to_dict(), **own})
             self._database.execute(
-                "INSERT OR REPLACE INTO tournament (id, version, config) VALUES (1, ?, ?)", (_VERSION, config)
+                "INSERT OR REPLACE INTO tournament (id, version, config) VALUES (1, ?, ?)",
+                (_VERSION, config),
             )
         self._begun = match, config
 
     def refuse_changed(self, match: M) -> None:
-        """Raise `ConfigError` if a player isn't any more what it was as the games in the file were played.
+        """Raise `ConfigError` if a player isn't any more what it was as the games in the file were
+        played.
 
-        Under the same name, its rules, policy, evaluation or file of options can become others. A player that can't be read,
-        as one that is gone, is passed over.
-        """
+        Under the same name, its rules, policy, evaluation or file of options can become others. A
+        player that can't be read, as one that is gone, is passed over."""
         before = self._contents_before()
-        changed = [spec for spec, content in _contents(match).items() if before.get(spec, content) != content]
+        changed = [
+            spec
+            for spec, content in _contents(match).items()
+            if before.get(spec, content) != content
+        ]
         if changed:
             raise ConfigError(
-                f"{self.path} has games of {changed[0]} as it was before; its rules, policy, evaluation or file of options have"
-                " changed since. Choose another --store, or bring back what was there"
+                f"{self.path} has games of {changed[0]} as it was before; its rules, policy,"
+                " evaluation or file of options have changed since. Choose another --store, or"
+                " bring back what was there"
             )
 
     def _contents_before(self) -> dict[str, Any]:
-        """What the players were as the games were played, by their specs; nothing where no games are, or older versions'."""
+        """What the players were as the games were played, by their specs; nothing where no games
+        are, or older versions'.
+        """
         before = (self._config() or {}).get(_CONTENTS)
         return before if isinstance(before, dict) and self._has_games() else {}
 
@@ -191,25 +229,29 @@ class Store(Generic[M]):
             return self._database.execute("SELECT 1 FROM game").fetchone() is not None
 
     def _refuse_if_replaced(self) -> None:
-        """Raise `StoreError` if another process has begun another match in the place of ours, which had no games yet."""
+        """Raise `StoreError` if another process has begun another match in the place of ours, which
+        had no games yet.
+        """
         if self._begun is None:
             return
         match, config = self._begun
-        if self._database.execute("SELECT 1 FROM tournament WHERE config = ?", (config,)).fetchone():
+        if self._database.execute(
+            "SELECT 1 FROM tournament WHERE config = ?", (config,)
+        ).fetchone():
             return
         kept = self.load()
         if kept is not None and (other := _differences(kept, match)):
             raise StoreError(
-                f"{self.path} holds another {match.kind} by now: {other} differ. Another procsnake has begun it there before a"
-                " game of this one had ended; choose another --store"
+                f"{self.path} holds another {match.kind} by now: {other} differ. Another procsnake"
+                " has begun it there before a game of this one had ended; choose another --store"
             )
 
     def add(self, game: Game) -> None:
         """Write a finished game, all of it or nothing.
 
-        Raises `StoreError` if the file holds it already, because another process plays the same match into it, if another one
-        has begun another match there, and if the file can't be written.
-        """
+        Raises `StoreError` if the file holds it already, because another process plays the same
+        match into it, if another one has begun another match there, and if the file can't be
+        written."""
         key = (game.round, game.number)
         seats = [
             (
@@ -233,21 +275,32 @@ class Store(Generic[M]):
         try:
             with self._transaction():
                 self._refuse_if_replaced()
-                self._database.execute(f"INSERT INTO game ({_GAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)", row)
+                self._database.execute(
+                    f"INSERT INTO game ({_GAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)", row
+                )
                 self._database.executemany(
-                    f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES ({', '.join('?' * 14)})", seats
+                    f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES"
+                    f" ({', '.join('?' * 14)})",
+                    seats,
                 )
         except sqlite3.IntegrityError as error:
             raise StoreError(
-                f"{self.path} holds game {game.number} of round {game.round} already: another procsnake plays the same match"
-                " into it. Let that one end, or choose another --store"
+                f"{self.path} holds game {game.number} of round {game.round} already: another"
+                " procsnake plays the same match into it. Let that one end, or choose another"
+                " --store"
             ) from error
 
     def games(self) -> list[Game]:
-        """Return all finished games in the order of the schedule. Raises `StoreError` if they are damaged."""
+        """Return all finished games in the order of the schedule. Raises `StoreError` if they are
+        damaged.
+        """
         kept = self.load()
         with self._named_damage():
-            return [] if kept is None else [_checked(game, len(kept.players)) for game in self._read_games()]
+            return (
+                []
+                if kept is None
+                else [_checked(game, len(kept.players)) for game in self._read_games()]
+            )
 
     def _read_games(self) -> Iterator[Game]:
         seats: dict[tuple[int, int], list[Seat]] = {}
@@ -264,7 +317,9 @@ class Store(Generic[M]):
             f"SELECT {_GAME_COLUMNS} FROM game ORDER BY round, number"
         ):
             taken = seats[round_, number]
-            moves = np.frombuffer(inflate(packed, min(_MAX_MOVES, room)), np.int8).reshape(-1, len(taken))
+            moves = np.frombuffer(inflate(packed, min(_MAX_MOVES, room)), np.int8).reshape(
+                -1, len(taken)
+            )
             room -= moves.nbytes
             yield Game(round_, number, seed, turns, tuple(taken), moves)
 
@@ -273,13 +328,24 @@ class Store(Generic[M]):
         """Rows that no tournament has written: cut off, damaged, or made to harm."""
         try:
             yield
-        except (sqlite3.Error, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        except (
+            sqlite3.Error,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+        ) as error:
             what = f"{type(error).__name__}: {error}"
-            raise StoreError(f"{self.path} is damaged, or no tournament's file ({what}). Choose another --store") from error
+            raise StoreError(
+                f"{self.path} is damaged, or no tournament's file ({what}). Choose another --store"
+            ) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Write all or nothing. A full disk, or a lock that another process doesn't give back, becomes a `StoreError`."""
+        """Write all or nothing. A full disk, or a lock that another process doesn't give back,
+        becomes a `StoreError`.
+        """
         try:
             self._database.execute("BEGIN IMMEDIATE")
             yield
@@ -290,16 +356,19 @@ class Store(Generic[M]):
                 self._database.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError):
                 raise StoreError(
-                    f"{self.path} can't be written: {error}. The games in it are kept; mend that and go on with it, or choose"
-                    " another --store"
+                    f"{self.path} can't be written: {error}. The games in it are kept; mend that"
+                    " and go on with it, or choose another --store"
                 ) from error
             raise
 
 
 def _differences(kept: Match, match: Match) -> str:
     """The fields that two matches may not differ in and do, with commas."""
-    before, now = kept.to_dict(), match.to_dict()
-    return ", ".join(name for name in now if name not in match.may_grow and now[name] != before[name])
+    before = kept.to_dict()
+    now = match.to_dict()
+    return ", ".join(
+        name for name in now if name not in match.may_grow and now[name] != before[name]
+    )
 
 
 def _contents(match: Match) -> dict[str, str]:
@@ -318,7 +387,8 @@ def _signed(match: Match) -> bytes:
 
 def _checked(game: Game, num_players: int) -> Game:
     """Raises `ValueError` for a game that can't have been played."""
-    seats, moves = game.seats, game.moves
+    seats = game.seats
+    moves = game.moves
     numbers = [game.round, game.number, game.seed, game.turns]
     for seat in seats:
         numbers += [seat.player, seat.place, seat.died, seat.length, seat.failures, seat.excused]
@@ -330,10 +400,14 @@ def _checked(game: Game, num_players: int) -> Game:
     if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
         raise ValueError(f"game {game.round}/{game.number} has numbers that no game has")
     if not 2 <= len(seats) <= MAX_SEATS or not all(seat.player < num_players for seat in seats):
-        raise ValueError(f"game {game.round}/{game.number} has {len(seats)} seats, or players that don't take part")
+        raise ValueError(
+            f"game {game.round}/{game.number} has {len(seats)} seats, or players that don't take"
+            " part"
+        )
     if len(moves) != game.turns or (moves.size and not (moves.min() >= -1 and moves.max() <= 3)):
         raise ValueError(
-            f"game {game.round}/{game.number} has {len(moves)} moves for {game.turns} turns, or such as there are none"
+            f"game {game.round}/{game.number} has {len(moves)} moves for {game.turns} turns, or"
+            " such as there are none"
         )
     if not any(seat.place == 1 for seat in seats):
         raise ValueError(f"game {game.round}/{game.number} has nobody in the first place")

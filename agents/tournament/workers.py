@@ -1,8 +1,8 @@
 """Plays the games of a match in threads of this process, or in processes of their own.
 
-Searches release Python's lock while they think, but the referee, and agents written in Python, hold it. So threads are good for
-one game, and processes for several. A worker takes a fixture and returns a game. Only the caller writes to a store.
-"""
+Searches release Python's lock while they think, but the referee, and agents written in Python, hold
+it. So threads are good for one game, and processes for several. A worker takes a fixture and
+returns a game. Only the caller writes to a store."""
 
 from __future__ import annotations
 
@@ -25,23 +25,28 @@ from envs.common.errors import ProcsnakeError
 
 W = TypeVar("W", bound="GameWorkers")
 _MOST_TRIES = 3
-"""How often a game is tried. If its worker dies each time, the game is at fault and not the worker."""
+"""How often a game is tried. If its worker dies each time, the game is at fault and not the
+worker.
+"""
 _SPAWN = multiprocessing.get_context("spawn")
 
 
 class WorkerError(ProcsnakeError):
-    """An agent raised something in a worker that can't be sent to this process. The message has its type and its text."""
+    """An agent raised something in a worker that can't be sent to this process. The message has its
+    type and its text.
+    """
 
 
 class GameWorkers(ABC):
-    """Plays games of a match, up to `count` at the same time. This is a context manager, at whose end running games break off.
+    """Plays games of a match, up to `count` at the same time. This is a context manager, at whose
+    end running games break off.
 
-    If a worker is lost, its game is played anew, and `say` is called with a line about it. A game is a function of its
-    fixture, so nothing but time is lost.
-    """
+    If a worker is lost, its game is played anew, and `say` is called with a line about it. A game
+    is a function of its fixture, so nothing but time is lost."""
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
-        self.match, self.count = match, count
+        self.match = match
+        self.count = count
         self._say = say or _say_on_stderr
 
     def __enter__(self: W) -> W:
@@ -53,9 +58,8 @@ class GameWorkers(ABC):
     def play(self, fixture: Fixture) -> Game:
         """Play a game; up to `count` threads may wait for one at the same time.
 
-        Raises what the agents raise, `WorkerLostError` if the game's workers are lost again and again, and `BrokenOffError`
-        after `stop`.
-        """
+        Raises what the agents raise, `WorkerLostError` if the game's workers are lost again and
+        again, and `BrokenOffError` after `stop`."""
         for left in reversed(range(_MOST_TRIES)):
             try:
                 return self._play_once(fixture)
@@ -67,7 +71,9 @@ class GameWorkers(ABC):
 
     @abstractmethod
     def _play_once(self, fixture: Fixture) -> Game:
-        """Play a game as `play` does, but raise `WorkerLostError` as soon as the game's worker is lost."""
+        """Play a game as `play` does, but raise `WorkerLostError` as soon as the game's worker is
+        lost.
+        """
 
     @abstractmethod
     def stop(self) -> None:
@@ -75,7 +81,9 @@ class GameWorkers(ABC):
 
 
 MakeWorkers = Callable[[Match, int], GameWorkers]
-"""A function that makes the workers of a match for so many games at the same time. It raises what `agents.make` raises."""
+"""A function that makes the workers of a match for so many games at the same time. It raises what
+`agents.make` raises.
+"""
 
 
 class InThreads(GameWorkers):
@@ -83,7 +91,8 @@ class InThreads(GameWorkers):
 
     def __init__(self, match: Match, count: int) -> None:
         super().__init__(match, count)
-        self._seated, self._stop = ready_players(match), threading.Event()
+        self._seated = ready_players(match)
+        self._stop = threading.Event()
 
     def _play_once(self, fixture: Fixture) -> Game:
         return play_game(self.match, fixture, self._seated, self._stop)
@@ -93,13 +102,17 @@ class InThreads(GameWorkers):
 
 
 class InProcesses(GameWorkers):
-    """Plays games in processes, each of which makes the players itself. Processes are started when they are needed."""
+    """Plays games in processes, each of which makes the players itself. Processes are started when
+    they are needed.
+    """
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
         super().__init__(match, count, say)
-        # Here first: what can't be made is told in this process, and the workers find everything compiled.
+        # Here first: what can't be made is told in this process, and the workers find everything
+        # compiled.
         ready_players(match)
-        self._lock, self._stopped = threading.Lock(), False
+        self._lock = threading.Lock()
+        self._stopped = False
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
 
@@ -153,7 +166,9 @@ class _Worker:
         theirs.close()
 
     def play(self, fixture: Fixture) -> Game | Exception:
-        """Return the game, or the error that was raised. Raises `EOFError` or `OSError` if the process dies."""
+        """Return the game, or the error that was raised. Raises `EOFError` or `OSError` if the
+        process dies.
+        """
         self._pipe.send(fixture)
         answer: Game | Exception = self._pipe.recv()
         return answer
@@ -194,7 +209,9 @@ def portable(error: Exception) -> Exception:
 
 @contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes that are started meanwhile never get Ctrl-C, which a terminal sends to them as well: their parent ends them."""
+    """Processes that are started meanwhile never get Ctrl-C, which a terminal sends to them as
+    well: their parent ends them.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

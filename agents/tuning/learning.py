@@ -1,8 +1,9 @@
-"""Fits a learned evaluation to positions of self-play: logistic regression with a ridge, on top of the hand-written score.
+"""Fits a learned evaluation to positions of self-play: logistic regression with a ridge, on top of
+the hand-written score.
 
-A position of s points is won with probability 1 / (1 + exp(-s / K)). K is fitted to the hand-written score alone. Then weights
-w of the features x are fitted, for each phase of the game, so that the hand-written score + w · x predicts the target best.
-"""
+A position of s points is won with probability 1 / (1 + exp(-s / K)). K is fitted to the
+hand-written score alone. Then weights w of the features x are fitted, for each phase of the game,
+so that the hand-written score + w · x predicts the target best."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ from agents.tuning.self_play import SelfPlay, Views
 from agents.tuning.texel import fit_scale, mean_loss, probability
 from envs.common.errors import ConfigError
 
-_HELD_OUT, _STEPS, _PRECISION, _PIECE = 10, 50, 1e-9, 1 << 16
+_HELD_OUT = 10
+_STEPS = 50
+_PRECISION = 1e-9
+_PIECE = 1 << 16
 _PROVEN = 0.01
 _LENGTH = OWN.index("length")
 
@@ -28,18 +32,26 @@ class Fitting:
     """How weights are found from positions."""
 
     discount: float = 0.97
-    """What a result is worth less for each turn that is left until the game ends. Early positions tell little of it."""
+    """What a result is worth less for each turn that is left until the game ends. Early positions
+    tell little of it.
+    """
     search_share: float = 0.5
-    """The share of the search's score in the target. The result has the rest, where there is one."""
+    """The share of the search's score in the target. The result has the rest, where there is
+    one.
+    """
     ridge: float = 30.0
     """The penalty on the square of each weight, for features of variance 1, in positions' nats."""
     phases: int = 3
-    """The number of phases. They are split by the sum of both lengths, with as many positions in each."""
+    """The number of phases. They are split by the sum of both lengths, with as many positions in
+    each.
+    """
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A fitted evaluation, with the mean loss on the games that were held out of the fit, in nats."""
+    """A fitted evaluation, with the mean loss on the games that were held out of the fit, in
+    nats.
+    """
 
     evaluation: LearnedEvaluation
     scale: float
@@ -69,13 +81,22 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
 
     Raises `ConfigError` for options out of range, and for too few positions.
     """
-    if not (0 < fitting.discount <= 1 and 0 <= fitting.search_share <= 1 and fitting.ridge > 0 and 1 <= fitting.phases <= 16):
+    if not (
+        0 < fitting.discount <= 1
+        and 0 <= fitting.search_share <= 1
+        and fitting.ridge > 0
+        and 1 <= fitting.phases <= 16
+    ):
         raise ConfigError(
-            f"{fitting} can't be used: shares lie between 0 and 1, the ridge above 0, the phases between 1 and 16"
+            f"{fitting} can't be used: shares lie between 0 and 1, the ridge above 0, the phases"
+            " between 1 and 16"
         )
     held_out = views.game % _HELD_OUT == _HELD_OUT - 1
     if min(held_out.sum(), (~held_out).sum()) < NUM_FEATURES:
-        raise ConfigError(f"{len(held_out)} positions are too few to learn {NUM_FEATURES} weights from; play more games")
+        raise ConfigError(
+            f"{len(held_out)} positions are too few to learn {NUM_FEATURES} weights from; play more"
+            " games"
+        )
     played = (np.abs(views.search) <= SURE) & ~np.isnan(views.result)
     decided = views.result[played].astype(float)
     target = targets(views, fitting, fit_scale(views.search[played].astype(float), decided))
@@ -84,7 +105,8 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
     phases = _phases(views, fitting, target, hand / scale, ~held_out, scale)
     evaluation = LearnedEvaluation(width=self_play.width, height=self_play.height, phases=phases)
     held = views.select(held_out)
-    before, after = held.hand.astype(float), held.hand + corrections(evaluation, held)
+    before = held.hand.astype(float)
+    after = held.hand + corrections(evaluation, held)
     least = -(target * np.log(target.clip(1e-12)) + (1 - target) * np.log((1 - target).clip(1e-12)))
     found = Learned(
         evaluation,
@@ -100,43 +122,70 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
 
 def _with_training(found: Learned, self_play: SelfPlay, fitting: Fitting) -> Learned:
     """The same, with the account of its training in the file."""
-    figures = {name: getattr(found, name) for name in ("games", "positions", "scale", "loss_before", "loss", "least_loss")}
-    told: dict[str, Any] = {"self_play": asdict(self_play), "fitting": asdict(fitting), **figures, "accepted": False}
+    figures = {
+        name: getattr(found, name)
+        for name in ("games", "positions", "scale", "loss_before", "loss", "least_loss")
+    }
+    told: dict[str, Any] = {
+        "self_play": asdict(self_play),
+        "fitting": asdict(fitting),
+        **figures,
+        "accepted": False,
+    }
     one = found.evaluation
-    evaluation = LearnedEvaluation(width=one.width, height=one.height, phases=one.phases, training=told)
+    evaluation = LearnedEvaluation(
+        width=one.width, height=one.height, phases=one.phases, training=told
+    )
     return Learned(evaluation, **figures)
 
 
 def _phases(
-    views: Views, fitting: Fitting, target: np.ndarray, offset: np.ndarray, used: np.ndarray, scale: float
+    views: Views,
+    fitting: Fitting,
+    target: np.ndarray,
+    offset: np.ndarray,
+    used: np.ndarray,
+    scale: float,
 ) -> tuple[Phase, ...]:
     together = sum_of_lengths(views)
     shares = np.arange(1, fitting.phases) / fitting.phases
-    ends: list[int | None] = [*sorted({int(end) for end in np.quantile(together[used], shares)}), None]
-    phases, start = [], -1
+    ends: list[int | None] = [
+        *sorted({int(end) for end in np.quantile(together[used], shares)}),
+        None,
+    ]
+    phases = []
+    start = -1
     for end in ends:
         chosen = used & (together > start) & (together <= (1 << 30 if end is None else end))
-        weights = ridge_regression(views.features[chosen], target[chosen], offset[chosen], fitting.ridge)
+        weights = ridge_regression(
+            views.features[chosen], target[chosen], offset[chosen], fitting.ridge
+        )
         phases.append(Phase.of(end, [round(weight) for weight in weights * scale * UNIT]))
         start = start if end is None else end
     return tuple(phases)
 
 
-def ridge_regression(features: np.ndarray, target: np.ndarray, offset: np.ndarray, ridge: float) -> np.ndarray:
-    """Return the weights w, float64 (F,), for which the logits `offset` + `features` @ w predict `target` (N,) best.
+def ridge_regression(
+    features: np.ndarray, target: np.ndarray, offset: np.ndarray, ridge: float
+) -> np.ndarray:
+    """Return the weights w, float64 (F,), for which the logits `offset` + `features` @ w predict
+    `target` (N,) best.
 
-    The loss is the sum of -log of the likelihood, plus `ridge` / 2 times the sum of the squares of w in units in which each
-    feature has variance 1. A feature that never varies is penalised in its own unit. Newton's method finds the only minimum.
-    """
+    The loss is the sum of -log of the likelihood, plus `ridge` / 2 times the sum of the squares of
+    w in units in which each feature has variance 1. A feature that never varies is penalised in its
+    own unit. Newton's method finds the only minimum."""
     # In pieces: ten million positions as float64 would take gigabytes.
     pieces = [slice(begin, begin + _PIECE) for begin in range(0, len(features), _PIECE)]
     count = max(1, len(features))
     mean = sum(features[piece].sum(axis=0, dtype=float) for piece in pieces) / count
-    deviation = np.sqrt(sum(((features[piece] - mean) ** 2).sum(axis=0) for piece in pieces) / count)
+    deviation = np.sqrt(
+        sum(((features[piece] - mean) ** 2).sum(axis=0) for piece in pieces) / count
+    )
     unit = np.where(deviation > 0, deviation, 1.0)
     found = np.zeros(features.shape[1])
     for _ in range(_STEPS):
-        slope, curvature = -ridge * found, ridge * np.eye(len(found))
+        slope = -ridge * found
+        curvature = ridge * np.eye(len(found))
         for piece in pieces:
             scaled = features[piece] / unit
             expected = probability(scaled @ found + offset[piece])
@@ -155,7 +204,9 @@ def sum_of_lengths(views: Views) -> np.ndarray:
 
 
 def corrections(evaluation: LearnedEvaluation, views: Views) -> np.ndarray:
-    """Return the points that an evaluation adds to each position, int64 (N,), as the search computes them."""
+    """Return the points that an evaluation adds to each position, int64 (N,), as the search
+    computes them.
+    """
     ends = np.array([phase.up_to for phase in evaluation.phases[:-1]], np.int64)
     weights = np.array([phase.weights for phase in evaluation.phases], np.int64)
     chosen = weights[np.searchsorted(ends, sum_of_lengths(views))]

@@ -38,17 +38,25 @@ class Parameter:
     c_end: float
     """How far the option is moved up and down in the last pair of games."""
     r_end: float = R_END
-    """The step after the last pair, as a fraction of `c_end`, for each game that is won more than lost."""
+    """The step after the last pair, as a fraction of `c_end`, for each game that is won more than
+    lost.
+    """
 
     def __post_init__(self) -> None:
         if not self.low <= self.start <= self.high:
-            raise ConfigError(f"{self.name} starts at {self.start:g}; it must be from {self.low:g} to {self.high:g}")
+            raise ConfigError(
+                f"{self.name} starts at {self.start:g}; it must be from {self.low:g} to"
+                f" {self.high:g}"
+            )
         if not 0 < self.c_end <= self.high - self.low:
             raise ConfigError(
-                f"c_end of {self.name} is {self.c_end:g}; it must be above 0, and at most {self.high - self.low:g}"
+                f"c_end of {self.name} is {self.c_end:g}; it must be above 0, and at most"
+                f" {self.high - self.low:g}"
             )
         if not 0 < self.r_end < float("inf"):
-            raise ConfigError(f"r_end of {self.name} is {self.r_end:g}; it must be a number above 0")
+            raise ConfigError(
+                f"r_end of {self.name} is {self.r_end:g}; it must be a number above 0"
+            )
 
     def plain(self, value: float) -> int | float:
         """Return the value in the form that the option takes, which may be an integer."""
@@ -56,19 +64,27 @@ class Parameter:
 
 
 def search_of(player: str) -> str | None:
-    """Return the name of the search in a player such as `runs/first+mcts?near=9`, or None if the player is no search."""
+    """Return the name of the search in a player such as `runs/first+mcts?near=9`, or None if the
+    player is no search.
+    """
     return player.partition("?")[0].rpartition("+")[2] if is_search(player) else None
 
 
 def declared(search: str) -> Mapping[str, Range]:
     """Return the ranges of a search's options, including the weights of its evaluation."""
-    weights = {f"{group}.{name}": found for group in _groups(search) for name, found in ranges_of(Weights).items()}
+    weights = {
+        f"{group}.{name}": found
+        for group in _groups(search)
+        for name, found in ranges_of(Weights).items()
+    }
     return {**ranges_of(vars(SEARCH_CLASSES[search])["__init__"]), **weights}
 
 
 def _groups(search: str) -> list[str]:
     """The options of a search that are weights of the evaluation, by name."""
-    return [group for group in _GROUPS if group in inspect.signature(SEARCH_CLASSES[search]).parameters]
+    return [
+        group for group in _GROUPS if group in inspect.signature(SEARCH_CLASSES[search]).parameters
+    ]
 
 
 def parameters_of(player: str) -> dict[str, Parameter]:
@@ -84,7 +100,11 @@ def parameters_of(player: str) -> dict[str, Parameter]:
     values: dict[str, Any] = {name: argument.default for name, argument in arguments.items()}
     values |= flat(given)
     for group in _groups(search):
-        weights = weights_of(given.get(WEIGHTS)) if group == WEIGHTS else crowd_weights_of(given.get(WEIGHTS), given.get(group))
+        weights = (
+            weights_of(given.get(WEIGHTS))
+            if group == WEIGHTS
+            else crowd_weights_of(given.get(WEIGHTS), given.get(group))
+        )
         values |= {f"{group}.{name}": value for name, value in weights._asdict().items()}
     return {
         name: Parameter(
@@ -92,7 +112,10 @@ def parameters_of(player: str) -> dict[str, Parameter]:
             start=_number(name, values[name]),
             low=found.low,
             high=found.high,
-            is_integer=type(Weights()._asdict().get(name.partition(".")[2], _default(arguments, name))) is int,
+            is_integer=type(
+                Weights()._asdict().get(name.partition(".")[2], _default(arguments, name))
+            )
+            is int,
             c_end=found.step,
         )
         for name, found in declared(search).items()
@@ -109,22 +132,30 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def choose(known: Mapping[str, Parameter], asked: Iterable[str], *, r_end: float | None = None) -> tuple[Parameter, ...]:
-    """Return the parameters asked for: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` or `crowd_weights`, or `all`.
+def choose(
+    known: Mapping[str, Parameter], asked: Iterable[str], *, r_end: float | None = None
+) -> tuple[Parameter, ...]:
+    """Return the parameters asked for: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` or
+    `crowd_weights`, or `all`.
 
     `r_end` is that of those that don't say. Raises `UnknownNameError` and `ConfigError`.
     """
     found: dict[str, Parameter] = {}
     for text in asked:
         name, c_end, own_r_end = _read(text)
-        for one in [one for one in known if name == ALL or (name in _GROUPS and one.startswith(f"{name}."))] or [name]:
+        for one in [
+            one for one in known if name == ALL or (name in _GROUPS and one.startswith(f"{name}."))
+        ] or [name]:
             if one not in known:
                 raise UnknownNameError("parameter", one, [*known, ALL, *_GROUPS])
             usual = known[one]
             step = next(value for value in (own_r_end, r_end, usual.r_end) if value is not None)
             found[one] = replace(usual, c_end=usual.c_end if c_end is None else c_end, r_end=step)
     if not found:
-        raise ConfigError(f"nothing to tune: name parameters, as in --parameters {next(iter(known))},weights, or all")
+        raise ConfigError(
+            f"nothing to tune: name parameters, as in --parameters {next(iter(known))},weights,"
+            " or all"
+        )
     return tuple(found.values())
 
 
@@ -136,12 +167,16 @@ def _read(text: str) -> tuple[str, float | None, float | None]:
         if len(numbers) > 2:
             raise ValueError("there are too many numbers")
     except ValueError as error:
-        raise ConfigError(f"{text!r} can't be read; a parameter looks like NAME, NAME:C_END or NAME:C_END:R_END") from error
+        raise ConfigError(
+            f"{text!r} can't be read; a parameter looks like NAME, NAME:C_END or NAME:C_END:R_END"
+        ) from error
     return name, c_end, r_end
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by name as the options that `agents.make` takes, with weights in mappings of their own."""
+    """Return values by name as the options that `agents.make` takes, with weights in mappings of
+    their own.
+    """
     plain = {name: value for name, value in values.items() if "." not in name}
     groups: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
@@ -152,23 +187,36 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by name from which `nested` made these options. Raises as `weights_of` does."""
+    """Return the values by name from which `nested` made these options. Raises as `weights_of`
+    does.
+    """
     plain = {name: value for name, value in options.items() if name not in _GROUPS}
     for group in _GROUPS:
         weights_of(options.get(group))
-    weights = {f"{group}.{name}": value for group in _GROUPS for name, value in (options.get(group) or {}).items()}
+    weights = {
+        f"{group}.{name}": value
+        for group in _GROUPS
+        for name, value in (options.get(group) or {}).items()
+    }
     return {**plain, **weights}
 
 
 def with_values(player: str, values: Mapping[str, Any]) -> str:
-    """Return the player with these values instead of its own, as `agents.make` takes it. It then reads no file of options."""
+    """Return the player with these values instead of its own, as `agents.make` takes it. It then
+    reads no file of options.
+    """
     name, given = options_given(player)
     # Names of players write truth as JSON does: "True" would be a text.
-    options = {k: json.dumps(v) if isinstance(v, bool) else v for k, v in {**flat(given), **values}.items()}
+    options = {
+        k: json.dumps(v) if isinstance(v, bool) else v for k, v in {**flat(given), **values}.items()
+    }
     return f"{name}?{urlencode(options)}" if options else name
 
 
 def table(known: Mapping[str, Parameter]) -> str:
     """Return one line per parameter: its name, default, range, and usual `c_end`."""
-    rows = [(one.name, f"{one.start:g}", f"from {one.low:g} to {one.high:g}, c_end {one.c_end:g}") for one in known.values()]
+    rows = [
+        (one.name, f"{one.start:g}", f"from {one.low:g} to {one.high:g}, c_end {one.c_end:g}")
+        for one in known.values()
+    ]
     return in_columns(rows, indent="  ")

@@ -1,4 +1,6 @@
-"""Plays a tuning: batch after batch of pairs, with games side by side, and a step of the parameters after each batch."""
+"""Plays a tuning: batch after batch of pairs, with games side by side, and a step of the parameters
+after each batch.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from agents.tuning.spsa import Sides, Spsa
 
 
 class TuningProgress:
-    """The present result of a tuning. It is a function of the settings and the games' results, in whatever order games end."""
+    """The present result of a tuning. It is a function of the settings and the games' results, in
+    whatever order games end.
+    """
 
     def __init__(self, tuning: Tuning, games: Iterable[Game] = ()) -> None:
         self.tuning = tuning
@@ -46,7 +50,10 @@ class TuningProgress:
     @property
     def values(self) -> dict[str, int | float]:
         """The present values of the parameters, by name."""
-        return {one.name: one.plain(value) for one, value in zip(self.tuning.parameters, self.path[-1], strict=True)}
+        return {
+            one.name: one.plain(value)
+            for one, value in zip(self.tuning.parameters, self.path[-1], strict=True)
+        }
 
     def batch(self) -> range:
         """Return the numbers of the pairs that come next, counted from 0."""
@@ -65,14 +72,20 @@ class TuningProgress:
         return (pair, rotation) in self._results
 
     def add(self, games: Iterable[Game]) -> None:
-        """Add finished games. Once a batch is complete, the parameters make its steps, pair after pair."""
+        """Add finished games. Once a batch is complete, the parameters make its steps, pair after
+        pair.
+        """
         for game in games:
             self._results[game.round, game.number] = 2 * points(game) - 1
             self.games += 1
-        while not self.is_over and all(self.has(pair, rotation) for pair in self.batch() for rotation in (0, 1)):
+        while not self.is_over and all(
+            self.has(pair, rotation) for pair in self.batch() for rotation in (0, 1)
+        ):
             theta = self.path[-1]
             for pair in self.batch():
-                theta = self.spsa.step(theta, pair + 1, float(self._results[pair, 0] + self._results[pair, 1]))
+                theta = self.spsa.step(
+                    theta, pair + 1, float(self._results[pair, 0] + self._results[pair, 1])
+                )
             self.path.append(theta)
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,8 +122,8 @@ def play_tuning(
 ) -> TuningProgress:
     """Play the games that the store lacks, `concurrency` of them at the same time.
 
-    Raises what `agents.make` raises, and `ConfigError` for a player that has changed since the games in the store were played.
-    """
+    Raises what `agents.make` raises, and `ConfigError` for a player that has changed since the
+    games in the store were played."""
     store.begin(tuning)
     store.refuse_changed(tuning)
     progress = TuningProgress(tuning, store.games())
@@ -120,14 +133,20 @@ def play_tuning(
 
 
 def _play_batch(
-    progress: TuningProgress, store: Store[Tuning], concurrency: int, on_game: Callable[[TuningProgress], None] | None
+    progress: TuningProgress,
+    store: Store[Tuning],
+    concurrency: int,
+    on_game: Callable[[TuningProgress], None] | None,
 ) -> None:
-    tuning, pairs = progress.tuning, progress.batch()
+    tuning = progress.tuning
+    pairs = progress.batch()
     match = _with_sides(tuning, [progress.sides(pair) for pair in pairs])
 
     def keep(game: Game) -> None:
         # In the store the sides of every pair are players 0 and 1.
-        seats = tuple(replace(seat, player=FIRST if seat.player % 2 == 0 else SECOND) for seat in game.seats)
+        seats = tuple(
+            replace(seat, player=FIRST if seat.player % 2 == 0 else SECOND) for seat in game.seats
+        )
         own = replace(game, seats=seats)
         store.add(own)
         progress.add([own])
@@ -157,7 +176,9 @@ def _with_sides(tuning: Tuning, pairs: list[Sides]) -> Match:
     sides = [side for pair in pairs for side in (pair.plus, pair.minus)]
     players = []
     for number, side in enumerate(sides):
-        values = {one.name: one.plain(value) for one, value in zip(tuning.parameters, side, strict=True)}
+        values = {
+            one.name: one.plain(value) for one, value in zip(tuning.parameters, side, strict=True)
+        }
         players.append(Player(f"side {number}", with_values(tuning.player, values)))
     return Match(
         players=tuple(players),
@@ -174,4 +195,6 @@ def _with_sides(tuning: Tuning, pairs: list[Sides]) -> Match:
 
 def movement(progress: TuningProgress) -> np.ndarray:
     """Return how far each parameter has moved, float64 (P,), in units of its `c_end`."""
-    return (progress.path[-1] - progress.path[0]) / np.array([one.c_end for one in progress.tuning.parameters])
+    return (progress.path[-1] - progress.path[0]) / np.array(
+        [one.c_end for one in progress.tuning.parameters]
+    )

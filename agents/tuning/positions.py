@@ -1,4 +1,6 @@
-"""Collects quiet positions of recorded games, with the features that the evaluation sees in them, and the games' results."""
+"""Collects quiet positions of recorded games, with the features that the evaluation sees in them,
+and the games' results.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,13 @@ from envs.common.errors import ConfigError
 LINEAR = tuple(name for name, declared in ranges_of(Weights).items() if declared.is_linear)
 """The weights in which the evaluation is linear."""
 UNIT = 10_000 * 24 * 4 * 420
-"""A number that every denominator of the evaluation divides. So weights that are multiples of it lead to no rounding."""
+"""A number that every denominator of the evaluation divides. So weights that are multiples of it
+lead to no rounding.
+"""
 _NODES = 300
-"""The number of nodes of the search that finds decided positions, which are left out because games don't evaluate them."""
+"""The number of nodes of the search that finds decided positions, which are left out because games
+don't evaluate them.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,34 +44,50 @@ class Positions:
     """N positions, each seen by one snake."""
 
     features: np.ndarray
-    """The points that the evaluation gives for a weight of 1, for each weight of `LINEAR`, float64 (N, W)."""
+    """The points that the evaluation gives for a weight of 1, for each weight of `LINEAR`, float64
+    (N, W).
+    """
     results: np.ndarray
-    """The snake's result, float64 (N,): 1 if it alone came first, an equal share of a shared first place, else 0."""
+    """The snake's result, float64 (N,): 1 if it alone came first, an equal share of a shared first
+    place, else 0.
+    """
     games: int
 
 
 def features_of(state: State, me: int, territory: Territory, weights: Weights) -> np.ndarray:
-    """Return the evaluation's features on board 0 for the living snake `me`, int64 (W,) in units of 1 / `UNIT`.
+    """Return the evaluation's features on board 0 for the living snake `me`, int64 (W,) in units of
+    1 / `UNIT`.
 
-    They are asked of the evaluation itself, a weight at a time; `weights` gives those in which it isn't linear.
-    """
-    s, r = state.arrays, search_rules(state.rules)
+    They are asked of the evaluation itself, a weight at a time; `weights` gives those in which it
+    isn't linear."""
+    s = state.arrays
+    r = search_rules(state.rules)
     divide(s, r, territory, me)
     nothing = weights._replace(**dict.fromkeys(LINEAR, 0))
-    return np.array([weigh(s, r, territory, nothing._replace(**{name: UNIT}), me) for name in LINEAR], np.int64)
+    return np.array(
+        [weigh(s, r, territory, nothing._replace(**{name: UNIT}), me) for name in LINEAR], np.int64
+    )
 
 
 def is_quiet(state: State, me: int) -> bool:
-    """Return whether no other head can meet mine on the next turn. Only there does the search stop and evaluate."""
-    s, r = state.arrays, search_rules(state.rules)
+    """Return whether no other head can meet mine on the next turn. Only there does the search stop
+    and evaluate.
+    """
+    s = state.arrays
+    r = search_rules(state.rules)
     others = np.flatnonzero(s.cause[0] == ALIVE)
     return all(head_distance(s, r, me, int(i)) != 2 for i in others if i != me)
 
 
 def read_games(path: Path) -> tuple[Match, list[Game]]:
-    """Return the match in a store of `tournament`, `sprt` or `tune`, and its games. Raises `StoreError` for other files."""
+    """Return the match in a store of `tournament`, `sprt` or `tune`, and its games. Raises
+    `StoreError` for other files.
+    """
     if not os.path.isfile(path):
-        raise StoreError(f"there is no {path}. Games are recorded by procsnake tournament, sprt and tune, in their --store")
+        raise StoreError(
+            f"there is no {path}. Games are recorded by procsnake tournament, sprt and tune, in"
+            " their --store"
+        )
     kinds: tuple[type[Match], ...] = (Sprt, Tournament, Tuning)
     for kind in kinds:
         with Store(path, kind) as store:
@@ -80,12 +102,17 @@ def read_games(path: Path) -> tuple[Match, list[Game]]:
     raise refusal
 
 
-def collect(recorded: Iterable[tuple[Match, Sequence[Game]]], weights: Weights, *, every: int, most: int) -> Positions:
-    """Return quiet and undecided positions, one every `every` turns, of at most `most` games of each match.
+def collect(
+    recorded: Iterable[tuple[Match, Sequence[Game]]], weights: Weights, *, every: int, most: int
+) -> Positions:
+    """Return quiet and undecided positions, one every `every` turns, of at most `most` games of
+    each match.
 
     Openings are left out, because nobody chose them. Raises `ConfigError` if there are none.
     """
-    features, results, count = [], [], 0
+    features = []
+    results = []
+    count = 0
     for match, games in recorded:
         for game in games[:most]:
             count += 1

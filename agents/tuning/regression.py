@@ -1,4 +1,6 @@
-"""Applies Texel's method to stores of recorded games: it takes a search and names of weights, and returns their new values."""
+"""Applies Texel's method to stores of recorded games: it takes a search and names of weights, and
+returns their new values.
+"""
 
 from __future__ import annotations
 
@@ -40,31 +42,48 @@ class Regression:
             "loss_before": self.fit.loss_before,
             "loss": self.fit.loss,
             "parameters": {
-                one.name: {"start": one.plain(one.start), "value": self.values[one.name], "fitted": round(float(fitted), 3)}
+                one.name: {
+                    "start": one.plain(one.start),
+                    "value": self.values[one.name],
+                    "fitted": round(float(fitted), 3),
+                }
                 for one, fitted in zip(self.parameters, self.fit.weights, strict=True)
             },
         }
 
 
 def regress(
-    player: str, asked: Sequence[str], stores: Sequence[Path], *, every: int = 3, most: int = sys.maxsize
+    player: str,
+    asked: Sequence[str],
+    stores: Sequence[Path],
+    *,
+    every: int = 3,
+    most: int = sys.maxsize,
 ) -> Regression:
-    """Fit weights of `player` to games in `stores`. `asked` names them; "weights" or "all" stands for every linear weight.
+    """Fit weights of `player` to games in `stores`. `asked` names them; "weights" or "all" stands
+    for every linear weight.
 
-    A position is taken each `every` turns, and from each store `most` games at most. Raises `UnknownNameError` for a name that
-    is no parameter's, `StoreError`, and `ConfigError` for a parameter in which the evaluation isn't linear and for games that
-    decide nothing.
-    """
-    known, asked = parameters_of(player), list(dict.fromkeys(asked))
+    A position is taken each `every` turns, and from each store `most` games at most. Raises
+    `UnknownNameError` for a name that is no parameter's, `StoreError`, and `ConfigError` for a
+    parameter in which the evaluation isn't linear and for games that decide nothing."""
+    known = parameters_of(player)
+    asked = list(dict.fromkeys(asked))
     linear = {f"{WEIGHTS}.{name}": known[f"{WEIGHTS}.{name}"] for name in LINEAR}
-    chosen = tuple(linear.values()) if {ALL, WEIGHTS} & set(asked) else tuple(_linear(name, known, linear) for name in asked)
+    chosen = (
+        tuple(linear.values())
+        if {ALL, WEIGHTS} & set(asked)
+        else tuple(_linear(name, known, linear) for name in asked)
+    )
     places = [LINEAR.index(one.name.removeprefix(f"{WEIGHTS}.")) for one in chosen]
     weights = weights_of(options_given(player)[1].get(WEIGHTS))
     found = collect(map(read_games, stores), weights, every=every, most=most)
     start = np.array([getattr(weights, name) for name in LINEAR], float)
     rest = np.delete(found.features, places, axis=1) @ np.delete(start, places)
     fit = fit_weights(found.features[:, places], rest, found.results, start[places])
-    values = {one.name: one.plain(min(max(new, one.low), one.high)) for one, new in zip(chosen, fit.weights, strict=True)}
+    values = {
+        one.name: one.plain(min(max(new, one.low), one.high))
+        for one, new in zip(chosen, fit.weights, strict=True)
+    }
     return Regression(player, chosen, values, found, fit)
 
 
@@ -72,5 +91,8 @@ def _linear(name: str, known: dict[str, Parameter], linear: dict[str, Parameter]
     if name not in known:
         raise UnknownNameError("parameter", name, [*linear, ALL, WEIGHTS])
     if name not in linear:
-        raise ConfigError(f"the evaluation isn't linear in {name}; Texel's method takes {', '.join(linear)}. Tune it by games")
+        raise ConfigError(
+            f"the evaluation isn't linear in {name}; Texel's method takes {', '.join(linear)}. Tune"
+            " it by games"
+        )
     return linear[name]

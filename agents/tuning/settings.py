@@ -1,4 +1,6 @@
-"""Describes a tuning: what is tuned, by how many games, and at which effort. A store keeps it beside the games."""
+"""Describes a tuning: what is tuned, by how many games, and at which effort. A store keeps it
+beside the games.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from envs.common.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning(Sprt):
-    """A tuning by SPSA. Its two players are the sides of a pair, "plus" and "minus", whose options change from pair to pair.
+    """A tuning by SPSA. Its two players are the sides of a pair, "plus" and "minus", whose options
+    change from pair to pair.
 
-    It has no use for its `hypotheses`: the test that has to accept what it finds has its own. Raises `ConfigError` for what
-    can't be played.
-    """
+    It has no use for its `hypotheses`: the test that has to accept what it finds has its own.
+    Raises `ConfigError` for what can't be played."""
 
     kind = "tuning"
 
@@ -24,12 +26,15 @@ class Tuning(Sprt):
     pairs: int = 1000
     """The number of pairs of games in all. Fishtest calls them iterations."""
     batch: int = 8
-    """The number of pairs that start from the same parameters, as if so many workers played them, so that games can be played
-    side by side."""
+    """The number of pairs that start from the same parameters, as if so many workers played them,
+    so that games can be played side by side."""
 
     def __post_init__(self) -> None:
         if self.seats % 2:
-            raise ConfigError(f"a tuning is by games of 2 or 4 snakes, half of them on each side, not of {self.seats}")
+            raise ConfigError(
+                "a tuning is by games of 2 or 4 snakes, half of them on each side, not of"
+                f" {self.seats}"
+            )
         for name in ("pairs", "batch"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -38,7 +43,9 @@ class Tuning(Sprt):
         super().__post_init__()
 
     def sides_of(self, rotation: int) -> tuple[int, ...]:
-        """Return the side of each slot in one game of a pair, `FIRST` or `SECOND`. Among four, they sit by turns."""
+        """Return the side of each slot in one game of a pair, `FIRST` or `SECOND`. Among four, they
+        sit by turns.
+        """
         return tuple(FIRST if (slot + rotation) % 2 == 0 else SECOND for slot in range(self.seats))
 
     @property
@@ -48,7 +55,9 @@ class Tuning(Sprt):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Tuning:
-        found = super().from_dict({**data, "parameters": tuple(Parameter(**one) for one in data["parameters"])})
+        found = super().from_dict(
+            {**data, "parameters": tuple(Parameter(**one) for one in data["parameters"])}
+        )
         assert isinstance(found, cls)
         return found
 

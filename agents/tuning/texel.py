@@ -1,10 +1,11 @@
-"""Texel's method: it finds the weights with which the evaluation predicts the results of recorded games best.
+"""Texel's method: it finds the weights with which the evaluation predicts the results of recorded
+games best.
 
-If the evaluation gives a position s points, the predicted probability of winning is 1 / (1 + exp(-s / K)). First K is fitted
-with the present weights, then the weights are fitted with that K. The loss is the mean of -log of the probability of what
-happened. So this is a logistic regression, which has one minimum. Texel's author took squares instead. Source: P. Österlund,
-"Texel's Tuning Method", 2014.
-"""
+If the evaluation gives a position s points, the predicted probability of winning is 1 / (1 + exp(-s
+/ K)). First K is fitted with the present weights, then the weights are fitted with that K. The loss
+is the mean of -log of the probability of what happened. So this is a logistic regression, which has
+one minimum. Texel's author took squares instead. Source: P. Österlund, "Texel's Tuning Method",
+2014."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ import numpy as np
 
 from envs.common.errors import ConfigError
 
-_STEPS, _PRECISION, _HALVINGS = 100, 1e-10, 40
+_STEPS = 100
+_PRECISION = 1e-10
+_HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -39,14 +42,17 @@ def fit_scale(scores: np.ndarray, results: np.ndarray) -> float:
     inverse = float(_regress(scores[:, None], results, np.zeros(len(scores)), np.zeros(1))[0])
     if not inverse > 0:
         raise ConfigError(
-            f"the evaluation foretells nothing of these {len(results)} positions' results (1 / K would be {inverse:.3g});"
-            " record more games, of stronger players"
+            f"the evaluation foretells nothing of these {len(results)} positions' results (1 / K"
+            f" would be {inverse:.3g}); record more games, of stronger players"
         )
     return 1 / inverse
 
 
-def fit_weights(features: np.ndarray, rest: np.ndarray, results: np.ndarray, start: np.ndarray) -> Fit:
-    """Fit the weights of `features` (N, W), beginning at `start` (W,). `rest` (N,) is the part of the score that stays.
+def fit_weights(
+    features: np.ndarray, rest: np.ndarray, results: np.ndarray, start: np.ndarray
+) -> Fit:
+    """Fit the weights of `features` (N, W), beginning at `start` (W,). `rest` (N,) is the part of
+    the score that stays.
 
     Raises `ConfigError` as `fit_scale` does.
     """
@@ -59,12 +65,16 @@ def fit_weights(features: np.ndarray, rest: np.ndarray, results: np.ndarray, sta
     return Fit(weights, scale, before, after)
 
 
-def _regress(features: np.ndarray, results: np.ndarray, offset: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """The coefficients (W,) with the least loss, by Newton's method; a step that makes it worse is halved.
+def _regress(
+    features: np.ndarray, results: np.ndarray, offset: np.ndarray, start: np.ndarray
+) -> np.ndarray:
+    """The coefficients (W,) with the least loss, by Newton's method; a step that makes it worse is
+    halved.
 
-    Raises `ConfigError` if there is no such minimum, as where some weights separate the won from the lost positions.
-    """
-    found, loss = start.astype(float), mean_loss(features @ start + offset, results)
+    Raises `ConfigError` if there is no such minimum, as where some weights separate the won from
+    the lost positions."""
+    found = start.astype(float)
+    loss = mean_loss(features @ start + offset, results)
     for _ in range(_STEPS):
         expected = probability(features @ found + offset)
         slope = features.T @ (results - expected)
@@ -75,10 +85,15 @@ def _regress(features: np.ndarray, results: np.ndarray, offset: np.ndarray, star
             if after <= loss:
                 break
             step = step / 2
-        found, gained, loss = found + step, loss - after, after
+        found = found + step
+        gained = loss - after
+        loss = after
         if gained < _PRECISION < loss:
             return found
-    raise ConfigError(f"the results of these {len(results)} positions leave the weights undecided; record more games")
+    raise ConfigError(
+        f"the results of these {len(results)} positions leave the weights undecided; record more"
+        " games"
+    )
 
 
 def probability(logits: np.ndarray) -> np.ndarray:
@@ -87,5 +102,7 @@ def probability(logits: np.ndarray) -> np.ndarray:
 
 
 def mean_loss(logits: np.ndarray, results: np.ndarray) -> float:
-    """Return the mean of -log of the probability of what happened, in nats. `results` (N,) lie between 0 and 1."""
+    """Return the mean of -log of the probability of what happened, in nats. `results` (N,) lie
+    between 0 and 1.
+    """
     return float(np.mean(np.logaddexp(0, logits) - results * logits))

@@ -12,7 +12,8 @@ from envs.common.bounded import parse_json
 from envs.common.errors import InvalidStateError, UnknownNameError
 
 TOOLS = ("food", "hazard", "snake", "erase")
-_HEALTHY, _MAX_CHARACTERS = 100, 1 << 20
+_HEALTHY = 100
+_MAX_CHARACTERS = 1 << 20
 
 
 def empty_board(width: int, height: int) -> Board:
@@ -21,11 +22,12 @@ def empty_board(width: int, height: int) -> Board:
 
 
 def changed(board: Board, x: int, y: int, tool: str, snake: str = "") -> Board:
-    """Return `board` after `tool` (one of `TOOLS`) was used at (x, y); (0, 0) is at the bottom left.
+    """Return `board` after `tool` (one of `TOOLS`) was used at (x, y); (0, 0) is at the bottom
+    left.
 
     * "food" and "hazard" put one there, or remove the one that is there.
-    * "snake" puts the head of `snake` there, or adds the point to its tail if the snake is on the board already. So click
-      along the body, head first.
+    * "snake" puts the head of `snake` there, or adds the point to its tail if the snake is on the
+      board already. So click along the body, head first.
     * "erase" removes all that is there; a snake is removed whole.
 
     Raises `InvalidStateError` for a point off the board, or if the body would have a gap.
@@ -33,13 +35,19 @@ def changed(board: Board, x: int, y: int, tool: str, snake: str = "") -> Board:
     if tool not in TOOLS:
         raise UnknownNameError("tool", tool, TOOLS)
     if not (0 <= x < board["width"] and 0 <= y < board["height"]):
-        raise InvalidStateError(f"({x}, {y}) is off the board, which is {board['width']}x{board['height']}")
+        raise InvalidStateError(
+            f"({x}, {y}) is off the board, which is {board['width']}x{board['height']}"
+        )
     point = {"x": x, "y": y}
     if tool == "snake":
         return {**board, "snakes": _lengthened(board, point, snake)}
     if tool == "erase":
         others = [s for s in board["snakes"] if point not in s["body"]]
-        return {**board, "snakes": others, **{kind: _without(board[kind], point) for kind in ("food", "hazards")}}
+        return {
+            **board,
+            "snakes": others,
+            **{kind: _without(board[kind], point) for kind in ("food", "hazards")},
+        }
     kind = "food" if tool == "food" else "hazards"
     here = point in board[kind]
     return {**board, kind: _without(board[kind], point) if here else [*board[kind], point]}
@@ -56,26 +64,31 @@ def _lengthened(board: Board, point: dict[str, int], name: str) -> list[dict[str
     tail = own[0]["body"][-1]
     if abs(tail["x"] - point["x"]) + abs(tail["y"] - point["y"]) > 1:
         raise InvalidStateError(
-            f"the tail of {name!r} is at ({tail['x']}, {tail['y']}), so its body can't go on at ({point['x']}, {point['y']});"
-            " click a neighbour, or erase the snake and begin with its head"
+            f"the tail of {name!r} is at ({tail['x']}, {tail['y']}), so its body can't go on at"
+            f" ({point['x']}, {point['y']}); click a neighbour, or erase the snake and begin with"
+            " its head"
         )
     return [{**s, "body": [*s["body"], point]} if s is own[0] else s for s in board["snakes"]]
 
 
 def read_position(text: str) -> tuple[Board, Settings]:
-    """Read the board and the rules from a JSON text: a move request as engines send it, or a board alone (standard rules).
+    """Read the board and the rules from a JSON text: a move request as engines send it, or a board
+    alone (standard rules).
 
-    Dead snakes are left out. Raises `RecordingError` if it is neither, and `InvalidStateError` for a board that no game can
-    have.
-    """
+    Dead snakes are left out. Raises `RecordingError` if it is neither, and `InvalidStateError` for
+    a board that no game can have."""
     try:
         if len(text) > _MAX_CHARACTERS:
             raise ValueError(f"it has {len(text)} characters, and {_MAX_CHARACTERS} are the most")
         data = parse_json(text)
     except ValueError as error:
-        raise RecordingError(f"this is no JSON ({error}); paste a move request, or its board") from error
+        raise RecordingError(
+            f"this is no JSON ({error}); paste a move request, or its board"
+        ) from error
     if not isinstance(data, Mapping):
-        raise RecordingError(f"this is a JSON {type(data).__name__}; paste a move request, or its board")
+        raise RecordingError(
+            f"this is a JSON {type(data).__name__}; paste a move request, or its board"
+        )
     request = data if "board" in data else {"turn": data.get("turn", 0), "board": data}
     recording = Recording(request.get("game", {}), [dict(request)])
     return position(recording, recording.turns[0])
@@ -84,6 +97,13 @@ def read_position(text: str) -> tuple[Board, Settings]:
 def position(recording: Recording, turn: int) -> tuple[Board, Settings]:
     """Return the board of a recorded turn, with its living snakes, and the game's rules."""
     board = recording.board(turn)
-    board = {**board, "snakes": [{**s, "name": s.get("name") or s["id"]} for s in board["snakes"] if not s["eliminatedCause"]]}
+    board = {
+        **board,
+        "snakes": [
+            {**s, "name": s.get("name") or s["id"]}
+            for s in board["snakes"]
+            if not s["eliminatedCause"]
+        ],
+    }
     state_from_board(board, settings=recording.settings)
     return board, recording.settings

@@ -1,4 +1,6 @@
-"""The bench without its widgets: a board, the players on it, and what each of them saw and decided on every turn."""
+"""The bench without its widgets: a board, the players on it, and what each of them saw and decided
+on every turn.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Seen:
     """The probability of each move; empty if the player gives none."""
     value: float | None
     rules: dict[str, dict[str, Any]]
-    """What each rule said of each move: False bans it, a number is a preference. Empty for players without rules."""
+    """What each rule said of each move: False bans it, a number is a preference. Empty for players
+    without rules.
+    """
     note: dict[str, Any]
     """Whatever else the player told about its decision."""
 
@@ -60,19 +64,29 @@ class BenchTurn:
 class Bench:
     """A position that you arrange, and the game that `players` play from it.
 
-    `players` has one player per slot: a name as `agents.make` takes it (also `my_rule.py` and `my_rule.py+flood`), or the URL
-    of a running server. `board` is the position in webhook form, `turns` the game that was played from it. Each `play` reads
-    files of rules anew. The same `seed` gives the same game.
+    `players` has one player per slot: a name as `agents.make` takes it (also `my_rule.py` and
+    `my_rule.py+flood`), or the URL of a running server. `board` is the position in webhook form,
+    `turns` the game that was played from it. Each `play` reads files of rules anew. The same `seed`
+    gives the same game.
 
-    Raises what `agents.make` raises, and `ConfigError` for a position without snakes or with more snakes than players.
-    """
+    Raises what `agents.make` raises, and `ConfigError` for a position without snakes or with more
+    snakes than players."""
 
     def __init__(
-        self, players: Sequence[str], *, width: int = 11, height: int = 11, settings: Settings | None = None, seed: int = 0
+        self,
+        players: Sequence[str],
+        *,
+        width: int = 11,
+        height: int = 11,
+        settings: Settings | None = None,
+        seed: int = 0,
     ) -> None:
         if not players:
-            raise ConfigError("a bench needs at least one player, e.g. Bench(['my_rule.py', 'flood'])")
-        self.players, self.seed = list(players), seed
+            raise ConfigError(
+                "a bench needs at least one player, e.g. Bench(['my_rule.py', 'flood'])"
+            )
+        self.players = list(players)
+        self.seed = seed
         self.settings = settings or Settings()
         self.board = arrangement.empty_board(width, height)
         self.turns: list[BenchTurn] = []
@@ -85,7 +99,9 @@ class Bench:
 
     def deal(self) -> None:
         """Set the board to the first one of a new game, as the map lays it out."""
-        width, height, count = self.board["width"], self.board["height"], len(self.players)
+        width = self.board["width"]
+        height = self.board["height"]
+        count = len(self.players)
         state = State(1, width=width, height=height, num_snakes=count, settings=self._rules(count))
         state.seed(self.seed)
         start_games(state)
@@ -143,34 +159,53 @@ class Bench:
         The player is a name or the URL of a running server.
         """
         state, names, you = self._place(turn, snake)
-        return replace(_seen(state, you, names[you], make_player(player).act(state, you)), player=player)
+        return replace(
+            _seen(state, you, names[you], make_player(player).act(state, you)), player=player
+        )
 
     def _place(self, turn: int, snake: str | None) -> tuple[State, list[str], int]:
-        """A turn's state, the names of its slots, and the slot of `snake`, or of the first that lives."""
+        """A turn's state, the names of its slots, and the slot of `snake`, or of the first that
+        lives.
+        """
         state, names = self._state(self.turns[turn].board if self.turns else self.board)
-        living = [name for name, cause in zip(names, state.arrays.cause[0], strict=False) if cause == ALIVE]
+        living = [
+            name
+            for name, cause in zip(names, state.arrays.cause[0], strict=False)
+            if cause == ALIVE
+        ]
         if not living or snake not in (None, *living):
             raise UnknownNameError("living snake", str(snake or "any"), living)
         return state, names, names.index(snake or living[0])
 
-    def _turn(self, state: State, names: Sequence[str], decisions: Mapping[int, Decision]) -> BenchTurn:
+    def _turn(
+        self, state: State, names: Sequence[str], decisions: Mapping[int, Decision]
+    ) -> BenchTurn:
         seen = [_seen(state, slot, name, decisions.get(slot)) for slot, name in enumerate(names)]
-        return BenchTurn(self._board(state, names), [replace(one, player=self._player_of(one.name)) for one in seen])
+        return BenchTurn(
+            self._board(state, names),
+            [replace(one, player=self._player_of(one.name)) for one in seen],
+        )
 
     def _take(self, board: Board, settings: Settings) -> None:
         snakes = board["snakes"]
         if len(snakes) > len(self.players):
-            raise ConfigError(f"{len(snakes)} snakes live on that board, but there are {len(self.players)} players; name more")
+            raise ConfigError(
+                f"{len(snakes)} snakes live on that board, but there are {len(self.players)}"
+                " players; name more"
+            )
         self.settings = settings
         own = {snake["id"] for snake in snakes} <= set(self.names)
         names = [snake["id"] for snake in snakes] if own else self.names
-        renamed = [{**snake, "id": name, "name": name} for snake, name in zip(snakes, names, strict=False)]
+        renamed = [
+            {**snake, "id": name, "name": name} for snake, name in zip(snakes, names, strict=False)
+        ]
         self._arrange({**board, "snakes": renamed})
 
     def _arrange(self, board: Board) -> None:
         snakes = sorted(board["snakes"], key=lambda snake: self.names.index(snake["id"]))
         shown = [{**s, "customizations": {"color": _color(s["id"])}} for s in snakes]
-        self.board, self.turns = {**board, "snakes": shown}, []
+        self.board = {**board, "snakes": shown}
+        self.turns = []
 
     def _rules(self, num_snakes: int) -> Settings:
         return replace(self.settings, solo=num_snakes == 1)
@@ -195,7 +230,8 @@ class _Remote(Agent):
     """The snake of a running server."""
 
     def __init__(self, url: str) -> None:
-        self.name, self._url = url, url
+        self.name = url
+        self._url = url
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
         names = [f"snake {slot + 1}" for slot in range(state.num_snakes)]
@@ -203,14 +239,21 @@ class _Remote(Agent):
         server = RemoteSnake(self._url, _REMOTE_MS)
         try:
             server.check()
-            move, took, failure = server.move(move_request(state, 0, game=game, ids=names, names=names, you=you))
+            move, took, failure = server.move(
+                move_request(state, 0, game=game, ids=names, names=names, you=you)
+            )
         finally:
             server.close()
-        return Decision(move, note={"milliseconds": round(took, 1), **({"failure": failure} if failure else {})})
+        return Decision(
+            move, note={"milliseconds": round(took, 1), **({"failure": failure} if failure else {})}
+        )
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         pairs = zip(boards, slots, strict=True)
-        return np.array([self.act(state.select(np.array([board])), int(slot)).move for board, slot in pairs], np.int8)
+        return np.array(
+            [self.act(state.select(np.array([board])), int(slot)).move for board, slot in pairs],
+            np.int8,
+        )
 
 
 def make_player(name: str) -> Agent:
@@ -234,7 +277,9 @@ def _seen(state: State, slot: int, name: str, decision: Decision | None) -> Seen
         length=int(state.arrays.length[0, slot]),
         move=MOVE_NAMES[decision.move] if decision else "",
         cause=CAUSE_NAMES[state.arrays.cause[0, slot]],
-        probabilities={} if given is None else dict(zip(MOVE_NAMES, map(float, given), strict=True)),
+        probabilities=(
+            {} if given is None else dict(zip(MOVE_NAMES, map(float, given), strict=True))
+        ),
         value=decision.value if decision else None,
         rules=note.pop("rules", {}),
         note=note,

@@ -1,4 +1,6 @@
-"""The bench in a notebook, made of ipywidgets: `Workbench(["my_rule.py", "flood"])` as the last line of a cell."""
+"""The bench in a notebook, made of ipywidgets: `Workbench(["my_rule.py", "flood"])` as the last
+line of a cell.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,20 @@ from envs.battlesnake.render.rgb import png
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ProcsnakeError
 
-_FOOD, _HAZARD, _EMPTY = "#ef445c", "#c9b8d8", "#f1f1f4"
+_FOOD = "#ef445c"
+_HAZARD = "#c9b8d8"
+_EMPTY = "#f1f1f4"
 _CELL = 26
 _NO_GLYPH = " "
 """An ipywidgets button whose description becomes empty keeps showing the old one."""
 
 
 class Workbench(widgets.VBox):
-    """A `Bench` with its controls. The upper part arranges the position; the lower part plays from it and shows every turn.
+    """A `Bench` with its controls. The upper part arranges the position; the lower part plays from
+    it and shows every turn.
 
-    `bench` is the model. Call `show()` after changing it from code. The last line, `message`, shows mistakes.
-    """
+    `bench` is the model. Call `show()` after changing it from code. The last line, `message`, shows
+    mistakes."""
 
     children: Sequence[widgets.Widget]
 
@@ -35,15 +40,32 @@ class Workbench(widgets.VBox):
         self.show()
 
     def _arranging(self) -> widgets.Widget:
-        self.tool = widgets.ToggleButtons(options=TOOLS, value="food", style={"button_width": "70px"})
+        self.tool = widgets.ToggleButtons(
+            options=TOOLS, value="food", style={"button_width": "70px"}
+        )
         self.snake = widgets.Dropdown(options=self.bench.names, description="snake")
-        self.cells = {(x, y): self._cell(x, y) for y in reversed(range(self._height)) for x in range(self._width)}
-        rows = [widgets.HBox([self.cells[x, y] for x in range(self._width)]) for y in reversed(range(self._height))]
+        self.cells = {
+            (x, y): self._cell(x, y)
+            for y in reversed(range(self._height))
+            for x in range(self._width)
+        }
+        rows = [
+            widgets.HBox([self.cells[x, y] for x in range(self._width)])
+            for y in reversed(range(self._height))
+        ]
         self.position = widgets.Textarea(placeholder="a move request or a board as JSON", rows=4)
-        self.take = _button("take this JSON", lambda: self.bench.load(self.position.value), self._do)
+        self.take = _button(
+            "take this JSON", lambda: self.bench.load(self.position.value), self._do
+        )
         self.clear = _button("clear", self.bench.clear, self._do)
         self.deal = _button("deal", self.bench.deal, self._do)
-        controls = [self.tool, self.snake, widgets.HBox([self.clear, self.deal]), self.position, self.take]
+        controls = [
+            self.tool,
+            self.snake,
+            widgets.HBox([self.clear, self.deal]),
+            self.position,
+            self.take,
+        ]
         return widgets.HBox([widgets.VBox(rows), widgets.VBox(controls)])
 
     def _watching(self) -> widgets.Widget:
@@ -56,7 +78,8 @@ class Workbench(widgets.VBox):
         self.turn.observe(lambda change: self._show_turn(), "value")
         # A box stretches what is in it to its tallest, and squeezes it where there is little room.
         in_proportion = widgets.Layout(align_self="flex-start", flex="0 0 auto")
-        self.picture, self.snakes = widgets.Image(format="png", layout=in_proportion), widgets.HTML()
+        self.picture = widgets.Image(format="png", layout=in_proportion)
+        self.snakes = widgets.HTML()
         self.copy = _button("copy this frame to the JSON field", self._copy, self._do)
         self.arrange = _button("arrange this frame", self._rearrange, self._do)
         self.player = widgets.Text("http://127.0.0.1:8000", description="ask")
@@ -96,7 +119,10 @@ class Workbench(widgets.VBox):
 
     def show(self) -> None:
         """Update the controls to the current state of the bench."""
-        if (self._width, self._height) != (max(x for x, _ in self.cells) + 1, max(y for _, y in self.cells) + 1):
+        if (self._width, self._height) != (
+            max(x for x, _ in self.cells) + 1,
+            max(y for _, y in self.cells) + 1,
+        ):
             self.children = [self._arranging(), *self.children[1:]]
         self._paint_cells()
         last = max(0, len(self.bench.turns) - 1)
@@ -106,7 +132,11 @@ class Workbench(widgets.VBox):
     def _paint_cells(self) -> None:
         board = self.bench.board
         look = dict.fromkeys(self.cells, (_EMPTY, _NO_GLYPH))
-        look |= {(p["x"], p["y"]): (_HAZARD, _NO_GLYPH) for p in board["hazards"] if (p["x"], p["y"]) in look}
+        look |= {
+            (p["x"], p["y"]): (_HAZARD, _NO_GLYPH)
+            for p in board["hazards"]
+            if (p["x"], p["y"]) in look
+        }
         look |= {(p["x"], p["y"]): (_FOOD, "●") for p in board["food"]}
         for snake in board["snakes"]:
             color = snake["customizations"]["color"]
@@ -116,7 +146,8 @@ class Workbench(widgets.VBox):
             self.cells[place].style.button_color, self.cells[place].description = color, text
 
     def _show_turn(self) -> None:
-        turns, number = self.bench.turns, self.turn.value
+        turns = self.bench.turns
+        number = self.turn.value
         self.picture.value = png(turns[number].board if turns else self.bench.board, cell=_CELL)
         self.snakes.value = "".join(map(seen_html, turns[number].snakes)) if turns else ""
 
@@ -135,21 +166,41 @@ class Workbench(widgets.VBox):
 
 
 def seen_html(seen: Seen) -> str:
-    """Return a snake on a turn as HTML: its state, its move, and what its rules and its policy said of each move."""
+    """Return a snake on a turn as HTML: its state, its move, and what its rules and its policy said
+    of each move.
+    """
     state = f"dead: {seen.cause}" if seen.cause else f"health {seen.health}, length {seen.length}"
-    head = f'<b style="color:{seen.color}">■</b> <b>{escape(seen.name)}</b> {escape(seen.player)} · {state}'
+    head = (
+        f'<b style="color:{seen.color}">■</b> <b>{escape(seen.name)}</b> {escape(seen.player)} ·'
+        f" {state}"
+    )
     move = f" · <b>{seen.move}</b>" if seen.move else ""
     worth = "" if seen.value is None else f" · expects {seen.value:.2f}"
-    rows = [("probability", {name: f"{p:.1%}" for name, p in seen.probabilities.items()})] if seen.probabilities else []
-    rows += [(name, {move: _said(said) for move, said in by_move.items()}) for name, by_move in seen.rules.items()]
+    rows = (
+        [("probability", {name: f"{p:.1%}" for name, p in seen.probabilities.items()})]
+        if seen.probabilities
+        else []
+    )
+    rows += [
+        (name, {move: _said(said) for move, said in by_move.items()})
+        for name, by_move in seen.rules.items()
+    ]
     notes = " ".join(f"{escape(str(key))}={escape(str(value))}" for key, value in seen.note.items())
     return f"<div>{head}{move}{worth}</div>{_table(rows) if rows else ''}<div><small>{notes}</small></div>"
 
 
 def _table(rows: Sequence[tuple[str, dict[str, str]]]) -> str:
     head = "".join(f"<th>{move}</th>" for move in MOVE_NAMES)
-    cells = ["".join(f'<td style="padding:0 6px">{escape(said.get(move, ""))}</td>' for move in MOVE_NAMES) for _, said in rows]
-    lines = [f"<tr><td>{escape(name)}</td>{line}</tr>" for (name, _), line in zip(rows, cells, strict=True)]
+    cells = [
+        "".join(
+            f'<td style="padding:0 6px">{escape(said.get(move, ""))}</td>' for move in MOVE_NAMES
+        )
+        for _, said in rows
+    ]
+    lines = [
+        f"<tr><td>{escape(name)}</td>{line}</tr>"
+        for (name, _), line in zip(rows, cells, strict=True)
+    ]
     return f"<table><tr><th></th>{head}</tr>{''.join(lines)}</table>"
 
 
@@ -157,7 +208,9 @@ def _said(said: Any) -> str:
     return {True: "✓", False: "✗"}[said] if isinstance(said, bool) else f"{said:+.2f}"
 
 
-def _button(label: str, act: Callable[[], Any], do: Callable[[Callable[[], Any]], None], **options: Any) -> widgets.Button:
+def _button(
+    label: str, act: Callable[[], Any], do: Callable[[Callable[[], Any]], None], **options: Any
+) -> widgets.Button:
     options = {"layout": widgets.Layout(width="auto"), **options}
     button = widgets.Button(description=label, **options)
     button.on_click(lambda _: do(act))

@@ -1,4 +1,6 @@
-"""MkDocs calls this: the page `commands.md`, made of the command line's own parsers, so that it says what `--help` says."""
+"""MkDocs calls this: the page `commands.md`, made of the command line's own parsers, so that it
+says what `--help` says.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,15 @@ def page() -> str:
 
 
 def commands() -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Yield what is typed and the parser for it: each command, its other forms, and the commands within it."""
+    """Yield what is typed and the parser for it: each command, its other forms, and the commands
+    within it.
+    """
     return _commands_of(procsnake.build_parser(), "procsnake")
 
 
-def _commands_of(parser: argparse.ArgumentParser, typed: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+def _commands_of(
+    parser: argparse.ArgumentParser, typed: str
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     for action in parser._actions:
         if not isinstance(action, argparse._SubParsersAction):
             continue
@@ -67,13 +73,26 @@ def _commands_of(parser: argparse.ArgumentParser, typed: str) -> Iterator[tuple[
 
 def _section(title: str, parser: argparse.ArgumentParser) -> str:
     level = "##" if title.count(" ") == 1 else "###"
-    parts = [f"{level} {title}", literal(parser.description or ""), f"```text\n{_usage(parser)}\n```"]
+    parts = [
+        f"{level} {title}",
+        literal(parser.description or ""),
+        f"```text\n{_usage(parser)}\n```",
+    ]
     for group in parser._action_groups:
         rows = [_row(parser, action) for action in group._group_actions if _is_told(action)]
         if rows:
             is_own = group.title not in ("positional arguments", "options")
             parts += [literal(f"{group.title}:".capitalize())] if is_own else []
-            parts.append(table(("Argument" if not rows[0][0].startswith("<code>-") else "Option", "Meaning", "Default"), rows))
+            parts.append(
+                table(
+                    (
+                        "Argument" if not rows[0][0].startswith("<code>-") else "Option",
+                        "Meaning",
+                        "Default",
+                    ),
+                    rows,
+                )
+            )
     return "\n\n".join([*parts, *_epilog(parser.epilog or "")])
 
 
@@ -95,24 +114,34 @@ def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> tuple[str,
     meaning = _DEFAULT.sub("", told, count=1)
     if action.choices and action.metavar:
         meaning += f" ({', '.join(map(str, action.choices))})"
-    return _name(formatter, action), literal(meaning), literal(default[1]) if default else _own_default(action)
+    return (
+        _name(formatter, action),
+        literal(meaning),
+        literal(default[1]) if default else _own_default(action),
+    )
 
 
 def _name(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
     if not action.option_strings:
         return code(formatter._format_args(action, action.dest))
-    arguments = "" if action.nargs == 0 else f" {formatter._format_args(action, action.dest.upper())}"
+    arguments = (
+        "" if action.nargs == 0 else f" {formatter._format_args(action, action.dest.upper())}"
+    )
     return ", ".join(code(f"{name}{arguments}") for name in action.option_strings)
 
 
 def _own_default(action: argparse.Action) -> str:
     """The default of an option whose help doesn't tell one, if it has any worth telling."""
-    is_telling = action.default not in (None, False, True, "", argparse.SUPPRESS) and action.default != []
+    is_telling = (
+        action.default not in (None, False, True, "", argparse.SUPPRESS) and action.default != []
+    )
     return code(str(action.default)) if is_telling else ""
 
 
 def _epilog(text: str) -> Iterator[str]:
-    """Yield the paragraphs behind the options. Lines that are set in are examples, or columns: they keep their form."""
+    """Yield the paragraphs behind the options. Lines that are set in are examples, or columns: they
+    keep their form.
+    """
     text = text.replace(f"{shell_command().strip()} ", "procsnake ")
     block: list[str] = []
     was_set_in = False

@@ -1,4 +1,6 @@
-"""mkdocstrings calls this: tables in docstrings are drawn with rows of =, which read well in `help()`; Markdown wants bars."""
+"""mkdocstrings calls this: tables in docstrings are drawn with rows of =, which read well in
+`help()`; Markdown wants bars.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class DocstringTables(Extension):
 
 
 def with_bars(text: str) -> str:
-    """Return a docstring with its tables in Markdown's form. A table without a head gets an empty one."""
+    """Return a docstring with its tables in Markdown's form. A table without a head gets an empty
+    one.
+    """
     return _TABLE.sub(_as_markdown, text)
 
 

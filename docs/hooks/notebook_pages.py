@@ -1,4 +1,6 @@
-"""MkDocs calls this: a page for each notebook, made of its `py:percent` script, and so without what its cells print."""
+"""MkDocs calls this: a page for each notebook, made of its `py:percent` script, and so without what
+its cells print.
+"""
 
 from __future__ import annotations
 
@@ -33,4 +35,6 @@ def page(script: Path) -> str:
 
 
 def _shown(cell: dict[str, str]) -> str:
-    return cell["source"] if cell["cell_type"] == "markdown" else f"```python\n{cell['source']}\n```"
+    return (
+        cell["source"] if cell["cell_type"] == "markdown" else f"```python\n{cell['source']}\n```"
+    )

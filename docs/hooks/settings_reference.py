@@ -1,4 +1,6 @@
-"""MkDocs calls this: the page `settings.md`, every key of an experiment, made of the settings' dataclasses and docstrings."""
+"""MkDocs calls this: the page `settings.md`, every key of an experiment, made of the settings'
+dataclasses and docstrings.
+"""
 
 from __future__ import annotations
 
@@ -54,19 +56,37 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def page() -> str:
     """Return the page's Markdown."""
-    return "\n\n".join([INTRODUCTION, *_experiments(), *_sections(), *_worlds(), *_networks(), *_algorithms(), *_searches()])
+    return "\n\n".join(
+        [
+            INTRODUCTION,
+            *_experiments(),
+            *_sections(),
+            *_worlds(),
+            *_networks(),
+            *_algorithms(),
+            *_searches(),
+        ]
+    )
 
 
 def _experiments() -> list[str]:
-    rows = [(code(name), Experiment.load(name).algorithm, literal(about(name))) for name in list_experiments()]
+    rows = [
+        (code(name), Experiment.load(name).algorithm, literal(about(name)))
+        for name in list_experiments()
+    ]
     return ["## Built-in experiments", table(("Experiment", "Algorithm", "What it is"), rows)]
 
 
 def _sections() -> list[str]:
     """The keys that every experiment has."""
     elsewhere = ("env.options", "network.options", *(f"{name}." for name in ALGORITHMS))
-    shared = [key for key in keys(Experiment.load("battlesnake-ppo")) if not key.key.startswith(elsewhere)]
-    note = "`env.options` and `network.options` are told below, under [worlds](#worlds) and [networks](#networks)."
+    shared = [
+        key for key in keys(Experiment.load("battlesnake-ppo")) if not key.key.startswith(elsewhere)
+    ]
+    note = (
+        "`env.options` and `network.options` are told below, under [worlds](#worlds) and"
+        " [networks](#networks)."
+    )
     return ["## An experiment", note, _keys(shared)]
 
 
@@ -78,17 +98,29 @@ def _worlds() -> list[str]:
 
 
 def _networks() -> list[str]:
-    parts = ["## Networks", "The options of the network `network.name` are keys under `network.options`."]
+    parts = [
+        "## Networks",
+        "The options of the network `network.name` are keys under `network.options`.",
+    ]
     for name in networks.names():
         options = network_options(name)
         if options:
             parts += [f"### Network {name}", _options("network.options", options)]
     kinds = ", ".join(f"`{kind}`" for kind in KINDS)
-    return [*parts, f"The algorithm `mxnet_dqn` has networks of its own, {kinds}. Their options are those of `starter-pack`."]
+    return [
+        *parts,
+        (
+            f"The algorithm `mxnet_dqn` has networks of its own, {kinds}. Their options are those"
+            " of `starter-pack`."
+        ),
+    ]
 
 
 def _algorithms() -> list[str]:
-    parts = ["## Algorithms", "`algorithm` names one, and the section with its name has its settings."]
+    parts = [
+        "## Algorithms",
+        "`algorithm` names one, and the section with its name has its settings.",
+    ]
     for name in ALGORITHMS:
         told = [key for key in keys(_experiment_of(name)) if key.key.startswith(f"{name}.")]
         parts += [f"### Algorithm {name}", _keys(told)]
@@ -96,7 +128,9 @@ def _algorithms() -> list[str]:
 
 
 def _experiment_of(algorithm: str) -> Experiment:
-    """A built-in experiment that trains by this algorithm. Cloning has none: `--from-games` turns imitation's into it."""
+    """A built-in experiment that trains by this algorithm. Cloning has none: `--from-games` turns
+    imitation's into it.
+    """
     for name in list_experiments():
         experiment = Experiment.load(name)
         if experiment.algorithm == algorithm:
@@ -121,14 +155,24 @@ def _arguments(search: type) -> str:
 
 
 def _keys(told: Iterable[Key]) -> str:
-    return table(("Key", "Default", "Meaning"), [(code(key.key), _value(key.default), literal(key.meaning)) for key in told])
+    return table(
+        ("Key", "Default", "Meaning"),
+        [(code(key.key), _value(key.default), literal(key.meaning)) for key in told],
+    )
 
 
 def _options(section: str, options: Iterable[Option]) -> str:
-    rows = [(code(f"{section}.{option.name}"), _value(option.default), literal(option.meaning)) for option in options]
+    rows = [
+        (code(f"{section}.{option.name}"), _value(option.default), literal(option.meaning))
+        for option in options
+    ]
     return table(("Key", "Default", "Meaning"), rows)
 
 
 def _value(value: Any) -> str:
     """A value as YAML takes it."""
-    return "required" if value == "required" else code(json.dumps(value, ensure_ascii=False, default=str))
+    return (
+        "required"
+        if value == "required"
+        else code(json.dumps(value, ensure_ascii=False, default=str))
+    )

@@ -1,7 +1,8 @@
-"""Takes the pictures of the viewer and of an analysis in a real browser: `python docs/pictures/screens.py` (needs Chromium).
+"""Takes the pictures of the viewer and of an analysis in a real browser: `python
+docs/pictures/screens.py` (needs Chromium).
 
-Both games are played here, with fixed seeds, so the pictures follow the shipped champion and the viewer.
-"""
+Both games are played here, with fixed seeds, so the pictures follow the shipped champion and the
+viewer."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ GAME_TURN = 19
 def page_address(*arguments: str) -> Iterator[str]:
     """Run a command that shows a page until it is stopped, and yield the page's address."""
     environment = os.environ | {"BROWSER": "true"}
-    show = subprocess.Popen([*PROCSNAKE, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
+    show = subprocess.Popen(
+        [*PROCSNAKE, *arguments], env=environment, stdout=subprocess.PIPE, text=True
+    )
     assert show.stdout is not None
     try:
         yield next(match[0] for line in show.stdout if (match := re.search(r"http://\S+", line)))
@@ -50,7 +53,17 @@ def main() -> None:
     """Take both pictures."""
     with launched() as browser, tempfile.TemporaryDirectory() as folder:
         page = browser.new_page(viewport=SIZE, device_scale_factor=1.5, color_scheme="light")
-        match = ["match", "champion-standard", "flood", "flood", "flood", "--seed", "1", "--delay", "0.01"]
+        match = [
+            "match",
+            "champion-standard",
+            "flood",
+            "flood",
+            "flood",
+            "--seed",
+            "1",
+            "--delay",
+            "0.01",
+        ]
         with page_address(*match, "--browser") as address:
             page.goto(address)
             page.locator("#about .won").wait_for()

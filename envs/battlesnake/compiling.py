@@ -1,4 +1,6 @@
-"""How long the large parts of the engine take to compile: said before each one, as far as this machine has shown its pace."""
+"""How long the large parts of the engine take to compile: said before each one, as far as this
+machine has shown its pace.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,23 @@ PARTS = {
 }
 """By function, what it is for and the processor seconds that it takes.
 
-Measured once each, on a core of an AMD EPYC, on 2026-11-24. What isn't listed takes three seconds at most.
-"""
+Measured once each, on a core of an AMD EPYC, on 2026-11-24. What isn't listed takes three seconds
+at most. """
 
 
 class Estimate(event.Listener):
     """Says how long a part will take when its compiling begins. Parts within others aren't counted.
 
-    The pace is what the parts so far took by the clock for each of their seconds, because other programs share the processor.
-    """
+    The pace is what the parts so far took by the clock for each of their seconds, because other
+    programs share the processor."""
 
     def __init__(self) -> None:
         self.is_wanted = False
         """Whether anything is said. Processes that another one starts have nothing to say."""
-        self._depth, self._began, self._took, self._expected = 0, 0.0, 0.0, 0.0
+        self._depth = 0
+        self._began = 0.0
+        self._took = 0.0
+        self._expected = 0.0
 
     def on_start(self, event: event.Event) -> None:
         if threading.current_thread() is not threading.main_thread():

@@ -1,8 +1,9 @@
-"""Brings the rules in a game's JSON into the form of today's webhook: `ruleset.name`, `ruleset.settings` and `map`.
+"""Brings the rules in a game's JSON into the form of today's webhook: `ruleset.name`,
+`ruleset.settings` and `map`.
 
-The engine that ran until 2026 keeps a game's rules as a flat map of texts, `{"name": "royale", "damagePerTurn": "14", …}`, with
-the names that its own rules read. Games that were downloaded from it have them so, and so had its requests until 2021.
-"""
+The engine that ran until 2026 keeps a game's rules as a flat map of texts, `{"name": "royale",
+"damagePerTurn": "14", …}`, with the names that its own rules read. Games that were downloaded from
+it have them so, and so had its requests until 2021."""
 
 from __future__ import annotations
 
@@ -28,13 +29,21 @@ def game_in_webhook_form(game: Entry) -> dict[str, Any]:
     ruleset = game.get("ruleset")
     if isinstance(ruleset, str):
         return {**game, "ruleset": {"name": ruleset}}
-    flat = {key.lower(): value for key, value in ruleset.items()} if isinstance(ruleset, Mapping) else {}
+    flat = (
+        {key.lower(): value for key, value in ruleset.items()}
+        if isinstance(ruleset, Mapping)
+        else {}
+    )
     if "settings" in flat or not {*_SETTINGS, _SHRINK} & set(flat):
         return dict(game)
     settings: dict[str, Any] = dict(_NUMBERS_WHEN_ABSENT)
     settings.update((_SETTINGS[key], value) for key, value in flat.items() if key in _SETTINGS)
     settings["royale"] = {"shrinkEveryNTurns": flat.get(_SHRINK, _SHRINK_WHEN_ABSENT)}
-    nested = {"name": flat.get("name", ""), "version": flat.get("version", ""), "settings": settings}
+    nested = {
+        "name": flat.get("name", ""),
+        "version": flat.get("version", ""),
+        "settings": settings,
+    }
     # Before there were maps, a setting named what is the map now.
     game_map = game.get("map") or flat.get("map") or flat.get("hazardmap") or ""
     return {**game, "ruleset": nested, "map": game_map}

@@ -1,4 +1,6 @@
-"""Starts and plays games on a `State`. The environment, evaluation, tournaments and search all use these functions."""
+"""Starts and plays games on a `State`. The environment, evaluation, tournaments and search all use
+these functions.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from envs.battlesnake.state import Boards, State, clear_board
 def start_games(state: State, boards: np.ndarray | None = None) -> np.ndarray:
     """Lay out the next game on each of `boards` (integers (n,); default: all boards).
 
-    Board b's game is a function of the state's seed, of b, and of the number of games that were played on b before. Returns
-    bool (n,), which is False where the game is over before its first turn. Raises `ConfigError` if the map can't be set up.
-    """
+    Board b's game is a function of the state's seed, of b, and of the number of games that were
+    played on b before. Returns bool (n,), which is False where the game is over before its first
+    turn. Raises `ConfigError` if the map can't be set up."""
     chosen = np.arange(state.num_boards) if boards is None else np.asarray(boards)
     running = np.empty(len(chosen), np.bool_)
     _empty_boards(state.arrays, chosen)
@@ -27,7 +29,8 @@ def start_games(state: State, boards: np.ndarray | None = None) -> np.ndarray:
 
 
 def continue_games(state: State) -> np.ndarray:
-    """Begin games at the positions that stand on all boards. Which food appears follows from the state's seed, as in new games.
+    """Begin games at the positions that stand on all boards. Which food appears follows from the
+    state's seed, as in new games.
 
     Returns bool (N,), which is False where the game is over already.
     """
@@ -38,10 +41,11 @@ def continue_games(state: State) -> np.ndarray:
 
 
 def play_turn(state: State, moves: np.ndarray, running: np.ndarray) -> None:
-    """Play one turn on every board where `running`, bool (N,), is True, and set `running` to False where the game ends.
+    """Play one turn on every board where `running`, bool (N,), is True, and set `running` to False
+    where the game ends.
 
-    `moves` is an integer array (N, S): 0 up, 1 down, 2 left, 3 right. Any other number is the official default, straight on.
-    """
+    `moves` is an integer array (N, S): 0 up, 1 down, 2 left, 3 right. Any other number is the
+    official default, straight on."""
     if state.settings.map == STANDARD_MAP:
         _play_standard_boards(state.arrays, state.rules, moves, running)
         return

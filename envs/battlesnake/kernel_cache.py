@@ -1,13 +1,14 @@
-"""Where compiled kernels are kept on disk, so that they are compiled once per machine and not once per process.
+"""Where compiled kernels are kept on disk, so that they are compiled once per machine and not once
+per process.
 
-Numba's on-disk cache checks the file that holds a kernel, but not the files of the kernels that it calls. A cached caller would
-go on using an old callee. So the cache folder is named by a hash of every source file of this package that contains the word
-"kernel": these are the files with kernels and with the constants that they use. For kernels of `agents` the hash also covers
-that package. The place of the sources doesn't count: a second clone finds what the first one compiled.
+Numba's on-disk cache checks the file that holds a kernel, but not the files of the kernels that it
+calls. A cached caller would go on using an old callee. So the cache folder is named by a hash of
+every source file of this package that contains the word "kernel": these are the files with kernels
+and with the constants that they use. For kernels of `agents` the hash also covers that package. The
+place of the sources doesn't count: a second clone finds what the first one compiled.
 
-Processes that need the same kernel at the same time compile it once: the first one compiles it, and the others wait. Windows
-has no such locks, so there each process compiles what it doesn't find.
-"""
+Processes that need the same kernel at the same time compile it once: the first one compiles it, and
+the others wait. Windows has no such locks, so there each process compiles what it doesn't find."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ except ModuleNotFoundError:
 
 BOUNDSCHECK = os.environ.get("PROCSNAKE_BOUNDSCHECK", "") == "1"
 PATIENCE_S = 300.0
-"""How long a process waits for another one that compiles the same kernel. Then it compiles the kernel itself."""
+"""How long a process waits for another one that compiles the same kernel. Then it compiles the
+kernel itself.
+"""
 
 
 def root() -> Path:
@@ -50,12 +53,15 @@ def _sources(folder: Path) -> list[bytes]:
 
 @lru_cache
 def cache_folder(package: str) -> Path | None:
-    """Where the kernels of `envs` or `agents` are kept; None, and they are compiled anew in each process, if it isn't writable.
+    """Where the kernels of `envs` or `agents` are kept; None, and they are compiled anew in each
+    process, if it isn't writable.
 
     Kernels of agents call those of the world, never the other way round.
     """
     world = Path(__file__).parent
-    sources = _sources(world) + (_sources(world.parents[1] / "agents") if package == "agents" else [])
+    sources = _sources(world) + (
+        _sources(world.parents[1] / "agents") if package == "agents" else []
+    )
     digest = hashlib.sha256(b"".join(sources))
     digest.update(f"{numba.__version__} {sys.version} {BOUNDSCHECK}".encode())
     folder = root() / digest.hexdigest()[:16]
@@ -69,13 +75,17 @@ def cache_folder(package: str) -> Path | None:
 
 
 def is_compiled(name: str) -> bool:
-    """Return whether the kernel of this name in `envs` has been compiled on this machine, from the sources of today."""
+    """Return whether the kernel of this name in `envs` has been compiled on this machine, from the
+    sources of today.
+    """
     folder = cache_folder("envs")
     return folder is not None and any(folder.glob(f"*/*.{name}-*.nbi"))
 
 
 def cache_of(function: Callable[..., Any]) -> KernelCache | None:
-    """The cache of one kernel; None if it can't be kept. A user's own kernels aren't kept: no hash knows of them."""
+    """The cache of one kernel; None if it can't be kept. A user's own kernels aren't kept: no hash
+    knows of them.
+    """
     package = function.__module__.partition(".")[0]
     folder = cache_folder(package) if package in ("envs", "agents") else None
     if folder is None:
@@ -85,10 +95,15 @@ def cache_of(function: Callable[..., Any]) -> KernelCache | None:
 
 
 class _Locator(_CacheLocator):
-    """Knows a file by its module and content, where Numba's own locators go by its path and, before 0.68, by its date."""
+    """Knows a file by its module and content, where Numba's own locators go by its path and, before
+    0.68, by its date.
+    """
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._function, self._file, self._folder = function, file, numba_config.CACHE_DIR  # type: ignore[attr-defined]
+        # type: ignore[attr-defined]
+        self._function = function
+        self._file = file
+        self._folder = numba_config.CACHE_DIR
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
@@ -113,10 +128,10 @@ class _CacheImpl(CompileResultCacheImpl):
 class KernelCache(FunctionCache):
     """The compiled forms of one kernel, one per combination of argument types.
 
-    A process that doesn't find what it needs holds the kernel's lock until it has compiled and saved it. No two processes can
-    wait for each other, because kernels wait only for those that they call. Numba calls these methods under a lock of its own,
-    which keeps other threads of this process out.
-    """
+    A process that doesn't find what it needs holds the kernel's lock until it has compiled and
+    saved it. No two processes can wait for each other, because kernels wait only for those that
+    they call. Numba calls these methods under a lock of its own, which keeps other threads of this
+    process out."""
 
     _impl_class = _CacheImpl
 
@@ -155,7 +170,9 @@ class KernelCache(FunctionCache):
             raise
 
     def release(self) -> None:
-        """Let others compile this kernel. The lock's file stays, because somebody may be waiting at it."""
+        """Let others compile this kernel. The lock's file stays, because somebody may be waiting at
+        it.
+        """
         self._depth -= 1
         if self._depth == 0 and self._lock is not None:
             os.close(self._lock)

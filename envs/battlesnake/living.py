@@ -1,12 +1,14 @@
-"""Works out which snakes of a request live. Arena leaves eliminated snakes in `board.snakes`, unmarked, as they died.
+"""Works out which snakes of a request live. Arena leaves eliminated snakes in `board.snakes`,
+unmarked, as they died.
 
-An engine asks for moves after its elimination stage, and neither positions nor lengths change between that stage and the
-request. So the stage can be repeated on the request: of the snakes that moved into this board, one is dead exactly if its head
-lies on its own body, on the body of another that moved, or on the head of another that moved and is at least as long (rule E).
-Two requests of consecutive turns show who moved. A single one nearly always does: `lives_in` says how.
+An engine asks for moves after its elimination stage, and neither positions nor lengths change
+between that stage and the request. So the stage can be repeated on the request: of the snakes that
+moved into this board, one is dead exactly if its head lies on its own body, on the body of another
+that moved, or on the head of another that moved and is at least as long (rule E). Two requests of
+consecutive turns show who moved. A single one nearly always does: `lives_in` says how.
 
-The official engine sends living snakes only. The rule finds all of them alive, so it needn't know which engine asks.
-"""
+The official engine sends living snakes only. The rule finds all of them alive, so it needn't know
+which engine asks."""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from typing import Any
 
 Point = tuple[int, int]
 
-_ARENA_VERSION, _LAST_TURN = "v1.0.0", 5000
+_ARENA_VERSION = "v1.0.0"
+_LAST_TURN = 5000
 _ARENA_RULESETS = ("standard", "royale", "constrictor", "solo")
 _NO_LATENCY = ("", "0", 0)
 
@@ -50,7 +53,9 @@ class SightedSnake:
 
 @dataclass(frozen=True)
 class LifeRules:
-    """What of a game's rules decides about lives. Arena's own habits count only where `is_arena`."""
+    """What of a game's rules decides about lives. Arena's own habits count only where
+    `is_arena`.
+    """
 
     is_arena: bool = False
     is_solo: bool = False
@@ -60,7 +65,9 @@ class LifeRules:
 
     @classmethod
     def of(cls, game: Mapping[str, Any]) -> LifeRules:
-        """Read a request's `game` object. What is missing or malformed counts as in a standard game."""
+        """Read a request's `game` object. What is missing or malformed counts as in a standard
+        game.
+        """
         ruleset = _object(game.get("ruleset"))
         settings = _object(ruleset.get("settings"))
         damage = settings.get("hazardDamagePerTurn")
@@ -84,7 +91,9 @@ class Sighting:
     height: int
     snakes: tuple[SightedSnake, ...]
     you: int | None = None
-    """The place of the snake that was asked for a move and so lives. None at the end of a game, where it may be dead."""
+    """The place of the snake that was asked for a move and so lives. None at the end of a game,
+    where it may be dead.
+    """
     rules: LifeRules = LifeRules()
     is_final: bool = False
     """Whether it is the last board: the game is over, and at most one snake need live."""
@@ -107,7 +116,9 @@ class Sighting:
         you: int | None = None,
         is_final: bool = False,
     ) -> Sighting:
-        """Make a sighting of snakes in webhook form, whose `id`, `health` and `body` are well-formed."""
+        """Make a sighting of snakes in webhook form, whose `id`, `health` and `body` are
+        well-formed.
+        """
         sighted = tuple(
             SightedSnake(
                 id=snake["id"],
@@ -117,15 +128,16 @@ class Sighting:
             )
             for snake in snakes
         )
-        return cls(turn, width, height, sighted, you=you, rules=rules or LifeRules(), is_final=is_final)
+        return cls(
+            turn, width, height, sighted, you=you, rules=rules or LifeRules(), is_final=is_final
+        )
 
 
 class LifeHistory:
     """What one snake's requests of one game have shown so far. Consecutive turns make `see` exact.
 
-    It keeps a head and a hash per snake, not the boards. A turn that goes back, or one that is shown again with another board,
-    makes it forget all.
-    """
+    It keeps a head and a hash per snake, not the boards. A turn that goes back, or one that is
+    shown again with another board, makes it forget all."""
 
     def __init__(self) -> None:
         self._turn = -1
@@ -140,12 +152,19 @@ class LifeHistory:
         if is_same_board and len(self._lives) == len(sighting.snakes):
             return self._lives
         lives = lives_in(sighting, self)
-        self._turn, self._marks, self._lives = sighting.turn, marks, lives
-        self._dead = frozenset(snake.id for snake, life in zip(sighting.snakes, lives, strict=True) if life is Life.DEAD)
+        self._turn = sighting.turn
+        self._marks = marks
+        self._lives = lives
+        self._dead = frozenset(
+            snake.id
+            for snake, life in zip(sighting.snakes, lives, strict=True)
+            if life is Life.DEAD
+        )
         return lives
 
     def moved(self, sighting: Sighting) -> int | None:
-        """Return who moved into this board, as bits by place; None unless the turn before is remembered.
+        """Return who moved into this board, as bits by place; None unless the turn before is
+        remembered.
 
         Somebody always has: whoever was asked on that turn.
         """
@@ -162,13 +181,18 @@ class LifeHistory:
         if self._turn >= sighting.turn - 1 or not self._is_evidence(sighting):
             return 0
         heals = sighting.rules.hazards_heal
-        return _bits(snake.mark == self._mark(snake) and (snake.id in self._dead or not heals) for snake in sighting.snakes)
+        return _bits(
+            snake.mark == self._mark(snake) and (snake.id in self._dead or not heals)
+            for snake in sighting.snakes
+        )
 
     def _mark(self, snake: SightedSnake) -> tuple[Point | None, int]:
         return self._marks.get(snake.id, (None, 0))
 
     def _is_evidence(self, sighting: Sighting) -> bool:
-        """Whether the game has gone on since then. A sender that repeats a board under new turns proves nothing."""
+        """Whether the game has gone on since then. A sender that repeats a board under new turns
+        proves nothing.
+        """
         if not self._marks:
             return False
         you = None if sighting.you is None else sighting.snakes[sighting.you]
@@ -181,15 +205,17 @@ class LifeHistory:
 def lives_in(sighting: Sighting, history: LifeHistory | None = None) -> tuple[Life, ...]:
     """Return the life of each snake of a request, in its order.
 
-    With a `history` that ends on the turn before, nobody is UNDECIDED. From a single request these two are: a snake without
-    latency and shout, with a straight neck, that touches nobody who certainly lives (it was late, or is dead for longer); and
-    one whose head lies on such a snake.
+    With a `history` that ends on the turn before, nobody is UNDECIDED. From a single request these
+    two are: a snake without latency and shout, with a straight neck, that touches nobody who
+    certainly lives (it was late, or is dead for longer); and one whose head lies on such a snake.
     """
     return _Inference(sighting, history or LifeHistory()).solved()
 
 
 def death_of(snake: SightedSnake, sighting: Sighting) -> str:
-    """Return the likely cause of a dead snake's death, by the name that the official engine gives it."""
+    """Return the likely cause of a dead snake's death, by the name that the official engine gives
+    it.
+    """
     place = sighting.snakes.index(snake)
     head = snake.body[0] if snake.body else None
     others = [other for other in sighting.snakes if other is not snake]
@@ -205,20 +231,25 @@ def death_of(snake: SightedSnake, sighting: Sighting) -> str:
 
 
 class _Inference:
-    """The steps from what is certain to what follows. Sets of snakes are bits of an integer: bit i is snake i."""
+    """The steps from what is certain to what follows. Sets of snakes are bits of an integer: bit i
+    is snake i.
+    """
 
     def __init__(self, sighting: Sighting, history: LifeHistory) -> None:
-        self._sighting, self._snakes = sighting, sighting.snakes
+        self._sighting = sighting
+        self._snakes = sighting.snakes
         self._everybody = (1 << len(self._snakes)) - 1
         self._removed = _bits(not sighting.is_on_board(n) for n in range(len(self._snakes)))
         you = 0 if sighting.you is None else 1 << sighting.you
-        self._alive, self._dead = you, self._removed & ~you
+        self._alive = you
+        self._dead = self._removed & ~you
         # Who certainly moved into this board, and who certainly didn't.
         self._moved = self._still = 0
         if sighting.turn == 0:
             self._alive = self._everybody & ~self._dead
         elif (moved := history.moved(sighting)) is not None:
-            self._moved, self._still = moved | you, self._everybody & ~moved & ~you
+            self._moved = moved | you
+            self._still = self._everybody & ~moved & ~you
         else:
             self._moved = you | self._certainly_moved()
             self._still = (history.stayed_dead(sighting) | self._certainly_still()) & ~self._moved
@@ -239,7 +270,8 @@ class _Inference:
             return 0
         if self._sighting.rules.is_constrictor:
             return self._everybody if self._tells_by_length() else 0
-        # An answer over a network takes time, so "0" is a time-out, after which a snake goes straight on.
+        # An answer over a network takes time, so "0" is a time-out, after which a snake goes
+        # straight on.
         bent = _bits(not snake.has_answered and _is_bent(snake.body) for snake in self._snakes)
         # Whoever never ate loses health on each turn.
         fresh = _bits(len(snake.body) == 3 and snake.health > 100 - turn for snake in self._snakes)
@@ -250,14 +282,18 @@ class _Inference:
         return max(3, self._sighting.turn + 2)
 
     def _tells_by_length(self) -> bool:
-        """In Arena's constrictor games all that move are equally long. Ours is too, unless somebody made the board up."""
+        """In Arena's constrictor games all that move are equally long. Ours is too, unless somebody
+        made the board up.
+        """
         sighting = self._sighting
         if not (sighting.rules.is_arena and sighting.rules.is_constrictor):
             return False
         return sighting.you is None or len(self._snakes[sighting.you].body) == self._full_length
 
     def _index(self) -> None:
-        """Who lies where, apart from the snakes that the engine removed before it looked for collisions."""
+        """Who lies where, apart from the snakes that the engine removed before it looked for
+        collisions.
+        """
         self._on: dict[Point, int] = defaultdict(int)
         self._trails: dict[Point, int] = defaultdict(int)
         self._heads: dict[Point, int] = defaultdict(int)
@@ -269,7 +305,9 @@ class _Inference:
                 self._on[point] |= bit
 
     def _bodies(self) -> list[tuple[int, SightedSnake]]:
-        return [(1 << n, snake) for n, snake in enumerate(self._snakes) if not self._removed >> n & 1]
+        return [
+            (1 << n, snake) for n, snake in enumerate(self._snakes) if not self._removed >> n & 1
+        ]
 
     def solved(self) -> tuple[Life, ...]:
         num_decided = -1
@@ -283,7 +321,11 @@ class _Inference:
 
     def _decide(self, bit: int, snake: SightedSnake) -> None:
         killers = self._killers(bit, snake)
-        if _bites_itself(snake.body) or killers & self._moved or self._touches(bit, snake) & self._alive:
+        if (
+            _bites_itself(snake.body)
+            or killers & self._moved
+            or self._touches(bit, snake) & self._alive
+        ):
             self._dead |= bit
         elif bit & self._moved and not killers & ~self._still:
             self._alive |= bit
@@ -293,11 +335,15 @@ class _Inference:
         head = snake.body[0]
         rivals = self._heads[head] & ~bit
         length = len(snake.body)
-        winners = _bits(rivals >> n & 1 and len(other.body) >= length for n, other in enumerate(self._snakes))
+        winners = _bits(
+            rivals >> n & 1 and len(other.body) >= length for n, other in enumerate(self._snakes)
+        )
         return winners | (self._trails[head] & ~bit if self._sighting.rules.bodies_collide else 0)
 
     def _touches(self, bit: int, snake: SightedSnake) -> int:
-        """Two living snakes never share a cell: the later to enter has died, or the shorter, or both."""
+        """Two living snakes never share a cell: the later to enter has died, or the shorter, or
+        both.
+        """
         if not self._sighting.rules.bodies_collide:
             return 0
         touched = 0
@@ -306,7 +352,9 @@ class _Inference:
         return touched & ~bit
 
     def _decide_by_number(self) -> None:
-        """A game goes on while two live, unless it is a solo one, and is over when at most one does."""
+        """A game goes on while two live, unless it is a solo one, and is over when at most one
+        does.
+        """
         sighting = self._sighting
         if sighting.rules.is_solo:
             return
@@ -314,7 +362,11 @@ class _Inference:
         if sighting.is_final:
             if self._alive and sighting.rules.is_arena and sighting.turn < _LAST_TURN:
                 self._dead |= open_places
-        elif self._alive == 1 << (sighting.you or 0) and open_places.bit_count() == 1 and sighting.you is not None:
+        elif (
+            self._alive == 1 << (sighting.you or 0)
+            and open_places.bit_count() == 1
+            and sighting.you is not None
+        ):
             self._alive |= open_places
         self._moved |= self._alive
 
@@ -330,7 +382,9 @@ def _has_answered(latency: object, shout: object) -> bool:
 
 
 def _bites_itself(body: tuple[Point, ...]) -> bool:
-    """Nobody who has moved lies on one cell only: whoever was set up there by hand has bitten nobody."""
+    """Nobody who has moved lies on one cell only: whoever was set up there by hand has bitten
+    nobody.
+    """
     return body[0] in body[1:] and len(set(body)) > 1
 
 

@@ -2,9 +2,8 @@
 
 Tables that are made once hold all geometry, so the kernels only look up and write bytes.
 
-Most kernels take `s: Boards` (`envs.battlesnake.state`), a board `b`, a slot `i` or `j`, and `r: Rules`
-(`envs.battlesnake.settings`).
-"""
+Most kernels take `s: Boards` (`envs.battlesnake.state`), a board `b`, a slot `i` or `j`, and `r:
+Rules` (`envs.battlesnake.settings`)."""
 
 from __future__ import annotations
 
@@ -14,7 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.reach import FAR, ReachArrays, fill, health_on, note_arrivals, note_bodies, note_latest
+from envs.battlesnake.reach import (
+    FAR,
+    ReachArrays,
+    fill,
+    health_on,
+    note_arrivals,
+    note_bodies,
+    note_latest,
+)
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, head_cell, is_alive, opposite_cells, step_offset
 
@@ -53,16 +60,27 @@ class View(NamedTuple):
     num_planes: int
     frames_per_cell: int  # frames of a head cell: 4 (one a heading) if rotated, 1 if centred only, 0 if one does for all
     byte_of: np.ndarray  # uint16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
-    edges: np.ndarray  # uint16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
+    edges: (
+        np.ndarray
+    )  # uint16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
 
 
 @lru_cache(maxsize=16)
 def make_view(
-    width: int, height: int, wrapped: bool, radius: int | None, rotate: bool, cyclic: bool = False, reach: bool = False
+    width: int,
+    height: int,
+    wrapped: bool,
+    radius: int | None,
+    rotate: bool,
+    cyclic: bool = False,
+    reach: bool = False,
 ) -> View:
-    """Return the tables for boards of that size. With `radius` None, pictures show the whole board and aren't centred."""
+    """Return the tables for boards of that size. With `radius` None, pictures show the whole board
+    and aren't centred.
+    """
     num_planes = _MOST_PLANES if reach else len(PLANES)
-    cells, frames_per_cell = (width + 2) * (height + 2), 0 if radius is None else 4 if rotate else 1
+    cells = (width + 2) * (height + 2)
+    frames_per_cell = 0 if radius is None else 4 if rotate else 1
     frames = max(1, cells * frames_per_cell)
     size = (width * height if radius is None else (2 * radius + 1) ** 2) * num_planes
     view = View(
@@ -89,19 +107,30 @@ def _show_whole_board(view: View, opposite: np.ndarray, width: int, height: int)
 
 
 @kernel
-def _show_windows(view: View, opposite: np.ndarray, width: int, height: int, wrapped: bool, cyclic: bool, radius: int) -> None:
+def _show_windows(
+    view: View,
+    opposite: np.ndarray,
+    width: int,
+    height: int,
+    wrapped: bool,
+    cyclic: bool,
+    radius: int,
+) -> None:
     """Fill in the frames around every cell, for every heading.
 
-    Wrapped boards show each cell where it is nearest, as if there were no edges, and so do cyclic windows of other boards. The
-    cells just off the board stay where they are there, because they mark the edges.
-    """
-    cells, side = len(opposite), 2 * radius + 1
+    Wrapped boards show each cell where it is nearest, as if there were no edges, and so do cyclic
+    windows of other boards. The cells just off the board stay where they are there, because they
+    mark the edges."""
+    cells = len(opposite)
+    side = 2 * radius + 1
     for frame in range(cells * view.frames_per_cell):
         head, heading = divmod(frame, view.frames_per_cell)
         for cell in range(cells):
-            x, y = cell % (width + 2) - head % (width + 2), cell // (width + 2) - head // (width + 2)
+            x = cell % (width + 2) - head % (width + 2)
+            y = cell // (width + 2) - head // (width + 2)
             if wrapped or (cyclic and opposite[cell] == cell):
-                x, y = (x + width // 2) % width - width // 2, (y + height // 2) % height - height // 2
+                x = (x + width // 2) % width - width // 2
+                y = (y + height // 2) % height - height // 2
             right, ahead = _turned(x, y, heading)
             if max(abs(right), abs(ahead)) <= radius:
                 byte = ((radius - ahead) * side + radius + right) * view.num_planes
@@ -124,9 +153,13 @@ def _turned(x: int, y: int, heading: int) -> tuple[int, int]:
 
 
 class Scene(NamedTuple):
-    """Lists of what is on a board, made once for all its snakes. This is scratch memory, with one place per thread."""
+    """Lists of what is on a board, made once for all its snakes. This is scratch memory, with one
+    place per thread.
+    """
 
-    things: np.ndarray  # int16 (N, 1 + cells): how many cells of a board hold food or hazards, and which
+    things: (
+        np.ndarray
+    )  # int16 (N, 1 + cells): how many cells of a board hold food or hazards, and which
     items: np.ndarray  # int64 (places, items): plane | value << 8 | owner << 16 | cell << 32; owner: whose body, or _NOBODYS
     heads: np.ndarray  # int16 (places, S, 5): each living head and where it can go; else the last "cell" of a `View`
     arrivals: np.ndarray  # int16 (places, S, cells): on which move each snake could be there (`envs.battlesnake.reach`)
@@ -134,7 +167,9 @@ class Scene(NamedTuple):
 
 
 def make_scene(boards: Boards, places: int) -> Scene:
-    """Allocate the lists for boards with the shapes of `boards`, for as many threads as there are `places`."""
+    """Allocate the lists for boards with the shapes of `boards`, for as many threads as there are
+    `places`.
+    """
     (num_boards, snakes, ring), cells = boards.body.shape, boards.food.shape[1]
     items = 2 * cells + (snakes + 1) * (ring + 1)
     return Scene(
@@ -147,8 +182,8 @@ def make_scene(boards: Boards, places: int) -> Scene:
 
 
 def make_pictures(rows: int, size: int) -> np.ndarray:
-    """Allocate pictures, uint8 (rows, size + 16). The spare bytes take what a picture doesn't show, so that no kernel has to
-    ask whether a cell is shown."""
+    """Allocate pictures, uint8 (rows, size + 16). The spare bytes take what a picture doesn't show,
+    so that no kernel has to ask whether a cell is shown."""
     return np.zeros((rows, size + _MOST_PLANES), np.uint8)
 
 
@@ -157,7 +192,8 @@ def list_scene(s: Boards, b: int, r: Rules, view: View, scene: Scene, place: int
     """List what is on board b, for `paint_observation`. Returns the number of items."""
     if view.num_planes == _MOST_PLANES:
         note_bodies(s, b, 0, r, 0, _fills(scene, place))
-    things, items = scene.things[b], scene.items[place]
+    things = scene.things[b]
+    items = scene.items[place]
     n, complete = _list_things(s, b, things, items)
     if not complete:
         _find_things(s, b, things)
@@ -193,11 +229,14 @@ def _list_head(s: Boards, b: int, j: int, r: Rules, head: np.ndarray) -> None:
 
 @kernel
 def _list_things(s: Boards, b: int, things: np.ndarray, items: np.ndarray) -> tuple[int, bool]:
-    """List the noted cells; returns the number of items, and whether all food and hazards of the board are in them.
+    """List the noted cells; returns the number of items, and whether all food and hazards of the
+    board are in them.
 
-    They are, mostly: the notes are of the last turn, and looking at every cell takes longer than all else.
-    """
-    n, food, layers = 0, 0, 0
+    They are, mostly: the notes are of the last turn, and looking at every cell takes longer than
+    all else."""
+    n = 0
+    food = 0
+    layers = 0
     for k in range(1, things[0] + 1):
         cell = things[np.uint64(k)]
         food += s.food[b, np.uint64(cell)]
@@ -206,7 +245,9 @@ def _list_things(s: Boards, b: int, things: np.ndarray, items: np.ndarray) -> tu
     if s.num_hazards[b]:
         for k in range(1, things[0] + 1):
             cell = things[np.uint64(k)]
-            n = _append(cell, HAZARD, min(MAX_COUNT, s.hazards[b, np.uint64(cell)]), _NOBODYS, n, items)
+            n = _append(
+                cell, HAZARD, min(MAX_COUNT, s.hazards[b, np.uint64(cell)]), _NOBODYS, n, items
+            )
     return n, food == s.num_food[b] and layers == s.num_hazards[b]
 
 
@@ -228,8 +269,11 @@ def _append(cell: int, plane: int, value: int, owner: int, n: int, items: np.nda
 
 @kernel
 def _list_body(s: Boards, b: int, j: int, plane: int, owner: int, n: int, items: np.ndarray) -> int:
-    """Append a body from tail to head, so that of stacked entries the one that stays longest is seen, and a stacked tail."""
-    ring, length = s.body[b, j], np.int64(s.length[b, j])
+    """Append a body from tail to head, so that of stacked entries the one that stays longest is
+    seen, and a stacked tail.
+    """
+    ring = s.body[b, j]
+    length = np.int64(s.length[b, j])
     at = s.head[b, j] + length - 1
     if at >= len(ring):
         at -= len(ring)
@@ -258,9 +302,8 @@ def paint_observation(
 ) -> None:
     """Paint into pictures[row] what snake i of board b sees when it heads `heading`.
 
-    `list_scene` must have been called for the board; it returned `num_items`. `pictures` comes from `make_pictures`. A dead
-    snake still sees its own body.
-    """
+    `list_scene` must have been called for the board; it returned `num_items`. `pictures` comes from
+    `make_pictures`. A dead snake still sees its own body."""
     clear_picture(view, pictures, row)
     picture = pictures[row]
     head = np.int64(head_cell(s, b, i))
@@ -277,7 +320,13 @@ def paint_observation(
         picture[np.uint64(byte_of[np.uint64(item >> 32)] + plane)] = item >> 8
     for j in range(s.cause.shape[1]):
         if j != i:
-            _paint_head(s.length[b, i] - s.length[b, j], s.health[b, j], scene.heads[place, j], byte_of, picture)
+            _paint_head(
+                s.length[b, i] - s.length[b, j],
+                s.health[b, j],
+                scene.heads[place, j],
+                byte_of,
+                picture,
+            )
     at = byte_of[np.uint64(head)]
     picture[np.uint64(at + MY_HEAD)] = s.health[b, i]
     picture[np.uint64(at + OPPONENTS)] = s.num_alive[b] - is_alive(s, b, i)
@@ -287,7 +336,14 @@ def paint_observation(
 
 @kernel
 def _paint_reach(
-    s: Boards, b: int, i: int, r: Rules, byte_of: np.ndarray, scene: Scene, place: int, picture: np.ndarray
+    s: Boards,
+    b: int,
+    i: int,
+    r: Rules,
+    byte_of: np.ndarray,
+    scene: Scene,
+    place: int,
+    picture: np.ndarray,
 ) -> None:
     """Paint what snake i reaches from each cell that it can move to."""
     fills = _fills(scene, place)
@@ -296,7 +352,8 @@ def _paint_reach(
         target = head_cell(s, b, i) + step_offset(r.width, move)
         start = s.opposite[target]
         is_off = start != target and not r.wrapped
-        # As `envs.battlesnake.safety` has it, but that counts tails, which may be off the board now.
+        # As `envs.battlesnake.safety` has it, but that counts tails, which may be off the board
+        # now.
         if is_off or fills.free_at[start] > 1 or health_on(s, b, r, start, s.health[b, i]) <= 0:
             continue
         area, _, _, first, food = fill(s, b, i, r, start, fills)
@@ -315,11 +372,15 @@ def clear_picture(view: View, pictures: np.ndarray, row: int) -> None:
 
 
 @kernel
-def _paint_head(difference: int, health: int, head: np.ndarray, byte_of: np.ndarray, picture: np.ndarray) -> None:
+def _paint_head(
+    difference: int, health: int, head: np.ndarray, byte_of: np.ndarray, picture: np.ndarray
+) -> None:
     """The head of a snake that is shorter by `difference`, and where it can go."""
     at = byte_of[np.uint64(head[0])]
     picture[np.uint64(at + (WEAKER_HEAD if difference > 0 else STRONGER_HEAD))] = health
-    picture[np.uint64(at + LENGTH_DIFFERENCE)] = max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference)) + _LENGTH_SPAN + 1
+    picture[np.uint64(at + LENGTH_DIFFERENCE)] = (
+        max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference)) + _LENGTH_SPAN + 1
+    )
     if difference <= 0:
         for move in range(4):
             picture[np.uint64(byte_of[np.uint64(head[1 + move])] + THREAT)] = 1

@@ -28,7 +28,13 @@ from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.starter_pack import KINDS, StarterPackObservation
 from envs.battlesnake.state import MAX_SIDE, UP, Boards, State
-from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError, check_range, check_switch
+from envs.common.errors import (
+    ConfigError,
+    ProcsnakeError,
+    UnknownNameError,
+    check_range,
+    check_switch,
+)
 from envs.common.parts import Parts
 
 # Brings each plane to about 0..1 for a network's first layer: float = uint8 * scale.
@@ -41,7 +47,8 @@ _EGOCENTRIC = "egocentric-planes"
 
 @dataclass(frozen=True, kw_only=True)
 class EgocentricPlanes:
-    """The observation uint8 (rows, columns, 12), or 16 with `reach`: the board as one snake sees it.
+    """The observation uint8 (rows, columns, 12), or 16 with `reach`: the board as one snake sees
+    it.
 
     ===================== ==========================================================================================
     plane                 value of a cell
@@ -60,8 +67,8 @@ class EgocentricPlanes:
     `threat`              1 where a snake with a `stronger_head` can go next turn
     ===================== ==========================================================================================
 
-    With `reach`, there is also what this snake reaches (`envs.battlesnake.reach`) from each cell beside its head, unless moving
-    there is certain death:
+    With `reach`, there is also what this snake reaches (`envs.battlesnake.reach`) from each cell
+    beside its head, unless moving there is certain death:
 
     ===================== ==========================================================================================
     `space`               cells that it reaches alive from there, if tails move on and nobody eats
@@ -72,15 +79,16 @@ class EgocentricPlanes:
 
     All values are capped at 255. Row 0 is the top of the picture.
 
-    * `view` is "window", a square with this snake's head in the middle, or "board", the whole board as it is, with four
-      actions: up, down, left, right.
-    * `radius` is the number of cells that a window shows on each side of the head. The default is just large enough to show
-      the whole board wherever the head is.
-    * `rotate` turns the window so that the snake heads up. There are then three actions: left, ahead, right. A snake that has
-      not moved yet counts as heading up.
-    * `cyclic` shifts the board cyclically until the head is in the middle, so that a window with a `radius` of at least half
-      the board's longer side shows all of it: what lies beyond the window on one side comes in on the other. `edge` marks
-      where the board ends, and beyond these marks lie the cells of the other side.
+    * `view` is "window", a square with this snake's head in the middle, or "board", the whole board
+      as it is, with four actions: up, down, left, right.
+    * `radius` is the number of cells that a window shows on each side of the head. The default is
+      just large enough to show the whole board wherever the head is.
+    * `rotate` turns the window so that the snake heads up. There are then three actions: left,
+      ahead, right. A snake that has not moved yet counts as heading up.
+    * `cyclic` shifts the board cyclically until the head is in the middle, so that a window with a
+      `radius` of at least half the board's longer side shows all of it: what lies beyond the window
+      on one side comes in on the other. `edge` marks where the board ends, and beyond these marks
+      lie the cells of the other side.
     """
 
     view: str = "window"
@@ -95,23 +103,39 @@ class EgocentricPlanes:
         if self.radius is not None:
             object.__setattr__(self, "radius", check_range("radius", self.radius, 1, MAX_SIDE - 1))
             if self.view == "board":
-                raise ConfigError(f"radius is {self.radius}; only view='window' has one, view='board' shows the whole board")
+                raise ConfigError(
+                    f"radius is {self.radius}; only view='window' has one, view='board' shows the"
+                    " whole board"
+                )
         for switch in ("rotate", "cyclic", "reach"):
             check_switch(switch, getattr(self, switch))
         if self.rotate and self.view == "board":
-            raise ConfigError("rotate=True needs view='window': a board that is shown whole is not turned")
+            raise ConfigError(
+                "rotate=True needs view='window': a board that is shown whole is not turned"
+            )
         if self.cyclic and self.view == "board":
-            raise ConfigError("cyclic=True needs view='window': a board that is shown whole is not shifted")
+            raise ConfigError(
+                "cyclic=True needs view='window': a board that is shown whole is not shifted"
+            )
 
     @property
     def num_actions(self) -> int:
-        """The number of actions: 3 (left, ahead, right) if rotated, otherwise 4 (up, down, left, right)."""
+        """The number of actions: 3 (left, ahead, right) if rotated, otherwise 4 (up, down, left,
+        right).
+        """
         return 3 if self.rotate else 4
 
     def contract(self) -> dict[str, Any]:
-        """Return a JSON-able description from which `observation_from_contract` makes an equal object."""
-        # Versions of procsnake before these options refuse them, and can play policies that don't use them.
-        options = {name: value for name, value in asdict(self).items() if name not in ("cyclic", "reach") or value}
+        """Return a JSON-able description from which `observation_from_contract` makes an equal
+        object.
+        """
+        # Versions of procsnake before these options refuse them, and can play policies that don't
+        # use them.
+        options = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ("cyclic", "reach") or value
+        }
         return {"type": _EGOCENTRIC, "version": 1, **options}
 
     def space(self, width: int, height: int) -> Box:
@@ -119,22 +143,37 @@ class EgocentricPlanes:
         return Box(0, MAX_COUNT, (*self._shape(width, height), self._num_planes), np.uint8)
 
     def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return what the snakes in `slots` (n,) of `boards` (n,) see: uint8 (n, rows, columns, 12), or 16 with `reach`."""
+        """Return what the snakes in `slots` (n,) of `boards` (n,) see: uint8 (n, rows, columns,
+        12), or 16 with `reach`.
+        """
         view = self.kernel_view(state.width, state.height, state.rules.wrapped)
-        pictures, scene = make_pictures(len(boards), view.size), make_scene(state.arrays, 1)
-        _observe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures)
-        return pictures[:, : view.size].reshape(len(boards), *self._shape(state.width, state.height), self._num_planes)
+        pictures = make_pictures(len(boards), view.size)
+        scene = make_scene(state.arrays, 1)
+        _observe_rows(
+            state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures
+        )
+        return pictures[:, : view.size].reshape(
+            len(boards), *self._shape(state.width, state.height), self._num_planes
+        )
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return bool (n, num_actions): False where an action is certain death. If every action is, all are True."""
+        """Return bool (n, num_actions): False where an action is certain death. If every action is,
+        all are True.
+        """
         mask = safe_moves(state, boards, slots)
         if not self.rotate:
             return mask
-        mask = np.take_along_axis(mask, _LEFT_AHEAD_RIGHT[headings(state, boards, slots)].astype(np.int64), axis=1)
+        mask = np.take_along_axis(
+            mask, _LEFT_AHEAD_RIGHT[headings(state, boards, slots)].astype(np.int64), axis=1
+        )
         return mask | ~mask.any(axis=1, keepdims=True)
 
-    def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Translate actions (n,), as this observation numbers them, into moves on the board, int8 (n,)."""
+    def to_moves(
+        self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray
+    ) -> np.ndarray:
+        """Translate actions (n,), as this observation numbers them, into moves on the board, int8
+        (n,).
+        """
         if not self.rotate:
             return np.asarray(actions).astype(np.int8)
         return _LEFT_AHEAD_RIGHT[headings(state, boards, slots), actions]
@@ -173,26 +212,35 @@ class Observation(Protocol):
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray: ...
 
-    def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray: ...
+    def to_moves(
+        self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray
+    ) -> np.ndarray: ...
 
 
 class OwnObservation:
-    """What an observation type of a user's own inherits. It adds `space` and `observe`, and options as a dataclass's fields.
+    """What an observation type of a user's own inherits. It adds `space` and `observe`, and options
+    as a dataclass's fields.
 
-    Actions are moves on the board: up, down, left, right. The contract holds the class's name and the fields.
-    """
+    Actions are moves on the board: up, down, left, right. The contract holds the class's name and
+    the fields."""
 
     num_actions = 4
 
     def contract(self) -> dict[str, Any]:
-        """Return a JSON-able description from which `observation_from_contract` makes an equal object."""
+        """Return a JSON-able description from which `observation_from_contract` makes an equal
+        object.
+        """
         return {"type": _TYPES.name_of(type(self)), "version": 1, **vars(self)}
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return bool (n, 4): False where a move is certain death. If every move is, all are True."""
+        """Return bool (n, 4): False where a move is certain death. If every move is, all are
+        True.
+        """
         return safe_moves(state, boards, slots)
 
-    def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    def to_moves(
+        self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray
+    ) -> np.ndarray:
         """Return the actions as int8 (n,): they are moves on the board already."""
         return np.asarray(actions).astype(np.int8)
 
@@ -200,12 +248,17 @@ class OwnObservation:
 _TYPES = Parts(
     "observation type",
     "procsnake.observations",
-    {_EGOCENTRIC: EgocentricPlanes, **{kind: partial(StarterPackObservation, kind) for kind in KINDS}},
+    {
+        _EGOCENTRIC: EgocentricPlanes,
+        **{kind: partial(StarterPackObservation, kind) for kind in KINDS},
+    },
 )
 
 
 def register(name: str, observation_type: type | str) -> None:
-    """Add an observation type under `name`: a class with the methods of `Observation`, or its place as "module:class"."""
+    """Add an observation type under `name`: a class with the methods of `Observation`, or its place
+    as "module:class".
+    """
     _TYPES.register(name, observation_type)
 
 
@@ -217,18 +270,23 @@ def is_observation_type(name: Any) -> bool:
 def observation_from_contract(contract: dict[str, Any]) -> Observation:
     """Make the observation type that `contract()` described.
 
-    Raises `UnknownNameError` for a type that isn't known, and `ConfigError` for another version, for unknown options, and for
-    a type of somebody's own whose module nobody named (`envs.common.parts`).
-    """
+    Raises `UnknownNameError` for a type that isn't known, and `ConfigError` for another version,
+    for unknown options, and for a type of somebody's own whose module nobody named
+    (`envs.common.parts`)."""
     options = dict(contract)
-    name, version = str(options.pop("type", None)), options.pop("version", None)
+    name = str(options.pop("type", None))
+    version = options.pop("version", None)
     chosen = _TYPES.find(name)
     if version != 1:
-        raise ConfigError(f"observation version is {version!r}; this procsnake knows version 1. Update procsnake")
+        raise ConfigError(
+            f"observation version is {version!r}; this procsnake knows version 1. Update procsnake"
+        )
     try:
         made = chosen(**options)
     except TypeError as error:
-        raise ConfigError(f"observation options {sorted(map(str, options))} are not understood: {error}") from error
+        raise ConfigError(
+            f"observation options {sorted(map(str, options))} are not understood: {error}"
+        ) from error
     _require_methods(made, f"the observation type {name!r}")
     return made
 
@@ -239,7 +297,10 @@ _METHODS = ("space", "observe", "num_actions", "contract", "action_mask", "to_mo
 def _require_methods(given: Any, what: str) -> None:
     missing = [method for method in _METHODS if not hasattr(given, method)]
     if len(missing) == len(_METHODS):
-        raise ConfigError(f"{what} is {given!r}; it must be a type's name, a dict of options, or an observation object")
+        raise ConfigError(
+            f"{what} is {given!r}; it must be a type's name, a dict of options, or an observation"
+            " object"
+        )
     if missing:
         raise ConfigError(
             f"{what} lacks {' and '.join(missing)}; inherit what it need not have of its own from"
@@ -247,13 +308,15 @@ def _require_methods(given: Any, what: str) -> None:
         )
 
 
-def choose_observation(given: Observation | str | dict[str, Any] | None, num_snakes: int) -> Observation:
+def choose_observation(
+    given: Observation | str | dict[str, Any] | None, num_snakes: int
+) -> Observation:
     """Make the observation type that an environment was given as its option `observation`.
 
-    `given` is an observation object, the name of a type, or a dict of options. A dict names its `type`, unless it holds options
-    of `EgocentricPlanes`. None stands for rotated planes. Raises `UnknownNameError` or `ConfigError` as
-    `observation_from_contract` does, and for a type whose contract wouldn't be known again.
-    """
+    `given` is an observation object, the name of a type, or a dict of options. A dict names its
+    `type`, unless it holds options of `EgocentricPlanes`. None stands for rotated planes. Raises
+    `UnknownNameError` or `ConfigError` as `observation_from_contract` does, and for a type whose
+    contract wouldn't be known again."""
     if given is None:
         return EgocentricPlanes(rotate=True)
     if isinstance(given, str):
@@ -267,27 +330,38 @@ def choose_observation(given: Observation | str | dict[str, Any] | None, num_sna
             observation_from_contract(json.loads(json.dumps(chosen.contract())))
         except (TypeError, ProcsnakeError) as error:
             raise ConfigError(
-                f"the observation type {given.get('type')!r} can't be made again from its contract, as for a bundle: {error}"
+                f"the observation type {given.get('type')!r} can't be made again from its contract,"
+                f" as for a bundle: {error}"
             ) from error
     return chosen.for_snakes(num_snakes) if isinstance(chosen, StarterPackObservation) else chosen
 
 
 def headings(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-    """Return the moves, int8 (n,), that would carry each snake straight on. Before its first move a snake heads up."""
+    """Return the moves, int8 (n,), that would carry each snake straight on. Before its first move a
+    snake heads up.
+    """
     out = np.empty(len(boards), np.int8)
     _heading_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), out)
     return out
 
 
 @kernel
-def _heading_rows(s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+def _heading_rows(
+    s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, out: np.ndarray
+) -> None:
     for n in range(len(boards)):
         out[n] = straight_on(s, boards[n], slots[n], r)
 
 
 @kernel
 def _observe_rows(
-    s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, view: View, scene: Scene, pictures: np.ndarray
+    s: Boards,
+    r: Rules,
+    boards: np.ndarray,
+    slots: np.ndarray,
+    view: View,
+    scene: Scene,
+    pictures: np.ndarray,
 ) -> None:
     for n in range(len(boards)):
         items = list_scene(s, boards[n], r, view, scene, 0)
@@ -303,7 +377,9 @@ def heading_in(s: Boards, b: int, i: int, r: Rules, view: View) -> np.int64:
 
 @kernel
 def to_move(view: View, heading: int, action: int) -> int:
-    """Return the board move for an action of a snake with that heading. An action out of range means straight on."""
+    """Return the board move for an action of a snake with that heading. An action out of range
+    means straight on.
+    """
     if view.frames_per_cell < 4:
         return action
     return _LEFT_AHEAD_RIGHT[heading, action] if 0 <= action < 3 else heading

@@ -11,7 +11,9 @@ from envs.battlesnake.gym_env import BattlesnakeEnv
 
 
 class OldGymBattlesnakeEnv(gym.Env):
-    """`BattlesnakeEnv` with old gym's spaces. Apart from the spaces, the interface of gym 0.26 is the same."""
+    """`BattlesnakeEnv` with old gym's spaces. Apart from the spaces, the interface of gym 0.26 is
+    the same.
+    """
 
     metadata = BattlesnakeEnv.metadata
 
@@ -19,10 +21,14 @@ class OldGymBattlesnakeEnv(gym.Env):
         self._env = BattlesnakeEnv(**options)
         self.render_mode = self._env.render_mode
         space = self._env.observation_space
-        self.observation_space = gym.spaces.Box(space.low, space.high, space.shape, space.low.dtype.type)
+        self.observation_space = gym.spaces.Box(
+            space.low, space.high, space.shape, space.low.dtype.type
+        )
         self.action_space = gym.spaces.Discrete(int(self._env.action_space.n))
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         return self._env.reset(seed=seed, options=options)
 

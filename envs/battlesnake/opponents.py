@@ -12,11 +12,15 @@ from envs.battlesnake.state import State
 from envs.common.errors import ConfigError
 
 Opponent = Any
-"""An object with `act_batch(state, boards, slots) -> moves int8 (n,)` (`agents.Agent`), or a function with that signature."""
+"""An object with `act_batch(state, boards, slots) -> moves int8 (n,)` (`agents.Agent`), or a
+function with that signature.
+"""
 
 
 class RandomSafely:
-    """Draws evenly among the moves that are not certain death, by the generator that `random` returns."""
+    """Draws evenly among the moves that are not certain death, by the generator that `random`
+    returns.
+    """
 
     name = "random"
 
@@ -28,8 +32,11 @@ class RandomSafely:
         return np.argmax(self._random().random(safe.shape) * safe, axis=1).astype(np.int8)
 
 
-def seated(opponents: Opponent | Sequence[Opponent] | None, seats: int, *, default: Opponent) -> list[Opponent]:
-    """Return the opponent of each seat. One opponent takes all of them, and `default` does where there are none.
+def seated(
+    opponents: Opponent | Sequence[Opponent] | None, seats: int, *, default: Opponent
+) -> list[Opponent]:
+    """Return the opponent of each seat. One opponent takes all of them, and `default` does where
+    there are none.
 
     Raises `ConfigError` if the number of opponents is wrong, or one can't play.
     """
@@ -37,15 +44,21 @@ def seated(opponents: Opponent | Sequence[Opponent] | None, seats: int, *, defau
     if not isinstance(asked, Sequence):
         asked = [asked] * seats
     if len(asked) != seats:
-        raise ConfigError(f"{len(asked)} opponents for {seats} seats; num_snakes counts the learning snake too")
+        raise ConfigError(
+            f"{len(asked)} opponents for {seats} seats; num_snakes counts the learning snake too"
+        )
     for opponent in asked:
         if not callable(getattr(opponent, "act_batch", opponent)):
-            raise ConfigError(f"opponent {opponent!r} can't play: it has no act_batch and is no function")
+            raise ConfigError(
+                f"opponent {opponent!r} can't play: it has no act_batch and is no function"
+            )
     return list(asked)
 
 
 def moves_of(opponent: Opponent, state: State, boards: np.ndarray, slot: int) -> np.ndarray:
-    """Return the moves, int8 (n,), of an opponent that sits in `slot` of each of `boards`, int64 (n,)."""
+    """Return the moves, int8 (n,), of an opponent that sits in `slot` of each of `boards`, int64
+    (n,).
+    """
     act: Any = getattr(opponent, "act_batch", opponent)
     moves: np.ndarray = act(state, boards, np.full(len(boards), slot))
     return moves
@@ -53,4 +66,6 @@ def moves_of(opponent: Opponent, state: State, boards: np.ndarray, slot: int) ->
 
 def name_of(opponent: Opponent) -> str:
     """Return the name that pictures show."""
-    return str(getattr(opponent, "name", None) or getattr(opponent, "__name__", type(opponent).__name__))
+    return str(
+        getattr(opponent, "name", None) or getattr(opponent, "__name__", type(opponent).__name__)
+    )

@@ -1,4 +1,6 @@
-"""What `gymnasium.make_vec("procsnake/Battlesnake-v0", …)` makes: many games of one learning snake against others."""
+"""What `gymnasium.make_vec("procsnake/Battlesnake-v0", …)` makes: many games of one learning snake
+against others.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 class BattlesnakeOpponentsEnv(BatchEnv):
     """`num_games` games of `BattlesnakeEnv` at once, with one row per game: the snake in slot 0.
 
-    * Options, opponents, observations, actions, rewards and the ends of episodes are those of `BattlesnakeEnv`. Further options
-      are those of `BattlesnakeVectorEnv`.
-    * The next game begins in the same step in which a row's episode ends, even if other snakes are still alive.
+    * Options, opponents, observations, actions, rewards and the ends of episodes are those of
+      `BattlesnakeEnv`. Further options are those of `BattlesnakeVectorEnv`.
+    * The next game begins in the same step in which a row's episode ends, even if other snakes are
+      still alive.
     * `drain_episodes`, and so `info["final_info"]`, has the columns of `BattlesnakeVectorEnv`.
 
     `BattlesnakeVectorEnv` has a row per snake and is faster, because it asks no opponents.
@@ -39,7 +42,9 @@ class BattlesnakeOpponentsEnv(BatchEnv):
         **options: Any,
     ) -> None:
         board_view = EgocentricPlanes(view="board")
-        self._batch = BattlesnakeVectorEnv(num_games=num_games, num_snakes=num_snakes, observation=board_view, **options)
+        self._batch = BattlesnakeVectorEnv(
+            num_games=num_games, num_snakes=num_snakes, observation=board_view, **options
+        )
         self._kind = choose_observation(observation, num_snakes)
         super().__init__(
             num_games=num_games,
@@ -49,7 +54,9 @@ class BattlesnakeOpponentsEnv(BatchEnv):
         )
         self.observation_contract = self._kind.contract()
         self._mask = self.action_mask = np.ones((num_games, self._kind.num_actions), np.bool_)
-        self._opponents = seated(opponents, num_snakes - 1, default=RandomSafely(lambda: self._random))
+        self._opponents = seated(
+            opponents, num_snakes - 1, default=RandomSafely(lambda: self._random)
+        )
         self._random = np.random.default_rng(options.get("seed"))
         self._all_games = np.arange(num_games)
 

@@ -14,25 +14,34 @@ from envs.common.errors import InvalidActionError
 
 
 def parallel_env(**options: Any) -> BattlesnakeParallelEnv:
-    """Make a `BattlesnakeParallelEnv`. The function has the name that PettingZoo's own worlds use."""
+    """Make a `BattlesnakeParallelEnv`. The function has the name that PettingZoo's own worlds
+    use.
+    """
     return BattlesnakeParallelEnv(**options)
 
 
 class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
-    """A game of Battlesnake by the official rules, in which the agents `snake_0`, `snake_1`, … move at the same time.
+    """A game of Battlesnake by the official rules, in which the agents `snake_0`, `snake_1`, … move
+    at the same time.
 
-    * Observations, actions and rewards are those of `BattlesnakeVectorEnv`: see its `observation` and `rewards`.
-    * An agent terminates when its snake dies or the game ends, and is truncated at `max_turns`. It then leaves `agents`.
+    * Observations, actions and rewards are those of `BattlesnakeVectorEnv`: see its `observation`
+      and `rewards`.
+    * An agent terminates when its snake dies or the game ends, and is truncated at `max_turns`. It
+      then leaves `agents`.
     * `infos[agent]["action_mask"]` is int8 (actions,), 0 where an action is certain death.
     * A game is a function of the seed given to `reset` and the actions.
     * After the game's end, `step` returns empty dicts, as PettingZoo's own worlds do.
 
-    `render_mode` is "ansi", "rgb_array" or "human" (needs pygame). All other options, and the errors that they raise, are those
-    of `BattlesnakeVectorEnv`. `step` raises `InvalidActionError` before the first `reset`, if an agent has no action, and for
-    one that its space doesn't hold.
+    `render_mode` is "ansi", "rgb_array" or "human" (needs pygame). All other options, and the
+    errors that they raise, are those of `BattlesnakeVectorEnv`. `step` raises `InvalidActionError`
+    before the first `reset`, if an agent has no action, and for one that its space doesn't hold.
     """
 
-    metadata = {"name": "procsnake_battlesnake_v0", "render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}
+    metadata = {
+        "name": "procsnake_battlesnake_v0",
+        "render_modes": list(RENDER_MODES),
+        "render_fps": RENDER_FPS,
+    }
 
     def __init__(
         self,
@@ -48,11 +57,18 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self.agents: list[str] = []
         self._begun = False
         self.np_random = np.random.default_rng()
-        """For wrappers that draw, as SuperSuit's `frame_skip`; the game has a generator of its own."""
+        """For wrappers that draw, as SuperSuit's `frame_skip`; the game has a generator of its
+        own.
+        """
         self._slots = {agent: slot for slot, agent in enumerate(self.possible_agents)}
-        kind, state = self._game.observation, self._game.state
-        self.observation_spaces = {agent: kind.space(state.width, state.height) for agent in self.possible_agents}
-        self.action_spaces: dict[str, Discrete] = {agent: Discrete(kind.num_actions) for agent in self.possible_agents}
+        kind = self._game.observation
+        state = self._game.state
+        self.observation_spaces = {
+            agent: kind.space(state.width, state.height) for agent in self.possible_agents
+        }
+        self.action_spaces: dict[str, Discrete] = {
+            agent: Discrete(kind.num_actions) for agent in self.possible_agents
+        }
 
     def observation_space(self, agent: str) -> Box:
         return self.observation_spaces[agent]
@@ -76,7 +92,8 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
             raise InvalidActionError("there is no running game; call reset() first")
         acting = self.agents
         if not acting:
-            # PettingZoo's own worlds answer so after a game's end, and the wrappers that keep the dead rely on it.
+            # PettingZoo's own worlds answer so after a game's end, and the wrappers that keep the
+            # dead rely on it.
             return {}, {}, {}, {}, {}
         self._game.advance(self._moves(actions))
         batch = self._game.batch
@@ -97,14 +114,19 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         for agent in self.agents:
             if agent not in actions or not self.action_spaces[agent].contains(actions[agent]):
                 last = int(self.action_spaces[agent].n) - 1
-                raise InvalidActionError(f"action of {agent} is {actions.get(agent)!r}; it must be an integer in 0..{last}")
+                raise InvalidActionError(
+                    f"action of {agent} is {actions.get(agent)!r}; it must be an integer in"
+                    f" 0..{last}"
+                )
         slots = [self._slots[agent] for agent in self.agents]
         moves = np.zeros(len(self.possible_agents), np.int8)
         moves[slots] = self._game.to_moves(slots, [int(actions[agent]) for agent in self.agents])
         return moves
 
     def _observations(self, agents: list[str]) -> dict[str, np.ndarray]:
-        return dict(zip(agents, self._game.observe([self._slots[agent] for agent in agents]), strict=True))
+        return dict(
+            zip(agents, self._game.observe([self._slots[agent] for agent in agents]), strict=True)
+        )
 
     def _infos(self, agents: list[str]) -> dict[str, dict[str, Any]]:
         masks = self._game.action_mask([self._slots[agent] for agent in agents]).astype(np.int8)

@@ -1,7 +1,7 @@
 """Finds the safest move on a plain board of any size, in pure Python.
 
-It applies the mask of `envs.battlesnake.safety`, but reads dicts, so it is for boards that the engine's arrays can't hold.
-"""
+It applies the mask of `envs.battlesnake.safety`, but reads dicts, so it is for boards that the
+engine's arrays can't hold."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ from envs.battlesnake.state import MOVE_STEPS
 Point = tuple[int, int]
 
 
-def safest_plain_move(board: Mapping[str, Any], hazards: Mapping[Point, int], you: int, rules: Rules) -> int:
-    """Return the move whose cell has the most free neighbours, among those that are not certain death; the first of equals.
+def safest_plain_move(
+    board: Mapping[str, Any], hazards: Mapping[Point, int], you: int, rules: Rules
+) -> int:
+    """Return the move whose cell has the most free neighbours, among those that are not certain
+    death; the first of equals.
 
-    `board` is a dict as in `envs.battlesnake.plain`, of any size, with living snakes only. `hazards` counts the layers on each
-    point. `you` is our place in the list of snakes. The move is 0 up, 1 down, 2 left or 3 right; if every move is certain
-    death, all are considered.
-    """
+    `board` is a dict as in `envs.battlesnake.plain`, of any size, with living snakes only.
+    `hazards` counts the layers on each point. `you` is our place in the list of snakes. The move is
+    0 up, 1 down, 2 left or 3 right; if every move is certain death, all are considered."""
     bodies = [[_point(part) for part in snake["body"]] for snake in board["snakes"]]
     occupied = Counter(point for body in bodies for point in body)
     tails = Counter(body[-1] for body in bodies)
     food = {_point(part) for part in board["food"]}
-    head, health = bodies[you][0], board["snakes"][you]["health"]
+    head = bodies[you][0]
+    health = board["snakes"][you]["health"]
 
     def step(point: Point, move: int) -> Point | None:
-        x, y = point[0] + MOVE_STEPS[move][0], point[1] + MOVE_STEPS[move][1]
+        x = point[0] + MOVE_STEPS[move][0]
+        y = point[1] + MOVE_STEPS[move][1]
         if rules.wrapped:
             return x % rules.width, y % rules.height
         return (x, y) if 0 <= x < rules.width and 0 <= y < rules.height else None

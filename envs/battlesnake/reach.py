@@ -1,8 +1,8 @@
-"""What a snake can reach: a flood fill that moves one cell a turn, among bodies whose tails move on.
+"""What a snake can reach: a flood fill that moves one cell a turn, among bodies whose tails move
+on.
 
-Most kernels take `s: Boards` (`envs.battlesnake.state`), a board `b`, a slot `i` or `j`, and `r: Rules`
-(`envs.battlesnake.settings`).
-"""
+Most kernels take `s: Boards` (`envs.battlesnake.state`), a board `b`, a slot `i` or `j`, and `r:
+Rules` (`envs.battlesnake.settings`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ import numpy as np
 
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import FULL_HEALTH, Boards, State, body_cell, head_cell, is_alive, step_offset
+from envs.battlesnake.state import (
+    FULL_HEALTH,
+    Boards,
+    State,
+    body_cell,
+    head_cell,
+    is_alive,
+    step_offset,
+)
 
 FAR = 1 << 20
 """Further than any cell."""
@@ -23,7 +31,9 @@ class ReachArrays(NamedTuple):
     """Scratch arrays of a fill on C padded cells."""
 
     free_at: np.ndarray  # int16 (C,): the move after which a head may enter the cell
-    latest: np.ndarray  # int16 (C,): the last move on which the cell is reached before anybody else could be there
+    latest: (
+        np.ndarray
+    )  # int16 (C,): the last move on which the cell is reached before anybody else could be there
     health: np.ndarray  # int16 (C,): health on arrival, 0 where the fill has not come
     moves: np.ndarray  # int16 (C,): the move on which the fill arrives
     queue: np.ndarray  # int16 (C,)
@@ -57,7 +67,9 @@ def reach(state: State, board: int, slot: int, move: int) -> Reach:
 
 
 @kernel
-def _reach_one(s: Boards, b: int, i: int, r: Rules, move: int, arrays: ReachArrays) -> tuple[int, int, int, int, int]:
+def _reach_one(
+    s: Boards, b: int, i: int, r: Rules, move: int, arrays: ReachArrays
+) -> tuple[int, int, int, int, int]:
     start = s.opposite[head_cell(s, b, i) + step_offset(r.width, move)]
     note_bodies(s, b, i, r, s.food[b, start], arrays)
     return fill(s, b, i, r, start, arrays)
@@ -65,7 +77,9 @@ def _reach_one(s: Boards, b: int, i: int, r: Rules, move: int, arrays: ReachArra
 
 @kernel
 def note_bodies(s: Boards, b: int, i: int, r: Rules, grown: int, arrays: ReachArrays) -> None:
-    """Write `free_at` of all cells, if snake i eats `grown` food on its next move and nobody else does."""
+    """Write `free_at` of all cells, if snake i eats `grown` food on its next move and nobody else
+    does.
+    """
     arrays.free_at[:] = 0
     for j in range(s.cause.shape[1]):
         if is_alive(s, b, j):
@@ -73,26 +87,39 @@ def note_bodies(s: Boards, b: int, i: int, r: Rules, grown: int, arrays: ReachAr
             for entry in range(length):
                 cell = body_cell(s, b, j, entry)
                 leaves = length - entry + (grown if j == i and entry < length - 1 else 0)
-                arrays.free_at[cell] = max(arrays.free_at[cell], _NEVER if r.constrictor else leaves)
+                arrays.free_at[cell] = max(
+                    arrays.free_at[cell], _NEVER if r.constrictor else leaves
+                )
 
 
 @kernel
-def fill(s: Boards, b: int, i: int, r: Rules, start: int, arrays: ReachArrays) -> tuple[int, int, int, int, int]:
-    """Breadth-first search from `start`, entered on move 1. Returns what a `Reach` has. `note_bodies` must have been called.
+def fill(
+    s: Boards, b: int, i: int, r: Rules, start: int, arrays: ReachArrays
+) -> tuple[int, int, int, int, int]:
+    """Breadth-first search from `start`, entered on move 1. Returns what a `Reach` has.
+    `note_bodies` must have been called.
 
-    The fill enters a cell on move k if the body entries there will have left by then, and if hunger and hazards on the way
-    leave the snake alive; food on the way heals. Bodies of constrictor games never leave. On a wrapped board it crosses the
-    edges.
-    """
-    food_on, hazards = s.food[b], s.hazards[b]
+    The fill enters a cell on move k if the body entries there will have left by then, and if hunger
+    and hazards on the way leave the snake alive; food on the way heals. Bodies of constrictor games
+    never leave. On a wrapped board it crosses the edges."""
+    food_on = s.food[b]
+    hazards = s.hazards[b]
     free_at, latest, on_arrival, moves, queue = arrays
     on_arrival[:] = 0
-    first, last = 0, 0
-    area, food, relief, soonest, soonest_food = 0, FAR, FAR, 0, FAR
+    first = 0
+    last = 0
+    area = 0
+    food = FAR
+    relief = FAR
+    soonest = 0
+    soonest_food = FAR
     health = max(1, health_on(s, b, r, start, s.health[b, i]))
-    queue[0], moves[start], on_arrival[start] = start, 1, health
+    queue[0] = start
+    moves[start] = 1
+    on_arrival[start] = health
     while first <= last:
-        # Unsigned indices, here as elsewhere, spare the kernel the question whether they count from the end.
+        # Unsigned indices, here as elsewhere, spare the kernel the question whether they count from
+        # the end.
         cell = np.int64(queue[np.uint64(first)])
         first += 1
         area += 1
@@ -113,7 +140,8 @@ def fill(s: Boards, b: int, i: int, r: Rules, start: int, arrays: ReachArrays) -
             if health > 0:
                 last += 1
                 queue[np.uint64(last)] = other
-                moves[np.uint64(other)], on_arrival[np.uint64(other)] = move + 1, health
+                moves[np.uint64(other)] = move + 1
+                on_arrival[np.uint64(other)] = health
     return area, food, relief, soonest, soonest_food
 
 
@@ -136,30 +164,43 @@ def health_on(s: Boards, b: int, r: Rules, cell: int, health: int) -> int:
 
 
 @kernel
-def note_arrivals(s: Boards, b: int, j: int, r: Rules, arrays: ReachArrays, arrivals: np.ndarray) -> None:
-    """Write into `arrivals` (C,) on which move snake j could be on each cell, if hunger and hazards didn't count.
+def note_arrivals(
+    s: Boards, b: int, j: int, r: Rules, arrays: ReachArrays, arrivals: np.ndarray
+) -> None:
+    """Write into `arrivals` (C,) on which move snake j could be on each cell, if hunger and hazards
+    didn't count.
 
-    It is 0 on its head, and larger than any move where it can't come. `note_bodies` must have been called.
-    """
-    free_at, queue = arrays.free_at, arrays.queue
+    It is 0 on its head, and larger than any move where it can't come. `note_bodies` must have been
+    called."""
+    free_at = arrays.free_at
+    queue = arrays.queue
     arrivals[:] = _NEVER
     head = head_cell(s, b, j)
-    queue[0], arrivals[head] = head, 0
-    first, last = 0, 0
+    queue[0] = head
+    arrivals[head] = 0
+    first = 0
+    last = 0
     while first <= last:
         cell = np.int64(queue[np.uint64(first)])
         first += 1
         move = arrivals[np.uint64(cell)] + 1
         for direction in range(4):
             other = _beside(s, r, cell, direction)
-            if other >= 0 and arrivals[np.uint64(other)] == _NEVER and move >= free_at[np.uint64(other)]:
+            if (
+                other >= 0
+                and arrivals[np.uint64(other)] == _NEVER
+                and move >= free_at[np.uint64(other)]
+            ):
                 last += 1
-                queue[np.uint64(last)], arrivals[np.uint64(other)] = other, move
+                queue[np.uint64(last)] = other
+                arrivals[np.uint64(other)] = move
 
 
 @kernel
 def note_latest(s: Boards, b: int, i: int, arrivals: np.ndarray, arrays: ReachArrays) -> None:
-    """Write `latest` for snake i, from all snakes' `arrivals` (S, C). Of two that come at once, the longer one is first."""
+    """Write `latest` for snake i, from all snakes' `arrivals` (S, C). Of two that come at once, the
+    longer one is first.
+    """
     arrays.latest[:] = _NEVER
     for j in range(s.cause.shape[1]):
         if j != i and is_alive(s, b, j):

@@ -1,4 +1,6 @@
-"""Rewards: each event has a weight, which a snake is paid in the turn in which the event happens."""
+"""Rewards: each event has a weight, which a snake is paid in the turn in which the event
+happens.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,19 @@ from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import Parts
 
 MAX_WEIGHT = 1e9
-"""Weights lie from -`MAX_WEIGHT` to `MAX_WEIGHT`. The squares that trainers make of returns are float32 and end at 3e38."""
+"""Weights lie from -`MAX_WEIGHT` to `MAX_WEIGHT`. The squares that trainers make of returns are
+float32 and end at 3e38.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rewards:
-    """The reward of each event, paid each time the event happens to a snake. The names are those of the SageMaker starter pack.
+    """The reward of each event, paid each time the event happens to a snake. The names are those of
+    the SageMaker starter pack.
 
-    A turn's reward is the sum over its events. So a snake that dies in a hazard gets `died` + `died_in_hazard`. Raises
-    `ConfigError` for a weight that isn't a number from -`MAX_WEIGHT` to `MAX_WEIGHT`.
-    """
+    A turn's reward is the sum over its events. So a snake that dies in a hazard gets `died` +
+    `died_in_hazard`. Raises `ConfigError` for a weight that isn't a number from -`MAX_WEIGHT` to
+    `MAX_WEIGHT`."""
 
     another_turn: float = 0.0
     """The snake lives after the turn."""
@@ -67,8 +72,15 @@ class Rewards:
     def __post_init__(self) -> None:
         for name in EVENTS:
             weight: float = getattr(self, name)
-            if isinstance(weight, bool) or not isinstance(weight, Real) or not abs(weight) <= MAX_WEIGHT:
-                raise ConfigError(f"rewards.{name} is {weight!r}; it must be a number from {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}")
+            if (
+                isinstance(weight, bool)
+                or not isinstance(weight, Real)
+                or not abs(weight) <= MAX_WEIGHT
+            ):
+                raise ConfigError(
+                    f"rewards.{name} is {weight!r}; it must be a number from {-MAX_WEIGHT:g} to"
+                    f" {MAX_WEIGHT:g}"
+                )
 
     def weights(self) -> np.ndarray:
         """Return the weights as float32 (events,), in the order of `EVENTS`."""
@@ -76,7 +88,9 @@ class Rewards:
 
     @classmethod
     def preset(cls, name: str) -> Rewards:
-        """Return the configuration of that name in `PRESETS`. Raises `UnknownNameError` for a name that isn't there."""
+        """Return the configuration of that name in `PRESETS`. Raises `UnknownNameError` for a name
+        that isn't there.
+        """
         if name not in PRESETS:
             raise UnknownNameError("reward preset", name, PRESETS)
         return PRESETS[name]
@@ -85,17 +99,16 @@ class Rewards:
     def from_options(cls, options: str | Rewards | dict[str, float]) -> Rewards:
         """Make a configuration from a preset's name or from a dict of weights by event.
 
-        Raises `UnknownNameError` for a preset or event that doesn't exist, and `ConfigError` for anything else and for a weight
-        that can't be.
-        """
+        Raises `UnknownNameError` for a preset or event that doesn't exist, and `ConfigError` for
+        anything else and for a weight that can't be."""
         if isinstance(options, Rewards):
             return options
         if isinstance(options, str):
             return cls.preset(options)
         if not isinstance(options, dict):
             raise ConfigError(
-                f"rewards is {options!r}; it must be a preset's name ({', '.join(PRESETS)}), a dict of weights by event, or a"
-                " function of events"
+                f"rewards is {options!r}; it must be a preset's name ({', '.join(PRESETS)}), a dict"
+                " of weights by event, or a function of events"
             )
         for name in options:
             if name not in EVENTS:
@@ -124,7 +137,9 @@ _EVENT_OF_CAUSE[[BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION,
 ]  # fmt: skip
 
 RewardFunction = Callable[[np.ndarray], np.ndarray]
-"""A reward function of a user's own: it takes event counts, uint8 (rows, events), and returns rewards, float32 (rows,)."""
+"""A reward function of a user's own: it takes event counts, uint8 (rows, events), and returns
+rewards, float32 (rows,).
+"""
 
 _NAMED = Parts("reward preset", "procsnake.rewards", PRESETS)
 
@@ -134,12 +149,14 @@ def register(name: str, rewards: Rewards | RewardFunction | str) -> None:
     _NAMED.register(name, rewards)
 
 
-def choose_rewards(given: str | Rewards | dict[str, float] | RewardFunction) -> Rewards | RewardFunction:
+def choose_rewards(
+    given: str | Rewards | dict[str, float] | RewardFunction,
+) -> Rewards | RewardFunction:
     """Return what an environment pays that was given `given` as its option `rewards`.
 
-    A name is a preset's, one that was registered, or "module:function". A function is called once, with no events. Raises
-    `UnknownNameError` or `ConfigError`, also for a function that doesn't return one number per row.
-    """
+    A name is a preset's, one that was registered, or "module:function". A function is called once,
+    with no events. Raises `UnknownNameError` or `ConfigError`, also for a function that doesn't
+    return one number per row."""
     chosen = _NAMED.find(given) if isinstance(given, str) else given
     if not callable(chosen):
         return Rewards.from_options(chosen)
@@ -147,18 +164,18 @@ def choose_rewards(given: str | Rewards | dict[str, float] | RewardFunction) -> 
     if paid.shape != (2,) or paid.dtype.kind not in "fiub":
         name = getattr(chosen, "__name__", chosen)
         raise ConfigError(
-            f"the reward function {name!r} returns {paid.dtype} {paid.shape} for the events of two snakes, uint8"
-            f" (2, {len(EVENTS)}); it must return one number per row, (2,)"
+            f"the reward function {name!r} returns {paid.dtype} {paid.shape} for the events of two"
+            f" snakes, uint8 (2, {len(EVENTS)}); it must return one number per row, (2,)"
         )
     return chosen
 
 
 class PotentialShaping:
-    """Potential-based shaping: it adds gamma * Phi(s') - Phi(s), which doesn't change the best policy (Ng et al., 1999).
+    """Potential-based shaping: it adds gamma * Phi(s') - Phi(s), which doesn't change the best
+    policy (Ng et al., 1999).
 
-    Call `start(potential)` after a reset, with Phi of the first states, (rows,). Then call `shape` once per turn. `gamma` must
-    be the trainer's own discount.
-    """
+    Call `start(potential)` after a reset, with Phi of the first states, (rows,). Then call `shape`
+    once per turn. `gamma` must be the trainer's own discount."""
 
     def __init__(self, gamma: float) -> None:
         if not 0.0 <= gamma <= 1.0:
@@ -171,19 +188,26 @@ class PotentialShaping:
         self._previous = np.array(potential, np.float64)
 
     def shape(
-        self, potential: np.ndarray, terminated: np.ndarray, truncated: np.ndarray, final_potential: np.ndarray
+        self,
+        potential: np.ndarray,
+        terminated: np.ndarray,
+        truncated: np.ndarray,
+        final_potential: np.ndarray,
     ) -> np.ndarray:
         """Return the shaping reward of the turn that led to these states, float64 (rows,).
 
-        `potential` is Phi of the states that rows see now: where an episode ended, of the next one's first. `terminated` and
-        `truncated`, bool (rows,), are the batch's. Where a row terminated, Phi(s') is 0. Where it was truncated, Phi(s') is
-        `final_potential`, that of its final observation: trainers add the value of this observation, from which the shaping has
+        `potential` is Phi of the states that rows see now: where an episode ended, of the next
+        one's first. `terminated` and `truncated`, bool (rows,), are the batch's. Where a row
+        terminated, Phi(s') is 0. Where it was truncated, Phi(s') is `final_potential`, that of its
+        final observation: trainers add the value of this observation, from which the shaping has
         taken its potential, and a 0 would make it worth that much less to be cut off there.
 
         Raises `ConfigError` if `start` wasn't called.
         """
         if self._previous is None:
-            raise ConfigError("PotentialShaping.start(potential) has to be called after the reset, before shape")
+            raise ConfigError(
+                "PotentialShaping.start(potential) has to be called after the reset, before shape"
+            )
         reached = np.where(terminated, 0.0, np.where(truncated, final_potential, potential))
         bonus = self.gamma * reached - self._previous
         self.start(potential)
@@ -201,11 +225,12 @@ def pay_board(
     rewards: np.ndarray,
     events: np.ndarray,
 ) -> None:
-    """Pay every snake of board b for the turn that was just played. Call it before the turn number goes up.
+    """Pay every snake of board b for the turn that was just played. Call it before the turn number
+    goes up.
 
-    `ate`, int16 (N, S), is the food that each had eaten before the turn. `acted`, bool (rows,), says who was alive. `rewards`,
-    float32 (rows,), is written. `events`, uint8 (rows, events), counts the events, unless it has no rows.
-    """
+    `ate`, int16 (N, S), is the food that each had eaten before the turn. `acted`, bool (rows,),
+    says who was alive. `rewards`, float32 (rows,), is written. `events`, uint8 (rows, events),
+    counts the events, unless it has no rows."""
     snakes = s.cause.shape[1]
     over = s.num_alive[b] == 1 and not r.solo
     for i in range(snakes):
@@ -251,7 +276,9 @@ def _pay_snake(
 
 
 @kernel
-def _pay(event: int, count: int, weights: np.ndarray, row: int, rewards: np.ndarray, events: np.ndarray) -> None:
+def _pay(
+    event: int, count: int, weights: np.ndarray, row: int, rewards: np.ndarray, events: np.ndarray
+) -> None:
     rewards[row] += weights[event] * count
     if events.shape[0]:
         events[row, event] += count

@@ -1,8 +1,9 @@
-"""Counter-based random numbers: each draw of a game is a pure function of (key, turn, purpose, index).
+"""Counter-based random numbers: each draw of a game is a pure function of (key, turn, purpose,
+index).
 
-There is no generator state. So the seed and the board's index determine a game, whatever the batch size, the number of threads
-or the other boards. The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
-"""
+There is no generator state. So the seed and the board's index determine a game, whatever the batch
+size, the number of threads or the other boards. The mixer is the finaliser of SplitMix64 (Steele,
+Lea, Flood, 2014)."""
 
 from __future__ import annotations
 
@@ -16,8 +17,12 @@ SPAWN_FOOD, START_CELLS, FIRST_FOOD, SHRINK, MAP_HAZARDS, MOVES = range(6)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
-_INDEX_BITS, _PURPOSE_BITS = np.uint64(24), np.uint64(8)
+_S27 = np.uint64(27)
+_S30 = np.uint64(30)
+_S31 = np.uint64(31)
+_S32 = np.uint64(32)
+_INDEX_BITS = np.uint64(24)
+_PURPOSE_BITS = np.uint64(8)
 
 
 @kernel
@@ -38,7 +43,9 @@ def combine(key: np.uint64, number: int) -> np.uint64:
 @kernel
 def draw(key: np.uint64, turn: int, purpose: int, index: int) -> np.uint64:
     """Return 64 random bits, uint64."""
-    counter = (np.uint64(turn) << _PURPOSE_BITS | np.uint64(purpose)) << _INDEX_BITS | np.uint64(index)
+    counter = (np.uint64(turn) << _PURPOSE_BITS | np.uint64(purpose)) << _INDEX_BITS | np.uint64(
+        index
+    )
     return combine(key, counter)
 
 

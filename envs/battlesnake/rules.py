@@ -1,9 +1,9 @@
-"""The official rules of Battlesnake. Each function is one stage, in the order of the official pipeline.
+"""The official rules of Battlesnake. Each function is one stage, in the order of the official
+pipeline.
 
-The source is the behaviour of the official rules module (December 2025), which every recorded game in `tests/data` agrees
-with. A step leads from the board of turn T to the board of turn T + 1. All kernels take `s: Boards`, the number `b` of a
-board, and `r: Rules`; `i` is a slot.
-"""
+The source is the behaviour of the official rules module (December 2025), which every recorded game
+in `tests/data` agrees with. A step leads from the board of turn T to the board of turn T + 1. All
+kernels take `s: Boards`, the number `b` of a board, and `r: Rules`; `i` is a slot."""
 
 from __future__ import annotations
 
@@ -34,13 +34,16 @@ from envs.battlesnake.state import (
     tail_cell,
 )
 
-# A snake that is judged dead but still takes part in the judgement of the others bears its cause plus this.
+# A snake that is judged dead but still takes part in the judgement of the others bears its cause
+# plus this.
 _JUDGED = 16
 
 
 @kernel
 def is_over(s: Boards, b: int, r: Rules) -> bool:
-    """Whether the game is over: at most one snake is left, or none in a game that is played solo."""
+    """Whether the game is over: at most one snake is left, or none in a game that is played
+    solo.
+    """
     return s.num_alive[b] == 0 if r.solo else s.num_alive[b] <= 1
 
 
@@ -48,9 +51,8 @@ def is_over(s: Boards, b: int, r: Rules) -> bool:
 def step_board(s: Boards, b: int, r: Rules, moves: np.ndarray) -> None:
     """Play one turn of the ruleset in a game that is not over.
 
-    `moves` is (N, S): 0 up, 1 down, 2 left, 3 right, anything else straight on. The caller then lets the map do its update and
-    counts the turn.
-    """
+    `moves` is (N, S): 0 up, 1 down, 2 left, 3 right, anything else straight on. The caller then
+    lets the map do its update and counts the turn."""
     move_snakes(s, b, r, moves)
     reduce_health(s, b)
     damage_in_hazards(s, b, r)
@@ -65,7 +67,9 @@ def step_board(s: Boards, b: int, r: Rules, moves: np.ndarray) -> None:
 
 @kernel
 def initialise_board(s: Boards, b: int, r: Rules) -> None:
-    """Do the ruleset's step without moves, which the official engine does on the board of turn 0 before the first turn."""
+    """Do the ruleset's step without moves, which the official engine does on the board of turn 0
+    before the first turn.
+    """
     if is_over(s, b, r):
         return
     feed_snakes(s, b)
@@ -76,7 +80,9 @@ def initialise_board(s: Boards, b: int, r: Rules) -> None:
 
 @kernel
 def move_snakes(s: Boards, b: int, r: Rules, moves: np.ndarray) -> None:
-    """Move every living snake: it gets a new head and loses its last entry. Heads may leave the board unless it is wrapped."""
+    """Move every living snake: it gets a new head and loses its last entry. Heads may leave the
+    board unless it is wrapped.
+    """
     ring = s.body.shape[2]
     for i in range(s.cause.shape[1]):
         if not is_alive(s, b, i):
@@ -104,7 +110,8 @@ def straight_on(s: Boards, b: int, i: int, r: Rules) -> int:
     """
     if s.length[b, i] < 2:
         return UP
-    head, neck = head_cell(s, b, i), body_cell(s, b, i, 1)
+    head = head_cell(s, b, i)
+    neck = body_cell(s, b, i, 1)
     for move in range(4):
         if neck + step_offset(r.width, move) == head:
             return move
@@ -125,7 +132,9 @@ def reduce_health(s: Boards, b: int) -> None:
 
 @kernel
 def damage_in_hazards(s: Boards, b: int, r: Rules) -> None:
-    """Let each hazard layer under a head take its damage from the health, or heal, unless there is food on the cell."""
+    """Let each hazard layer under a head take its damage from the health, or heal, unless there is
+    food on the cell.
+    """
     if s.num_hazards[b] == 0:
         return
     for i in range(s.cause.shape[1]):
@@ -146,7 +155,9 @@ def damage_in_hazards(s: Boards, b: int, r: Rules) -> None:
 
 @kernel
 def feed_snakes(s: Boards, b: int) -> None:
-    """Let every living snake whose head is on food eat all of it. It gets full health, and one tail entry per food."""
+    """Let every living snake whose head is on food eat all of it. It gets full health, and one tail
+    entry per food.
+    """
     if s.num_food[b] == 0:
         return
     for i in range(s.cause.shape[1]):
@@ -164,7 +175,9 @@ def feed_snakes(s: Boards, b: int) -> None:
 
 @kernel
 def grow(s: Boards, b: int, i: int) -> None:
-    """Append a copy of the last body entry. A body that fills its ring stops growing; no played game gets there."""
+    """Append a copy of the last body entry. A body that fills its ring stops growing; no played
+    game gets there.
+    """
     length = s.length[b, i]
     ring = s.body.shape[2]
     if length == ring:
@@ -202,27 +215,34 @@ def eliminate_snakes(s: Boards, b: int) -> None:
 
 @kernel
 def judge_collision(s: Boards, b: int, i: int) -> bool:
-    """Decide whether the snake dies because other body entries share its head's cell. Returns True if it does.
+    """Decide whether the snake dies because other body entries share its head's cell. Returns True
+    if it does.
 
     If several snakes are there, the longest is blamed.
     """
     cell = head_cell(s, b, i)
     if has_body_on(s, b, i, cell):
-        s.cause[b, i], s.killer[b, i] = _JUDGED + SELF_COLLISION, i
+        s.cause[b, i] = _JUDGED + SELF_COLLISION
+        s.killer[b, i] = i
         return True
-    by_body, by_head = NOBODY, NOBODY
+    by_body = NOBODY
+    by_head = NOBODY
     for j in range(s.cause.shape[1]):
         if j == i or not (is_alive(s, b, j) or s.cause[b, j] >= _JUDGED):
             continue
-        if has_body_on(s, b, j, cell) and (by_body == NOBODY or s.length[b, j] > s.length[b, by_body]):
+        if has_body_on(s, b, j, cell) and (
+            by_body == NOBODY or s.length[b, j] > s.length[b, by_body]
+        ):
             by_body = j
         if head_cell(s, b, j) == cell and s.length[b, j] >= s.length[b, i]:
             if by_head == NOBODY or s.length[b, j] > s.length[b, by_head]:
                 by_head = j
     if by_body != NOBODY:
-        s.cause[b, i], s.killer[b, i] = _JUDGED + BODY_COLLISION, by_body
+        s.cause[b, i] = _JUDGED + BODY_COLLISION
+        s.killer[b, i] = by_body
     elif by_head != NOBODY:
-        s.cause[b, i], s.killer[b, i] = _JUDGED + HEAD_COLLISION, by_head
+        s.cause[b, i] = _JUDGED + HEAD_COLLISION
+        s.killer[b, i] = by_head
     return by_body != NOBODY or by_head != NOBODY
 
 
@@ -248,13 +268,17 @@ def eliminate(s: Boards, b: int, i: int, cause: int, killer: int) -> None:
 
 @kernel
 def shrink(s: Boards, b: int, r: Rules) -> None:
-    """In royale, remove all hazards, then put one on each cell outside a rectangle that loses one side every few turns.
+    """In royale, remove all hazards, then put one on each cell outside a rectangle that loses one
+    side every few turns.
 
-    The sides are drawn from the same sequence in each turn, so the rectangle only ever shrinks. Once it is empty, it stays
-    empty, and no more sides are drawn, because a stranger's turn may be 2^30.
-    """
+    The sides are drawn from the same sequence in each turn, so the rectangle only ever shrinks.
+    Once it is empty, it stays empty, and no more sides are drawn, because a stranger's turn may be
+    2^30."""
     clear_hazards(s, b)
-    left, right, bottom, top = 0, r.width - 1, 0, r.height - 1
+    left = 0
+    right = r.width - 1
+    bottom = 0
+    top = r.height - 1
     for n in range((s.turn[b] + 1) // r.shrink_every):
         if left > right or bottom > top:
             break
@@ -283,7 +307,9 @@ def remove_food(s: Boards, b: int) -> None:
 
 @kernel
 def grow_snakes(s: Boards, b: int) -> None:
-    """In constrictor, give every snake full health, dead ones too, and let it grow if its last two entries differ."""
+    """In constrictor, give every snake full health, dead ones too, and let it grow if its last two
+    entries differ.
+    """
     for i in range(s.cause.shape[1]):
         if s.cause[b, i] == ABSENT:
             continue

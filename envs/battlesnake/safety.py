@@ -1,9 +1,9 @@
 """Which moves are certain death. Training, evaluation and serving share this mask.
 
-A move is masked if its cell is off the board, if the cell holds a body entry that will still be there after all snakes have
-moved, or if hunger and hazards leave no health there. Head-to-head meetings depend on what the others choose, so they are never
-masked. A body can vanish in the same turn because its owner starves or leaves the board; the mask doesn't speculate on that.
-"""
+A move is masked if its cell is off the board, if the cell holds a body entry that will still be
+there after all snakes have moved, or if hunger and hazards leave no health there. Head-to-head
+meetings depend on what the others choose, so they are never masked. A body can vanish in the same
+turn because its owner starves or leaves the board; the mask doesn't speculate on that."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def safe_moves(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarra
 
     The order is up, down, left, right.
 
-    If every move is certain death, or the snake is dead, all four are True, so that a mask always leaves a choice.
-    """
+    If every move is certain death, or the snake is dead, all four are True, so that a mask always
+    leaves a choice."""
     out = np.empty((len(boards), 4), np.bool_)
     _safe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), out)
     return out
@@ -34,18 +34,20 @@ def _safe_rows(s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, out: 
 
 @kernel
 def move_tails(s: Boards, b: int, entries: int) -> None:
-    """Add `entries` to the cell of every living snake's tail: -1 takes the tails off the board, 1 puts them back.
+    """Add `entries` to the cell of every living snake's tail: -1 takes the tails off the board, 1
+    puts them back.
 
-    In between, call the other functions with `tails_gone=True`. They then need not look for the tails at every move of every
-    snake.
-    """
+    In between, call the other functions with `tails_gone=True`. They then need not look for the
+    tails at every move of every snake."""
     for j in range(s.cause.shape[1]):
         if is_alive(s, b, j):
             s.occupied[b, tail_cell(s, b, j)] += entries
 
 
 @kernel
-def write_safe_moves(s: Boards, b: int, i: int, r: Rules, out: np.ndarray, row: int, tails_gone: bool = False) -> None:
+def write_safe_moves(
+    s: Boards, b: int, i: int, r: Rules, out: np.ndarray, row: int, tails_gone: bool = False
+) -> None:
     """Write `safe_moves` of snake i of board b into out[row]. For `tails_gone` see `move_tails`."""
     any_safe = False
     if is_alive(s, b, i):
@@ -60,7 +62,9 @@ def write_safe_moves(s: Boards, b: int, i: int, r: Rules, out: np.ndarray, row: 
 
 
 @kernel
-def is_certain_death(s: Boards, b: int, i: int, r: Rules, target: int, tails_gone: bool = False) -> bool:
+def is_certain_death(
+    s: Boards, b: int, i: int, r: Rules, target: int, tails_gone: bool = False
+) -> bool:
     """Whether moving snake i's head to the padded cell `target` kills it whatever the others do.
 
     `tails_gone` says that `move_tails` has taken the tails off the board.

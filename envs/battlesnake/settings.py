@@ -40,7 +40,8 @@ OFFICIAL_MAPS = (
 # The one map that is compiled into the batch kernels.
 STANDARD_MAP = "standard"
 
-# Maps by name; the number is how the kernels know them. `envs.battlesnake.maps.register_map` adds a user's.
+# Maps by name; the number is how the kernels know them. `envs.battlesnake.maps.register_map` adds a
+# user's.
 MAP_IDS = {name: number for number, name in enumerate(OFFICIAL_MAPS)}
 
 
@@ -54,7 +55,9 @@ LIMITS = {
 
 
 class Rules(NamedTuple):
-    """The kernels' form of a game's rules, all plain integers and booleans. `Settings.rules()` makes one."""
+    """The kernels' form of a game's rules, all plain integers and booleans. `Settings.rules()`
+    makes one.
+    """
 
     width: int
     height: int
@@ -71,7 +74,9 @@ class Rules(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A game's rules, as a user states them. Raises `ConfigError` or `UnknownNameError` for values that no game can have."""
+    """A game's rules, as a user states them. Raises `ConfigError` or `UnknownNameError` for values
+    that no game can have.
+    """
 
     ruleset: str = "standard"
     """One of `RULESETS`."""
@@ -87,7 +92,9 @@ class Settings:
     hazard_damage: int = 14
     """The health that a hazard layer takes per turn, -1000 to 1000. A negative number heals."""
     shrink_every_n_turns: int = 25
-    """The number of turns between two moves of a royale wall. Other maps use it as their own period."""
+    """The number of turns between two moves of a royale wall. Other maps use it as their own
+    period.
+    """
     solo: bool = False
     """Play on until no snake is left, whatever the ruleset."""
 
@@ -100,7 +107,10 @@ class Settings:
             object.__setattr__(self, name, check_range(name, getattr(self, name), low, high))
         check_switch("solo", self.solo)
         if self.ruleset == "royale" and self.shrink_every_n_turns < 1:
-            raise ConfigError(f"shrink_every_n_turns is {self.shrink_every_n_turns}; ruleset royale needs 1 or more")
+            raise ConfigError(
+                f"shrink_every_n_turns is {self.shrink_every_n_turns}; ruleset royale needs 1 or"
+                " more"
+            )
 
     def rules(self, width: int, height: int) -> Rules:
         """Return the kernels' form of these settings, for boards of that size."""
@@ -122,9 +132,8 @@ class Settings:
 def within_limits(name: str, value: int) -> int:
     """Return the number nearest to `value` that `Settings` takes in the field `name`.
 
-    The official program takes any integer, and plays the same game with that nearest number: with a chance below 0 no food
-    appears, above 101 it appears in each turn; no board has room for more than 625 food; a damage of 100 takes or gives all
-    health; and a period below 0 counts as 0.
-    """
+    The official program takes any integer, and plays the same game with that nearest number: with a
+    chance below 0 no food appears, above 101 it appears in each turn; no board has room for more
+    than 625 food; a damage of 100 takes or gives all health; and a period below 0 counts as 0."""
     low, high = LIMITS[name]
     return min(max(value, low), high)

@@ -1,4 +1,6 @@
-"""One game at a time, for the Gymnasium and PettingZoo environments: a `BattlesnakeVectorEnv` of one game, and its pictures."""
+"""One game at a time, for the Gymnasium and PettingZoo environments: a `BattlesnakeVectorEnv` of
+one game, and its pictures.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,26 @@ RENDER_FPS = 8
 
 
 class SingleGame:
-    """One game of `num_snakes` snakes, which are told moves on the board, and the pictures of this game.
+    """One game of `num_snakes` snakes, which are told moves on the board, and the pictures of this
+    game.
 
-    The vector environment starts the next game at once when one ends, but here `state` shows the last board until `restart`.
-    `options` are those of `BattlesnakeVectorEnv`, except `num_games` and `num_threads`. Raises what `BattlesnakeVectorEnv`
-    raises, and `UnknownNameError` for a render mode that is neither in `RENDER_MODES` nor None.
-    """
+    The vector environment starts the next game at once when one ends, but here `state` shows the
+    last board until `restart`. `options` are those of `BattlesnakeVectorEnv`, except `num_games`
+    and `num_threads`. Raises what `BattlesnakeVectorEnv` raises, and `UnknownNameError` for a
+    render mode that is neither in `RENDER_MODES` nor None."""
 
-    def __init__(self, observation: Observation | str | dict[str, Any] | None, render_mode: str | None, **options: Any) -> None:
+    def __init__(
+        self,
+        observation: Observation | str | dict[str, Any] | None,
+        render_mode: str | None,
+        **options: Any,
+    ) -> None:
         if render_mode not in (None, *RENDER_MODES):
             raise UnknownNameError("render mode", str(render_mode), RENDER_MODES)
         self.render_mode = render_mode
-        self.batch = BattlesnakeVectorEnv(num_games=1, observation=EgocentricPlanes(view="board"), **options)
+        self.batch = BattlesnakeVectorEnv(
+            num_games=1, observation=EgocentricPlanes(view="board"), **options
+        )
         self.state: State = self.batch.state
         self.observation = choose_observation(observation, self.state.num_snakes)
         self._window: Any = None
@@ -40,7 +50,9 @@ class SingleGame:
         self.state = self.batch.state
 
     def advance(self, moves: np.ndarray) -> None:
-        """Play one turn. `moves` is int8 (num_snakes,); those of dead snakes are ignored. The outcome is in `batch`."""
+        """Play one turn. `moves` is int8 (num_snakes,); those of dead snakes are ignored. The
+        outcome is in `batch`.
+        """
         before = self.batch.state.copy()
         self.batch.advance(moves)
         self.state = self.batch.state
@@ -61,7 +73,8 @@ class SingleGame:
         return self.observation.to_moves(self.state, *_pairs(slots), np.asarray(actions))
 
     def render(self, names: Sequence[str]) -> str | np.ndarray | None:
-        """Return text or a picture, or show the picture in a window and return None, as the render mode says.
+        """Return text or a picture, or show the picture in a window and return None, as the render
+        mode says.
 
         Without a render mode it returns None.
         """

@@ -14,18 +14,27 @@ from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import MAX_SNAKES, Boards, State, body_cell, is_alive
 from envs.common.errors import ConfigError, UnknownNameError, check_range, check_switch
 
-KINDS = ("flat-num", "bordered-num", "max-bordered-num", "flat-51s", "bordered-51s", "max-bordered-51s")
+KINDS = (
+    "flat-num",
+    "bordered-num",
+    "max-bordered-num",
+    "flat-51s",
+    "bordered-51s",
+    "max-bordered-51s",
+)
 MAX_BORDERED_SIDE = 21
 BORDER = -1
-HEAD, BODY = 5, 1
+HEAD = 5
+BODY = 1
 
 
 @dataclass(frozen=True)
 class StarterPackObservation:
-    """The observation (rows, columns, 1 + snakes): the whole board, which looks the same to all snakes without `own_first`.
+    """The observation (rows, columns, 1 + snakes): the whole board, which looks the same to all
+    snakes without `own_first`.
 
-    Channel 0 is 1 where food lies. Channel 1 + slot shows the body of the snake in that slot. Dead snakes and hazards are not
-    shown.
+    Channel 0 is 1 where food lies. Channel 1 + slot shows the body of the snake in that slot. Dead
+    snakes and hazards are not shown.
 
     ================= ============================================================================================
     `kind`            meaning
@@ -40,12 +49,13 @@ class StarterPackObservation:
 
     Row 0 is the top of the board (y = height - 1). There are four actions: up, down, left, right.
 
-    `own_first=True` puts the observing snake into channel 1 and the others after it, in slot order. A policy that is to be
-    served needs this, because requests from an engine list only living snakes, so that slots change. `num_snakes` is the
-    number of channels for snakes; the default is the number of snakes of the game, which environments fill in.
+    `own_first=True` puts the observing snake into channel 1 and the others after it, in slot order.
+    A policy that is to be served needs this, because requests from an engine list only living
+    snakes, so that slots change. `num_snakes` is the number of channels for snakes; the default is
+    the number of snakes of the game, which environments fill in.
 
-    Raises `UnknownNameError` for another kind, and `ConfigError` for a number of snakes that can't be.
-    """
+    Raises `UnknownNameError` for another kind, and `ConfigError` for a number of snakes that can't
+    be."""
 
     kind: str = "max-bordered-51s"
     own_first: bool = field(default=False, kw_only=True)
@@ -55,7 +65,9 @@ class StarterPackObservation:
         if self.kind not in KINDS:
             raise UnknownNameError("observation type", str(self.kind), KINDS)
         if self.num_snakes is not None:
-            object.__setattr__(self, "num_snakes", check_range("num_snakes", self.num_snakes, 1, MAX_SNAKES))
+            object.__setattr__(
+                self, "num_snakes", check_range("num_snakes", self.num_snakes, 1, MAX_SNAKES)
+            )
         check_switch("own_first", self.own_first)
 
     @property
@@ -64,47 +76,74 @@ class StarterPackObservation:
         return 4
 
     def for_snakes(self, num_snakes: int) -> StarterPackObservation:
-        """Return this type with its number of channels filled in. Raises `ConfigError` if it has too few for so many snakes."""
+        """Return this type with its number of channels filled in. Raises `ConfigError` if it has
+        too few for so many snakes.
+        """
         channels = self.num_snakes or num_snakes
         if num_snakes > channels:
             raise ConfigError(
-                f"{self.kind} has channels for {channels} snakes, the game has {num_snakes}; raise its num_snakes"
+                f"{self.kind} has channels for {channels} snakes, the game has {num_snakes}; raise"
+                " its num_snakes"
             )
         return replace(self, num_snakes=channels)
 
     def contract(self) -> dict[str, Any]:
-        """Return a JSON-able description from which `observation_from_contract` makes an equal object."""
-        return {"type": self.kind, "version": 1, "own_first": self.own_first, "num_snakes": self.num_snakes}
+        """Return a JSON-able description from which `observation_from_contract` makes an equal
+        object.
+        """
+        return {
+            "type": self.kind,
+            "version": 1,
+            "own_first": self.own_first,
+            "num_snakes": self.num_snakes,
+        }
 
     def space(self, width: int, height: int) -> Box:
         """Return the observation space on a board of that size.
 
-        Raises `ConfigError` if `num_snakes` isn't filled in, or if a board for a max-bordered type is larger than 21 x 21.
-        """
+        Raises `ConfigError` if `num_snakes` isn't filled in, or if a board for a max-bordered type
+        is larger than 21 x 21."""
         if self.num_snakes is None:
             raise ConfigError(
-                f"the shape of {self.kind} goes with the number of snakes: StarterPackObservation(…, num_snakes=4)"
+                f"the shape of {self.kind} goes with the number of snakes:"
+                " StarterPackObservation(…, num_snakes=4)"
             )
         rows, columns, _, _ = self._frame(width, height)
         low = 0 if self.kind.startswith("flat") else BORDER
-        return Box(low, self._highest(width, height), (rows, columns, 1 + self.num_snakes), self._dtype)
+        return Box(
+            low, self._highest(width, height), (rows, columns, 1 + self.num_snakes), self._dtype
+        )
 
     def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return what the snakes in `slots` (n,) of `boards` (n,) see: (n, rows, columns, 1 + snakes)."""
+        """Return what the snakes in `slots` (n,) of `boards` (n,) see: (n, rows, columns, 1 +
+        snakes).
+        """
         channels = 1 + (self.for_snakes(state.num_snakes).num_snakes or 0)
         rows, columns, top, left = self._frame(state.width, state.height)
         out = np.full((len(boards), rows, columns, channels), BORDER, self._dtype)
         on_board = out[:, top : top + state.height, left : left + state.width]
         on_board[:] = 0
         longest = self._highest(state.width, state.height) if self._numbered else 0
-        _paint_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), self.own_first, longest, on_board)
+        _paint_rows(
+            state.arrays,
+            state.rules,
+            np.asarray(boards),
+            np.asarray(slots),
+            self.own_first,
+            longest,
+            on_board,
+        )
         return out
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return bool (n, 4): False where a move is certain death. If every move is, all are True."""
+        """Return bool (n, 4): False where a move is certain death. If every move is, all are
+        True.
+        """
         return safe_moves(state, boards, slots)
 
-    def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    def to_moves(
+        self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray
+    ) -> np.ndarray:
         """Return the actions as int8 (n,): they are moves on the board already."""
         return np.asarray(actions).astype(np.int8)
 
@@ -121,7 +160,9 @@ class StarterPackObservation:
         return width * height + 3 if self._numbered else HEAD
 
     def _frame(self, width: int, height: int) -> tuple[int, int, int, int]:
-        """(rows, columns) of the picture, and the row and column of the board's top left corner in it."""
+        """(rows, columns) of the picture, and the row and column of the board's top left corner in
+        it.
+        """
         if self.kind.startswith("flat"):
             return height, width, 0, 0
         if self.kind.startswith("bordered"):
@@ -129,16 +170,25 @@ class StarterPackObservation:
         side = MAX_BORDERED_SIDE
         if max(width, height) > side:
             raise ConfigError(
-                f"{self.kind} holds boards up to {side}x{side}, this one is {width}x{height}; use a bordered- type"
+                f"{self.kind} holds boards up to {side}x{side}, this one is {width}x{height}; use a"
+                " bordered- type"
             )
         return side, side, (side - height) // 2, (side - width) // 2
 
 
 @kernel
 def _paint_rows(
-    s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, own_first: bool, longest: int, out: np.ndarray
+    s: Boards,
+    r: Rules,
+    boards: np.ndarray,
+    slots: np.ndarray,
+    own_first: bool,
+    longest: int,
+    out: np.ndarray,
 ) -> None:
-    """Paint rows (board, slot) into out (n, height, width, channels), all 0 so far. longest: highest number, 0 for 51s."""
+    """Paint rows (board, slot) into out (n, height, width, channels), all 0 so far. longest:
+    highest number, 0 for 51s.
+    """
     for n in range(len(boards)):
         b = boards[n]
         if s.num_food[b]:
@@ -159,7 +209,9 @@ def _channel(i: int, own: int, own_first: bool) -> int:
 
 
 @kernel
-def _paint_snake(s: Boards, b: int, i: int, r: Rules, longest: int, out: np.ndarray, n: int, channel: int) -> None:
+def _paint_snake(
+    s: Boards, b: int, i: int, r: Rules, longest: int, out: np.ndarray, n: int, channel: int
+) -> None:
     """From tail to head, so that of stacked entries the one nearest to the head is seen."""
     length = np.int64(s.length[b, i])
     for number in range(1, length + 1):

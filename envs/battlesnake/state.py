@@ -1,7 +1,7 @@
 """The state of N games as arrays, and the functions that reach inside them.
 
-Cells are numbered on a board that is padded by one cell on every side: cell = (y + 1) * (width + 2) + (x + 1), y up. So a head
-that has left the board still has a number, and one step is one addition.
+Cells are numbered on a board that is padded by one cell on every side: cell = (y + 1) * (width + 2)
++ (x + 1), y up. So a head that has left the board still has a number, and one step is one addition.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules, Settings
 from envs.common.errors import InvalidStateError, check_range, whole_seed
 
-MIN_SIDE, MAX_SIDE, MAX_SNAKES, MAX_BOARDS = 3, 25, 16, 1 << 24
+MIN_SIDE = 3
+MAX_SIDE = 25
+MAX_SNAKES = 16
+MAX_BOARDS = 1 << 24
 FULL_HEALTH = 100
 MAX_LAYERS = MAX_SIDE * MAX_SIDE + 3
-"""The most hazard layers on one cell. In snail_mode a tail leaves as many as its snake is long, and no body is longer."""
+"""The most hazard layers on one cell. In snail_mode a tail leaves as many as its snake is long, and
+no body is longer.
+"""
 NOBODY = -1
 
 UP, DOWN, LEFT, RIGHT = range(4)
@@ -28,7 +33,16 @@ MOVE_STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 """How far each move goes, as (x, y)."""
 _STEP_X, _STEP_Y = map(np.array, zip(*MOVE_STEPS, strict=True))
 
-ALIVE, BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION, OUT_OF_HEALTH, HAZARD, ABSENT = range(8)
+(
+    ALIVE,
+    BODY_COLLISION,
+    SELF_COLLISION,
+    HEAD_COLLISION,
+    WALL_COLLISION,
+    OUT_OF_HEALTH,
+    HAZARD,
+    ABSENT,
+) = range(8)
 CAUSE_NAMES = (
     "",
     "snake-collision",
@@ -42,18 +56,26 @@ CAUSE_NAMES = (
 
 
 class Boards(NamedTuple):
-    """The arrays of N boards with S slots for snakes, L body entries per slot and C padded cells. Kernels take this as `s`."""
+    """The arrays of N boards with S slots for snakes, L body entries per slot and C padded cells.
+    Kernels take this as `s`.
+    """
 
     body: np.ndarray  # int16 (N, S, L): cells, a ring that starts at `head`
     head: np.ndarray  # int16 (N, S): where in the ring the head is
     length: np.ndarray  # int16 (N, S): body entries, repeats included
     health: np.ndarray  # int16 (N, S): 0..100
-    cause: np.ndarray  # uint8 (N, S): ALIVE, a cause of death, or ABSENT (nobody plays in this slot)
+    cause: (
+        np.ndarray
+    )  # uint8 (N, S): ALIVE, a cause of death, or ABSENT (nobody plays in this slot)
     killer: np.ndarray  # int8 (N, S): slot of who is blamed, or NOBODY
-    death_turn: np.ndarray  # int32 (N, S): turn of the board on which it was first dead, 0 while alive
+    death_turn: (
+        np.ndarray
+    )  # int32 (N, S): turn of the board on which it was first dead, 0 while alive
     food_eaten: np.ndarray  # int16 (N, S)
     hazard_turns: np.ndarray  # int16 (N, S): turns that ended with the head on a hazard
-    trail: np.ndarray  # int16 (N, S, 2): (cell, layers) of hazards to come, which snail_mode keeps above the board
+    trail: (
+        np.ndarray
+    )  # int16 (N, S, 2): (cell, layers) of hazards to come, which snail_mode keeps above the board
     occupied: np.ndarray  # int16 (N, C): body entries of living snakes on the cell, heads included
     food: np.ndarray  # uint8 (N, C): food on the cell, repeats included
     hazards: np.ndarray  # int16 (N, C): hazard layers on the cell, 0..MAX_LAYERS
@@ -61,19 +83,22 @@ class Boards(NamedTuple):
     num_hazards: np.ndarray  # int32 (N,): layers on the board, all cells together
     num_alive: np.ndarray  # int16 (N,)
     turn: np.ndarray  # int32 (N,)
-    stream: np.ndarray  # uint64 (N,): from the seed and the board's index; all games of this board derive from it
+    stream: (
+        np.ndarray
+    )  # uint64 (N,): from the seed and the board's index; all games of this board derive from it
     game: np.ndarray  # uint32 (N,): ordinal of the current game on this board
     key: np.ndarray  # uint64 (N,): from stream and game; all draws of this game derive from it
     opposite: np.ndarray  # int16 (C,), shared: the cell where a wrapped head re-enters; the cell itself if on the board
 
 
 class State:
-    """N games of Battlesnake under the same `settings`, on boards of one size, stored as a struct of arrays.
+    """N games of Battlesnake under the same `settings`, on boards of one size, stored as a struct
+    of arrays.
 
-    `arrays` is a `Boards` of NumPy arrays; it documents their shapes and dtypes. You may read them, and write them with care. A
-    board of 11 x 11 with 4 snakes takes 1 949 bytes. Body rings hold width * height + 3 entries, as many as a played game can
-    need: a full board, a tail that was doubled by the last food, and one move. Pass `max_length` for made-up boards that need
-    more.
+    `arrays` is a `Boards` of NumPy arrays; it documents their shapes and dtypes. You may read them,
+    and write them with care. A board of 11 x 11 with 4 snakes takes 1 949 bytes. Body rings hold
+    width * height + 3 entries, as many as a played game can need: a full board, a tail that was
+    doubled by the last food, and one move. Pass `max_length` for made-up boards that need more.
 
     Raises `ConfigError` for sides outside 3..25, for more than 16 snakes, and for no boards.
     """
@@ -98,7 +123,8 @@ class State:
         self.seed(0)
 
     def seed(self, seed: int) -> None:
-        """Choose the sequence of games. From then on, the games on board b are a function of (seed, b) and the moves.
+        """Choose the sequence of games. From then on, the games on board b are a function of (seed,
+        b) and the moves.
 
         Raises `ConfigError` unless `seed` is an integer, of which the lowest 64 bits count.
         """
@@ -119,18 +145,28 @@ class State:
         return x - 1, y - 1
 
     def body(self, board: int, slot: int) -> list[tuple[int, int]]:
-        """Return a snake's body as points, head first, with repeats. It is empty for a slot in which nobody plays."""
+        """Return a snake's body as points, head first, with repeats. It is empty for a slot in
+        which nobody plays.
+        """
         a = self.arrays
         ring = (int(a.head[board, slot]) + np.arange(int(a.length[board, slot]))) % a.body.shape[2]
         return [self.point(cell) for cell in a.body[board, slot, ring]]
 
     def points(self, counts: np.ndarray) -> list[tuple[int, int]]:
-        """Return the points that a per-cell count array (food[b], hazards[b]) counts, each as often, sorted by x, then y."""
+        """Return the points that a per-cell count array (food[b], hazards[b]) counts, each as
+        often, sorted by x, then y.
+        """
         cells = np.flatnonzero(counts).tolist()
         return sorted(p for cell in cells for p in [self.point(cell)] * int(counts[cell]))
 
     def place_snake(
-        self, board: int, slot: int, body: list[tuple[int, int]], *, health: int = FULL_HEALTH, cause: int = ALIVE
+        self,
+        board: int,
+        slot: int,
+        body: list[tuple[int, int]],
+        *,
+        health: int = FULL_HEALTH,
+        cause: int = ALIVE,
     ) -> None:
         """Put a snake into an empty slot.
 
@@ -139,13 +175,20 @@ class State:
         a = self.arrays
         field = f"snakes[{slot}]"
         if not 1 <= len(body) <= a.body.shape[2]:
-            raise InvalidStateError(f"{field}.body has {len(body)} entries; between 1 and {a.body.shape[2]} fit here")
+            raise InvalidStateError(
+                f"{field}.body has {len(body)} entries; between 1 and {a.body.shape[2]} fit here"
+            )
         if not 0 <= health <= FULL_HEALTH:
-            raise InvalidStateError(f"{field}.health is {health}; it lies between 0 and {FULL_HEALTH}")
+            raise InvalidStateError(
+                f"{field}.health is {health}; it lies between 0 and {FULL_HEALTH}"
+            )
         margin = 0 if cause == ALIVE else 1
         for x, y in set(body):
             if not (-margin <= x < self.width + margin and -margin <= y < self.height + margin):
-                raise InvalidStateError(f"{field}.body holds ({x}, {y}), which is off the {self.width}x{self.height} board")
+                raise InvalidStateError(
+                    f"{field}.body holds ({x}, {y}), which is off the {self.width}x{self.height}"
+                    " board"
+                )
         if a.cause[board, slot] != ABSENT:
             raise InvalidStateError(f"{field} is taken already")
         cells = np.array(body, np.int64) @ np.array((1, self.width + 2)) + self.cell(0, 0)
@@ -157,7 +200,9 @@ class State:
             a.num_alive[board] += 1
 
     def clear(self, board: int) -> None:
-        """Empty a board: it then has no snakes, food or hazards, and turn 0. Its random streams stay."""
+        """Empty a board: it then has no snakes, food or hazards, and turn 0. Its random streams
+        stay.
+        """
         clear_board(self.arrays, board)
 
     def copy(self) -> State:
@@ -165,10 +210,15 @@ class State:
         return self.select(np.arange(self.num_boards))
 
     def select(self, boards: np.ndarray) -> State:
-        """Return an independent state with copies of the given boards, in that order. A board may be given several times."""
+        """Return an independent state with copies of the given boards, in that order. A board may
+        be given several times.
+        """
         other = copy.copy(self)
-        fields = {k: v.copy() if k == "opposite" else v[boards] for k, v in self.arrays._asdict().items()}
-        other.arrays, other.num_boards = Boards(**fields), len(boards)
+        fields = {
+            k: v.copy() if k == "opposite" else v[boards] for k, v in self.arrays._asdict().items()
+        }
+        other.arrays = Boards(**fields)
+        other.num_boards = len(boards)
         return other
 
 
@@ -268,7 +318,9 @@ def step_offset(width: int, move: int) -> int:
 
 @kernel
 def add_snake(s: Boards, b: int, i: int, cell: int, length: int) -> None:
-    """Put a living snake of full health, with all its body entries on one cell, into an empty slot."""
+    """Put a living snake of full health, with all its body entries on one cell, into an empty
+    slot.
+    """
     s.cause[b, i] = ALIVE
     s.head[b, i] = 0
     s.length[b, i] = length
@@ -288,7 +340,9 @@ def add_food(s: Boards, b: int, cell: int) -> None:
 
 @kernel
 def add_hazard(s: Boards, b: int, cell: int, layers: int) -> None:
-    """Add hazard layers to a cell, up to `MAX_LAYERS` in all. A negative number takes layers away."""
+    """Add hazard layers to a cell, up to `MAX_LAYERS` in all. A negative number takes layers
+    away.
+    """
     before = s.hazards[b, cell]
     after = min(before + layers, MAX_LAYERS)
     s.hazards[b, cell] = after

@@ -1,4 +1,6 @@
-"""Equivalent views of a snake's board: mirrored, and turned where what is seen isn't turned to the snake's heading already."""
+"""Equivalent views of a snake's board: mirrored, and turned where what is seen isn't turned to the
+snake's heading already.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,12 @@ from envs.battlesnake.observations import EgocentricPlanes, Observation
 
 
 def views_of_snakes(observation: Observation, width: int, height: int) -> Views | None:
-    """The views of an observation type on boards of that size; None for types whose pictures can't be turned.
+    """The views of an observation type on boards of that size; None for types whose pictures can't
+    be turned.
 
-    Rotated planes have two: as they are, and mirrored with left and right exchanged. Planes that aren't rotated have eight if
-    the picture is square and four if it isn't: each quarter turn that keeps the shape, and each of those mirrored.
-    """
+    Rotated planes have two: as they are, and mirrored with left and right exchanged. Planes that
+    aren't rotated have eight if the picture is square and four if it isn't: each quarter turn that
+    keeps the shape, and each of those mirrored."""
     if not isinstance(observation, EgocentricPlanes):
         return None
     if observation.rotate:
@@ -41,7 +44,8 @@ def _of_the_square(quarter_turns: Sequence[int]) -> Views:
     """Turns to the left, each also mirrored afterwards; actions are up, down, left, right."""
     up, down, left, right = range(4)
     # In a picture that was turned to the left once, going up is what going right was.
-    turned, mirrored = np.array([right, left, up, down]), np.array([up, down, right, left])
+    turned = np.array([right, left, up, down])
+    mirrored = np.array([up, down, right, left])
     pictures: list[View] = []
     actions = []
     for turns in quarter_turns:

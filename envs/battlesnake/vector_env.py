@@ -1,4 +1,6 @@
-"""Thousands of Battlesnake games that one call advances, as a Gymnasium vector environment and as the trainers' `BatchEnv`."""
+"""Thousands of Battlesnake games that one call advances, as a Gymnasium vector environment and as
+the trainers' `BatchEnv`.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +51,29 @@ from envs.battlesnake.state import (
 )
 from envs.battlesnake.symmetry import views_of_snakes
 from envs.common.cores import MAX_THREADS
-from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError, check_range, whole_seed
+from envs.common.errors import (
+    ConfigError,
+    InvalidActionError,
+    UnknownNameError,
+    check_range,
+    whole_seed,
+)
 
 # Columns that the kernel keeps of an ended episode, int32.
-EPISODE_COLUMNS = ("game", "length", "won", "cause", "killer", "snake_length", "food_eaten", "hazard_turns", "game_over")
-GAME, LENGTH, WON, CAUSE, KILLER, SNAKE_LENGTH, FOOD_EATEN, HAZARD_TURNS, GAME_OVER = range(len(EPISODE_COLUMNS))
+EPISODE_COLUMNS = (
+    "game",
+    "length",
+    "won",
+    "cause",
+    "killer",
+    "snake_length",
+    "food_eaten",
+    "hazard_turns",
+    "game_over",
+)
+GAME, LENGTH, WON, CAUSE, KILLER, SNAKE_LENGTH, FOOD_EATEN, HAZARD_TURNS, GAME_OVER = range(
+    len(EPISODE_COLUMNS)
+)
 
 MAX_TURNS = (1 << 31) - 1
 """The last turn that int32 can count."""
@@ -80,30 +100,33 @@ class BatchArrays(NamedTuple):
 
 
 class BattlesnakeVectorEnv(BatchEnv):
-    """N games of Battlesnake by the official rules, with one row per snake: row = game * num_snakes + slot.
+    """N games of Battlesnake by the official rules, with one row per snake: row = game * num_snakes
+    + slot.
 
-    * `num_games` games run side by side, on `num_threads` threads, 1 to 256. `width` and `height` of the boards are 3 to 25
-      cells. `num_snakes` is 1 to 16 per game. `max_turns` is the longest that a game may last. `seed` is that of the first
-      `restart` without one.
-    * `observation` decides observations and actions. The default is `EgocentricPlanes(rotate=True)`: uint8 planes, and the
-      actions left, ahead, right. It may also be the name of a type ("flat-51s": see `StarterPackObservation`) or a dict of
-      options (`choose_observation`). An action out of range means straight on, as in the official engine.
+    * `num_games` games run side by side, on `num_threads` threads, 1 to 256. `width` and `height`
+      of the boards are 3 to 25 cells. `num_snakes` is 1 to 16 per game. `max_turns` is the longest
+      that a game may last. `seed` is that of the first `restart` without one.
+    * `observation` decides observations and actions. The default is
+      `EgocentricPlanes(rotate=True)`: uint8 planes, and the actions left, ahead, right. It may also
+      be the name of a type ("flat-51s": see `StarterPackObservation`) or a dict of options
+      (`choose_observation`). An action out of range means straight on, as in the official engine.
     * `action_mask` is False where an action is certain death (`envs.battlesnake.safety`).
-    * `rewards` is a preset's name, a dict of weights by event, a `Rewards`, or a function from event counts, uint8 (R,
-      events), to float32 (R,), which may be named "module:function". Events have the order of `rewards.EVENTS`.
-    * A row's episode terminates when its snake dies or the game ends. It is truncated when the game reaches `max_turns`. A dead
-      snake's row stays invalid, with observation zero, until the game is over. The next game then starts in the same step.
-    * `settings` are the game's rules. Its fields are also options: `ruleset`, `map`, `food_spawn_chance`, … One snake plays
-      solo.
-    * After `restart(seed)`, game k on board b is a function of (seed, b, k) and the moves. The batch size and `num_threads`
-      make no difference.
-    * `drain_episodes` has, besides `row`, `return` and `length`: `game` (its number on its board), `won`, `cause` and `killer`
-      (codes and slots of `envs.battlesnake.state`), `snake_length`, `food_eaten`, `hazard_turns`, and `game_over` (the snake's
-      end was the game's end).
+    * `rewards` is a preset's name, a dict of weights by event, a `Rewards`, or a function from
+      event counts, uint8 (R, events), to float32 (R,), which may be named "module:function". Events
+      have the order of `rewards.EVENTS`.
+    * A row's episode terminates when its snake dies or the game ends. It is truncated when the game
+      reaches `max_turns`. A dead snake's row stays invalid, with observation zero, until the game
+      is over. The next game then starts in the same step.
+    * `settings` are the game's rules. Its fields are also options: `ruleset`, `map`,
+      `food_spawn_chance`, … One snake plays solo.
+    * After `restart(seed)`, game k on board b is a function of (seed, b, k) and the moves. The
+      batch size and `num_threads` make no difference.
+    * `drain_episodes` has, besides `row`, `return` and `length`: `game` (its number on its board),
+      `won`, `cause` and `killer` (codes and slots of `envs.battlesnake.state`), `snake_length`,
+      `food_eaten`, `hazard_turns`, and `game_over` (the snake's end was the game's end).
 
-    A copy, by `copy.deepcopy` or pickle, plays on from where the original is. Raises `ConfigError` or `UnknownNameError` for
-    options that no game can have.
-    """
+    A copy, by `copy.deepcopy` or pickle, plays on from where the original is. Raises `ConfigError`
+    or `UnknownNameError` for options that no game can have."""
 
     evaluation: Evaluation = "opponents"
 
@@ -129,8 +152,12 @@ class BattlesnakeVectorEnv(BatchEnv):
         if num_snakes == 1:
             chosen = replace(chosen, solo=True)
         maps.check_game(chosen, width=width, height=height, num_snakes=num_snakes)
-        self.state = State(num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen)
-        width, height, num_snakes = self.state.width, self.state.height, self.state.num_snakes
+        self.state = State(
+            num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen
+        )
+        width = self.state.width
+        height = self.state.height
+        num_snakes = self.state.num_snakes
         self.observation = choose_observation(observation, num_snakes)
         super().__init__(
             num_games=num_games,
@@ -138,15 +165,23 @@ class BattlesnakeVectorEnv(BatchEnv):
             observation_space=self.observation.space(width, height),
             action_space=Discrete(self.observation.num_actions),
         )
-        self.observation_contract, self.views = self.observation.contract(), views_of_snakes(self.observation, width, height)
+        self.observation_contract, self.views = (
+            self.observation.contract(),
+            views_of_snakes(self.observation, width, height),
+        )
         paid = choose_rewards(rewards)
         self._reward_function = None if isinstance(paid, Rewards) else paid
         self._weights = (paid if isinstance(paid, Rewards) else Rewards()).weights()
         self._rules = self.state.rules
         egocentric = self.observation if isinstance(self.observation, EgocentricPlanes) else None
-        # Other types aren't painted by the kernels, which play the moves that a type makes of its actions.
-        self._is_own_type = not isinstance(self.observation, EgocentricPlanes | StarterPackObservation)
-        self._view = (egocentric or EgocentricPlanes(view="board")).kernel_view(width, height, self._rules.wrapped)
+        # Other types aren't painted by the kernels, which play the moves that a type makes of its
+        # actions.
+        self._is_own_type = not isinstance(
+            self.observation, EgocentricPlanes | StarterPackObservation
+        )
+        self._view = (egocentric or EgocentricPlanes(view="board")).kernel_view(
+            width, height, self._rules.wrapped
+        )
         self._rows = self._allocate_rows(num_snakes)
         self._columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._chunks = _split(num_games, self._num_threads)
@@ -157,7 +192,8 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._started = False
 
     def _allocate_rows(self, num_snakes: int) -> BatchArrays:
-        rows, pictures = self.num_envs, self._allocate_pictures()
+        rows = self.num_envs
+        pictures = self._allocate_pictures()
         mask = self.action_mask = np.ones((rows, self.observation.num_actions), np.bool_)
         self._own_mask = mask if self._is_own_type else None
         return BatchArrays(
@@ -179,7 +215,9 @@ class BattlesnakeVectorEnv(BatchEnv):
         )
 
     def _allocate_pictures(self) -> list[np.ndarray]:
-        """Room for observations and final ones, as the kernels want it; the arrays of other types stay as they are."""
+        """Room for observations and final ones, as the kernels want it; the arrays of other types
+        stay as they are.
+        """
         if self._is_painted:
             return [make_pictures(self.num_envs, self._view.size) for _ in range(2)]
         return [np.empty((0, 0), np.uint8)] * 2
@@ -190,13 +228,17 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._process = os.getpid()
         self._step: Callable[..., int] | None = None
         if self._is_painted:
-            shape, pictures = self.observation_space.shape, (self._rows.pictures, self._rows.final_pictures)
-            self.observations, self.final_observations = (p[:, : self._view.size].reshape(shape) for p in pictures)
+            shape = self.observation_space.shape
+            pictures = (self._rows.pictures, self._rows.final_pictures)
+            self.observations, self.final_observations = (
+                p[:, : self._view.size].reshape(shape) for p in pictures
+            )
 
     def _threads(self) -> ThreadPoolExecutor:
         # A fork has none of its parent's threads, and would wait for them for ever.
         if self._pool is None or self._process != os.getpid():
-            self._pool, self._process = ThreadPoolExecutor(self._num_threads), os.getpid()
+            self._pool = ThreadPoolExecutor(self._num_threads)
+            self._process = os.getpid()
         return self._pool
 
     @property
@@ -205,7 +247,11 @@ class BattlesnakeVectorEnv(BatchEnv):
 
     def __getstate__(self) -> dict[str, Any]:
         # NumPy copies a view as an array of its own, which the kernels would not write to.
-        remade = {"_pool", "_step", *(("observations", "final_observations") if self._is_painted else ())}
+        remade = {
+            "_pool",
+            "_step",
+            *(("observations", "final_observations") if self._is_painted else ()),
+        }
         return {name: value for name, value in vars(self).items() if name not in remade}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -230,7 +276,9 @@ class BattlesnakeVectorEnv(BatchEnv):
         if not self._started:
             raise InvalidActionError("the games have not begun; call reset() or restart() first")
         self._acted = self.valid.copy() if self._reward_function else self.valid
-        num_ended = self._advance_fused(actions) if self._fused else self._advance_in_phases(actions)
+        num_ended = (
+            self._advance_fused(actions) if self._fused else self._advance_in_phases(actions)
+        )
         if self._reward_function:
             self._pay_by_function(self._reward_function)
         if num_ended:
@@ -238,7 +286,15 @@ class BattlesnakeVectorEnv(BatchEnv):
 
     def _advance_fused(self, actions: np.ndarray) -> int:
         """Returns how many rows' episodes ended."""
-        arguments = self.state.arrays, self._rules, self._view, self._rows, self._weights, actions, self.max_turns
+        arguments = (
+            self.state.arrays,
+            self._rules,
+            self._view,
+            self._rows,
+            self._weights,
+            actions,
+            self.max_turns,
+        )
         if self._step is None:
             self._step = compiled_for(_advance_boards, *arguments, *self._chunks[0])
         if self._num_threads == 1:
@@ -254,8 +310,13 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._function_returns[ended] = 0.0
 
     def _advance_in_phases(self, actions: np.ndarray) -> int:
-        """`_advance_boards` for other maps and for observation types that are not compiled into it."""
-        s, r, view, rows = self.state.arrays, self._rules, self._view, self._rows
+        """`_advance_boards` for other maps and for observation types that are not compiled into
+        it.
+        """
+        s = self.state.arrays
+        r = self._rules
+        view = self._view
+        rows = self._rows
         if self._is_own_type:
             actions = self._moves_of(actions)
         _play_boards(s, r, view, rows, self._weights, actions)
@@ -289,13 +350,17 @@ class BattlesnakeVectorEnv(BatchEnv):
             self.observations[rows] = self._observe(rows)
             if self._own_mask is not None:
                 self._own_mask[:] = True
-                self._own_mask[rows] = self.observation.action_mask(self.state, *np.divmod(rows, self.rows_per_game))
+                self._own_mask[rows] = self.observation.action_mask(
+                    self.state, *np.divmod(rows, self.rows_per_game)
+                )
 
     def _moves_of(self, actions: np.ndarray) -> np.ndarray:
         """The moves that a user's own observation type makes of the actions, int64 (rows,)."""
         rows = np.flatnonzero(self.valid)
         moves = np.zeros(self.num_envs, np.int64)
-        moves[rows] = self.observation.to_moves(self.state, *np.divmod(rows, self.rows_per_game), actions[rows])
+        moves[rows] = self.observation.to_moves(
+            self.state, *np.divmod(rows, self.rows_per_game), actions[rows]
+        )
         return moves
 
     def _observe(self, rows: np.ndarray) -> np.ndarray:
@@ -306,17 +371,32 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._columns.append((rows, self._rows.ended_returns[rows], self._rows.ended[rows]))
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
-        parts, self._columns = self._columns, []
+        parts = self._columns
+        self._columns = []
         rows = np.concatenate([p[0] for p in parts] or [np.empty(0)]).astype(np.int32)
         returns = np.concatenate([p[1] for p in parts] or [np.empty(0)]).astype(np.float32)
-        ended = np.concatenate([p[2] for p in parts] or [np.empty((0, len(EPISODE_COLUMNS)), np.int32)])
+        ended = np.concatenate(
+            [p[2] for p in parts] or [np.empty((0, len(EPISODE_COLUMNS)), np.int32)]
+        )
         columns = dict(zip(EPISODE_COLUMNS, ended.T.copy(), strict=True))
-        return {"row": rows, "return": returns, **columns, "won": columns["won"] > 0, "game_over": columns["game_over"] > 0}
+        return {
+            "row": rows,
+            "return": returns,
+            **columns,
+            "won": columns["won"] > 0,
+            "game_over": columns["game_over"] > 0,
+        }
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one entry per row."""
-        columns = dict(zip(EPISODE_COLUMNS, self._rows.ended.T, strict=True)) | {"return": self._rows.ended_returns}
-        return {name: np.where(ended, column, 0) for name, column in columns.items()} | {f"_{name}": ended for name in columns}
+        """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one
+        entry per row.
+        """
+        columns = dict(zip(EPISODE_COLUMNS, self._rows.ended.T, strict=True)) | {
+            "return": self._rows.ended_returns
+        }
+        return {name: np.where(ended, column, 0) for name, column in columns.items()} | {
+            f"_{name}": ended for name in columns
+        }
 
     def picture(self, game: int = 0) -> np.ndarray:
         from envs.battlesnake.render.rgb import rgb_array
@@ -324,7 +404,9 @@ class BattlesnakeVectorEnv(BatchEnv):
         return rgb_array(self.state, game)
 
     def close_extras(self, **kwargs: Any) -> None:
-        pool: ThreadPoolExecutor | None = getattr(self, "_pool", None)  # Gymnasium closes what a failed constructor left, too
+        pool: ThreadPoolExecutor | None = getattr(
+            self, "_pool", None
+        )  # Gymnasium closes what a failed constructor left, too
         if pool is not None:
             pool.shutdown()
 
@@ -332,7 +414,8 @@ class BattlesnakeVectorEnv(BatchEnv):
 def _settings(settings: Settings | None, options: dict[str, Any]) -> Settings:
     if not isinstance(settings, Settings | None):
         raise ConfigError(
-            f"settings is {settings!r}; it must be a Settings object. Or give its fields as options: map='royale'"
+            f"settings is {settings!r}; it must be a Settings object. Or give its fields as"
+            " options: map='royale'"
         )
     known = set(Settings.__dataclass_fields__)
     for name in options:
@@ -341,7 +424,17 @@ def _settings(settings: Settings | None, options: dict[str, Any]) -> Settings:
     return replace(settings or Settings(), **options)
 
 
-_OPTIONS = ("num_games", "width", "height", "num_snakes", "settings", "observation", "rewards", "max_turns", "num_threads")
+_OPTIONS = (
+    "num_games",
+    "width",
+    "height",
+    "num_snakes",
+    "settings",
+    "observation",
+    "rewards",
+    "max_turns",
+    "num_threads",
+)
 
 
 def _split(num_games: int, parts: int) -> list[tuple[int, int, int]]:
@@ -363,7 +456,8 @@ def _advance_boards(
     last: int,
     place: int,
 ) -> int:
-    """One turn of boards first..last - 1 on the standard map: moves, rules, pay, endings, new games, and what all see then.
+    """One turn of boards first..last - 1 on the standard map: moves, rules, pay, endings, new
+    games, and what all see then.
 
     Returns how many rows' episodes ended.
     """
@@ -392,12 +486,24 @@ def _show_endings(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, pl
             if items < 0:
                 items = list_scene(s, b, r, view, rows.scene, place)
             paint_observation(
-                s, b, i, r, view, heading_in(s, b, i, r, view), rows.scene, items, place, rows.final_pictures, row
+                s,
+                b,
+                i,
+                r,
+                view,
+                heading_in(s, b, i, r, view),
+                rows.scene,
+                items,
+                place,
+                rows.final_pictures,
+                row,
             )
 
 
 @kernel
-def _play_boards(s: Boards, r: Rules, view: View, rows: BatchArrays, weights: np.ndarray, actions: np.ndarray) -> None:
+def _play_boards(
+    s: Boards, r: Rules, view: View, rows: BatchArrays, weights: np.ndarray, actions: np.ndarray
+) -> None:
     for b in range(len(s.turn)):
         _play_board(s, b, r, view, rows, weights, actions)
 
@@ -415,7 +521,15 @@ def _show_boards(s: Boards, r: Rules, view: View, rows: BatchArrays, paint: bool
 
 
 @kernel
-def _play_board(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, weights: np.ndarray, actions: np.ndarray) -> None:
+def _play_board(
+    s: Boards,
+    b: int,
+    r: Rules,
+    view: View,
+    rows: BatchArrays,
+    weights: np.ndarray,
+    actions: np.ndarray,
+) -> None:
     """The ruleset's step and the pay for it."""
     snakes = s.cause.shape[1]
     for i in range(snakes):
@@ -428,7 +542,8 @@ def _play_board(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, weig
 
 @kernel
 def _close_board(s: Boards, b: int, r: Rules, rows: BatchArrays, max_turns: int) -> int:
-    """End the turn, after the map's update: who is done, how it went for them, and whether the game starts anew.
+    """End the turn, after the map's update: who is done, how it went for them, and whether the game
+    starts anew.
 
     Returns how many rows' episodes ended.
     """
@@ -451,7 +566,9 @@ def _close_board(s: Boards, b: int, r: Rules, rows: BatchArrays, max_turns: int)
 
 
 @kernel
-def _note_episode(s: Boards, b: int, i: int, r: Rules, rows: BatchArrays, over: bool, cut: bool) -> None:
+def _note_episode(
+    s: Boards, b: int, i: int, r: Rules, rows: BatchArrays, over: bool, cut: bool
+) -> None:
     row = b * s.cause.shape[1] + i
     rows.ended_returns[row] = rows.returns[row]
     rows.returns[row] = 0.0
@@ -467,7 +584,9 @@ def _note_episode(s: Boards, b: int, i: int, r: Rules, rows: BatchArrays, over: 
 
 
 @kernel
-def _show_board(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int, paint: bool) -> None:
+def _show_board(
+    s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int, paint: bool
+) -> None:
     """Validity and mask of all rows of a board, and what they see if `paint`."""
     snakes = s.cause.shape[1]
     items = list_scene(s, b, r, view, rows.scene, place) if paint else 0
@@ -477,7 +596,9 @@ def _show_board(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, plac
         if is_alive(s, b, i):
             heading = heading_in(s, b, i, r, view)
             if paint:
-                paint_observation(s, b, i, r, view, heading, rows.scene, items, place, rows.pictures, row)
+                paint_observation(
+                    s, b, i, r, view, heading, rows.scene, items, place, rows.pictures, row
+                )
             _write_mask(s, b, i, r, view, heading, rows.mask, row)
         elif rows.valid[row]:
             if paint:
@@ -488,7 +609,9 @@ def _show_board(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, plac
 
 
 @kernel
-def _write_mask(s: Boards, b: int, i: int, r: Rules, view: View, heading: int, mask: np.ndarray, row: int) -> None:
+def _write_mask(
+    s: Boards, b: int, i: int, r: Rules, view: View, heading: int, mask: np.ndarray, row: int
+) -> None:
     """Mask of one row while the tails are gone."""
     if mask.shape[1] == 4:
         write_safe_moves(s, b, i, r, mask, row, True)

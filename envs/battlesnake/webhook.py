@@ -1,9 +1,9 @@
-"""Turns the webhook's JSON (API v1) into a state, and a state into JSON. Requests may be hostile, so they are checked here.
+"""Turns the webhook's JSON (API v1) into a state, and a state into JSON. Requests may be hostile,
+so they are checked here.
 
-Engines differ in what they send. Dead snakes may stay in `board.snakes` (`envs.battlesnake.living` finds them); hazards may be
-stacked, or lie above the board (snail mode); `game.map` may be empty; fields come and go. So only fields that decide a move are
-required.
-"""
+Engines differ in what they send. Dead snakes may stay in `board.snakes` (`envs.battlesnake.living`
+finds them); hazards may be stacked, or lie above the board (snail mode); `game.map` may be empty;
+fields come and go. So only fields that decide a move are required."""
 
 from __future__ import annotations
 
@@ -24,7 +24,15 @@ from envs.battlesnake.game_rules import game_in_webhook_form, integer_of
 from envs.battlesnake.living import Life, LifeHistory, LifeRules, Sighting, lives_in
 from envs.battlesnake.plain import board_from_state, place_hazards, state_from_board
 from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings, within_limits
-from envs.battlesnake.state import ALIVE, FULL_HEALTH, MAX_LAYERS, MAX_SIDE, MAX_SNAKES, MIN_SIDE, State
+from envs.battlesnake.state import (
+    ALIVE,
+    FULL_HEALTH,
+    MAX_LAYERS,
+    MAX_SIDE,
+    MAX_SNAKES,
+    MIN_SIDE,
+    State,
+)
 from envs.common.errors import InvalidStateError, ProcsnakeError
 
 log = logging.getLogger(__name__)
@@ -33,7 +41,9 @@ DEFAULT_TIMEOUT_MS = 500
 MOST_SIDE = 1 << 16
 NO_LOOK = {"color": "#888888", "head": "default", "tail": "default"}
 """The `customizations` of a snake that chose none."""
-MAX_TEXT, MAX_TURN, MAX_LISTED_SNAKES = 256, 1 << 30, 4 * MAX_SNAKES
+MAX_TEXT = 256
+MAX_TURN = 1 << 30
+MAX_LISTED_SNAKES = 4 * MAX_SNAKES
 _MAX_TIMEOUT = 1 << 31
 
 _POINT = itemgetter("x", "y")
@@ -46,22 +56,33 @@ class WebhookError(ProcsnakeError):
 
 
 class UnheldBoardError(WebhookError):
-    """A valid request is about a board that the engine can't hold: sides outside 3..25, or more than 16 living snakes.
+    """A valid request is about a board that the engine can't hold: sides outside 3..25, or more
+    than 16 living snakes.
 
-    The error carries what `envs.battlesnake.plain_safety` needs to answer nevertheless: `board` (the plain dict of
-    `envs.battlesnake.plain`, without hazards), `hazards` (layers by point), `you` (our place in the list of snakes) and
-    `settings` (the rules).
-    """
+    The error carries what `envs.battlesnake.plain_safety` needs to answer nevertheless: `board`
+    (the plain dict of `envs.battlesnake.plain`, without hazards), `hazards` (layers by point),
+    `you` (our place in the list of snakes) and `settings` (the rules)."""
 
     def __init__(
-        self, message: str, *, board: dict[str, Any], hazards: Mapping[tuple[int, int], int], you: int, settings: Settings
+        self,
+        message: str,
+        *,
+        board: dict[str, Any],
+        hazards: Mapping[tuple[int, int], int],
+        you: int,
+        settings: Settings,
     ) -> None:
         super().__init__(message)
-        self.board, self.hazards, self.you, self.settings = board, hazards, you, settings
+        self.board = board
+        self.hazards = hazards
+        self.you = you
+        self.settings = settings
 
 
 class StackedHazards(list[Any]):
-    """`board.hazards` with each entry once: `layers[n]` tells how often entry n was in the request."""
+    """`board.hazards` with each entry once: `layers[n]` tells how often entry n was in the
+    request.
+    """
 
     def __init__(self, entries: Sequence[Any], layers: Sequence[int]) -> None:
         super().__init__(entries)
@@ -80,7 +101,9 @@ class Turn:
     """Snake ids by slot."""
     names: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    """Ids of the snakes in `ids` that may be dead: this request doesn't say, and no earlier one was at hand."""
+    """Ids of the snakes in `ids` that may be dead: this request doesn't say, and no earlier one was
+    at hand.
+    """
 
     @property
     def number(self) -> int:
@@ -89,15 +112,16 @@ class Turn:
 
 
 def read_move_request(data: Any, *, history: LifeHistory | None = None) -> Turn:
-    """Read the body of `/start` or `/move`. The state holds the living snakes, as `envs.battlesnake.living` finds them.
+    """Read the body of `/start` or `/move`. The state holds the living snakes, as
+    `envs.battlesnake.living` finds them.
 
-    `history` is what earlier requests of the same game and the same `you` have shown; this one is added to it. Without it a
-    snake that may be dead is listed in `Turn.undecided` and counts as living.
+    `history` is what earlier requests of the same game and the same `you` have shown; this one is
+    added to it. Without it a snake that may be dead is listed in `Turn.undecided` and counts as
+    living.
 
-    Raises `WebhookError`, which names the first field that is wrong, and `UnheldBoardError` for a board that an official game
-    can have but the engine can't hold. A setting never raises: a value that `Settings` doesn't take is read as the nearest
-    that it takes, and logged once.
-    """
+    Raises `WebhookError`, which names the first field that is wrong, and `UnheldBoardError` for a
+    board that an official game can have but the engine can't hold. A setting never raises: a value
+    that `Settings` doesn't take is read as the nearest that it takes, and logged once."""
     body = _mapping(data, "body")
     board, you = (_mapping(body.get(key), key) for key in ("board", "you"))
     width, height = _sides(board)
@@ -112,7 +136,8 @@ def read_move_request(data: Any, *, history: LifeHistory | None = None) -> Turn:
 
 
 def read_end_request(data: Any, *, history: LifeHistory | None = None) -> Turn | None:
-    """Read the body of `/end`, where `you` may be dead. The turn is then that of the first living snake; None if none lives.
+    """Read the body of `/end`, where `you` may be dead. The turn is then that of the first living
+    snake; None if none lives.
 
     `history` and what is raised are as in `read_move_request`.
     """
@@ -124,41 +149,70 @@ def read_end_request(data: Any, *, history: LifeHistory | None = None) -> Turn |
     lives = lives_in(sighting) if history is None else history.see(sighting)
     if set(lives) <= {Life.DEAD}:
         return None
-    return _turn(body, snakes, lives, next(place for place, life in enumerate(lives) if life is not Life.DEAD))
+    return _turn(
+        body,
+        snakes,
+        lives,
+        next(place for place, life in enumerate(lives) if life is not Life.DEAD),
+    )
 
 
 def _sides(board: Mapping[str, Any]) -> tuple[int, int]:
-    return _integer(board, "board", "width", 1, MOST_SIDE), _integer(board, "board", "height", 1, MOST_SIDE)
+    return _integer(board, "board", "width", 1, MOST_SIDE), _integer(
+        board, "board", "height", 1, MOST_SIDE
+    )
 
 
 def _sighting(
-    body: Mapping[str, Any], snakes: Sequence[Mapping[str, Any]], width: int, height: int, *, you: int | None = None
+    body: Mapping[str, Any],
+    snakes: Sequence[Mapping[str, Any]],
+    width: int,
+    height: int,
+    *,
+    you: int | None = None,
 ) -> Sighting:
     """At the end of a game nobody is asked, so `you` is None."""
     turn = _integer(body, "body", "turn", 0, MAX_TURN, default=0)
     rules = LifeRules.of(_mapping(body.get("game"), "game"))
-    return Sighting.of(snakes, turn=turn, width=width, height=height, rules=rules, you=you, is_final=you is None)
+    return Sighting.of(
+        snakes, turn=turn, width=width, height=height, rules=rules, you=you, is_final=you is None
+    )
 
 
-def _turn(body: Mapping[str, Any], listed: Sequence[dict[str, Any]], lives: Sequence[Life], place: int) -> Turn:
+def _turn(
+    body: Mapping[str, Any], listed: Sequence[dict[str, Any]], lives: Sequence[Life], place: int
+) -> Turn:
     """The turn of the snake at `place` of the list, with those that live."""
     game, board = (_mapping(body.get(key), key) for key in ("game", "board"))
     width, height = _sides(board)
-    snakes = [_as_plain(snake) for snake, life in zip(listed, lives, strict=True) if life is not Life.DEAD]
+    snakes = [
+        _as_plain(snake) for snake, life in zip(listed, lives, strict=True) if life is not Life.DEAD
+    ]
     you = sum(life is not Life.DEAD for life in lives[:place])
     plain = {
         "turn": _integer(body, "body", "turn", 0, MAX_TURN, default=0),
         "width": width,
         "height": height,
         "snakes": snakes,
-        "food": [p for p in _points(board, "board", "food", width * height) if _on_board(p, width, height)],
+        "food": [
+            p
+            for p in _points(board, "board", "food", width * height)
+            if _on_board(p, width, height)
+        ],
     }
-    hazards, settings = _read_hazards(board, width, height), read_settings(game)
-    if not MIN_SIDE <= width <= MAX_SIDE or not MIN_SIDE <= height <= MAX_SIDE or len(snakes) > MAX_SNAKES:
+    hazards = _read_hazards(board, width, height)
+    settings = read_settings(game)
+    if (
+        not MIN_SIDE <= width <= MAX_SIDE
+        or not MIN_SIDE <= height <= MAX_SIDE
+        or len(snakes) > MAX_SNAKES
+    ):
         what = f"is {width}x{height} with {len(snakes)} living snakes"
         held = f"sides of {MIN_SIDE} to {MAX_SIDE} and {MAX_SNAKES} snakes are played"
         _tell_once("board", f"{what}; {held}, elsewhere the answer is the safest move")
-        raise UnheldBoardError(f"board {what}; {held}", board=plain, hazards=hazards, you=you, settings=settings)
+        raise UnheldBoardError(
+            f"board {what}; {held}", board=plain, hazards=hazards, you=you, settings=settings
+        )
     try:
         state = state_from_board(plain, settings=settings)
         place_hazards(state, hazards)
@@ -171,10 +225,15 @@ def _turn(body: Mapping[str, Any], listed: Sequence[dict[str, Any]], lives: Sequ
         state=state,
         you=you,
         game_id=game_id,
-        timeout_ms=_setting(game, "game", "timeout", 0, lambda value: min(max(value, 0), _MAX_TIMEOUT)) or DEFAULT_TIMEOUT_MS,
+        timeout_ms=_setting(
+            game, "game", "timeout", 0, lambda value: min(max(value, 0), _MAX_TIMEOUT)
+        )
+        or DEFAULT_TIMEOUT_MS,
         ids=[s["id"] for s in snakes],
         names=[s["name"] for s in snakes],
-        undecided=[s["id"] for s, life in zip(listed, lives, strict=True) if life is Life.UNDECIDED],
+        undecided=[
+            s["id"] for s, life in zip(listed, lives, strict=True) if life is Life.UNDECIDED
+        ],
     )
 
 
@@ -183,11 +242,15 @@ def _listed_snakes(board: Mapping[str, Any]) -> list[Any]:
     if not isinstance(listed, list):
         raise WebhookError(f"board.snakes is {type(listed).__name__}; expected a list")
     if len(listed) > MAX_LISTED_SNAKES:
-        raise WebhookError(f"board.snakes has {len(listed)} entries; at most {MAX_SNAKES} snakes can live")
+        raise WebhookError(
+            f"board.snakes has {len(listed)} entries; at most {MAX_SNAKES} snakes can live"
+        )
     return listed
 
 
-def _read_snakes(board: Mapping[str, Any], width: int, height: int, own: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+def _read_snakes(
+    board: Mapping[str, Any], width: int, height: int, own: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
     """The snakes of the list, with `own` in the place of its entry; last if it has none.
 
     Of entries with one id, which only strangers send, the first counts that isn't plainly dead.
@@ -208,7 +271,11 @@ def _read_snakes(board: Mapping[str, Any], width: int, height: int, own: dict[st
 
 
 def _is_plainly_dead(snake: Mapping[str, Any], width: int, height: int) -> bool:
-    return not snake["health"] or not snake["body"] or not all(_on_board(point, width, height) for point in snake["body"])
+    return (
+        not snake["health"]
+        or not snake["body"]
+        or not all(_on_board(point, width, height) for point in snake["body"])
+    )
 
 
 def _read_snake(snake: Mapping[str, Any], name: str, width: int, height: int) -> dict[str, Any]:
@@ -228,7 +295,9 @@ def _as_plain(snake: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_body(snake: Mapping[str, Any], name: str, most: int) -> list[dict[str, int]]:
-    """The body's points, `most` at most: a longer one is that of a maze, where all entries behind the neck lie on one cell."""
+    """The body's points, `most` at most: a longer one is that of a maze, where all entries behind
+    the neck lie on one cell.
+    """
     entries = snake.get("body")
     if isinstance(entries, list) and len(entries) > most:
         points = _points(snake, name, "body", len(entries))
@@ -246,21 +315,24 @@ def _name(snake: Mapping[str, Any]) -> str:
 def read_settings(game: Mapping[str, Any], *, strict: bool = False) -> Settings:
     """Return the rules in a `game` object. Settings that are missing are as in a standard game.
 
-    Rules may also be the old engine's flat map (`envs.battlesnake.game_rules`), and numbers may be texts.
+    Rules may also be the old engine's flat map (`envs.battlesnake.game_rules`), and numbers may be
+    texts.
 
-    The official program takes any integer. It is read as the nearest that `Settings` takes, which plays the same game. A
-    setting that is no integer counts as missing and is logged once, because a move must not fail for it; with `strict` it
-    raises `WebhookError`, which names the field.
-    """
+    The official program takes any integer. It is read as the nearest that `Settings` takes, which
+    plays the same game. A setting that is no integer counts as missing and is logged once, because
+    a move must not fail for it; with `strict` it raises `WebhookError`, which names the field."""
     game = game_in_webhook_form(game)
     ruleset = _object(game.get("ruleset"))
     given = _object(ruleset.get("settings"))
-    name, map_name = ruleset.get("name"), game.get("map")
+    name = ruleset.get("name")
+    map_name = game.get("map")
     is_royale = name == "royale"
     where = "game.ruleset.settings"
 
     def number(parent: Mapping[str, Any], key: str, field_name: str, default: int) -> int:
-        return _setting(parent, where, key, default, partial(within_limits, field_name), strict=strict)
+        return _setting(
+            parent, where, key, default, partial(within_limits, field_name), strict=strict
+        )
 
     return Settings(
         ruleset=name if isinstance(name, str) and name in RULESETS else "standard",
@@ -270,7 +342,8 @@ def read_settings(game: Mapping[str, Any], *, strict: bool = False) -> Settings:
         hazard_damage=number(given, "hazardDamagePerTurn", "hazard_damage", 14),
         # The official royale refuses periods below 1, so that no such game is played.
         shrink_every_n_turns=max(
-            int(is_royale), number(_object(given.get("royale")), "shrinkEveryNTurns", "shrink_every_n_turns", 25)
+            int(is_royale),
+            number(_object(given.get("royale")), "shrinkEveryNTurns", "shrink_every_n_turns", 25),
         ),
     )
 
@@ -280,7 +353,13 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _setting(
-    parent: Mapping[str, Any], where: str, key: str, default: int, nearest: Callable[[int], int], *, strict: bool = False
+    parent: Mapping[str, Any],
+    where: str,
+    key: str,
+    default: int,
+    nearest: Callable[[int], int],
+    *,
+    strict: bool = False,
 ) -> int:
     """An integer as it is played; what is another is logged once."""
     value = integer_of(parent.get(key))
@@ -296,7 +375,9 @@ def _setting(
 
 
 def _read_hazards(board: Mapping[str, Any], width: int, height: int) -> dict[tuple[int, int], int]:
-    """Layers by point. What lies beyond `most_hazards`, or beyond `MAX_LAYERS` on a point, is left out: no game has it."""
+    """Layers by point. What lies beyond `most_hazards`, or beyond `MAX_LAYERS` on a point, is left
+    out: no game has it.
+    """
     entries = board.get("hazards") or []
     if not isinstance(entries, list):
         raise WebhookError(f"board.hazards is {type(entries).__name__}; expected a list")
@@ -306,19 +387,31 @@ def _read_hazards(board: Mapping[str, Any], width: int, height: int) -> dict[tup
     except (TypeError, KeyError):
         place = len(entries) - length_hint(left) - 1
         raise WebhookError(
-            f"board.hazards[{place}] is {reprlib.repr(entries[place])[:40]}; expected integers x and y"
+            f"board.hazards[{place}] is {reprlib.repr(entries[place])[:40]}; expected integers x"
+            " and y"
         ) from None
     try:
         distinct = set(points)
     except TypeError:
-        place = next(place for place, point in enumerate(points) if not all(type(number) is int for number in point))
+        place = next(
+            place
+            for place, point in enumerate(points)
+            if not all(type(number) is int for number in point)
+        )
         raise WebhookError(
-            f"board.hazards[{place}] is {reprlib.repr(entries[place])[:40]}; expected integers x and y"
+            f"board.hazards[{place}] is {reprlib.repr(entries[place])[:40]}; expected integers x"
+            " and y"
         ) from None
     for x, y in distinct:
         if type(x) is not int or type(y) is not int:
-            raise WebhookError(f"board.hazards holds a point {reprlib.repr((x, y))[:40]}; expected integers")
-    stacks = zip(points, entries.layers, strict=True) if isinstance(entries, StackedHazards) else Counter(points).items()
+            raise WebhookError(
+                f"board.hazards holds a point {reprlib.repr((x, y))[:40]}; expected integers"
+            )
+    stacks = (
+        zip(points, entries.layers, strict=True)
+        if isinstance(entries, StackedHazards)
+        else Counter(points).items()
+    )
     most = room = most_hazards(width, height)
     held: Counter[tuple[int, int]] = Counter()
     for point, layers in stacks:
@@ -330,19 +423,22 @@ def _read_hazards(board: Mapping[str, Any], width: int, height: int) -> dict[tup
 
 
 def most_hazards(width: int, height: int) -> int:
-    """Return the most hazard entries that an official game can show, including those above the board.
+    """Return the most hazard entries that an official game can show, including those above the
+    board.
 
-    Only snail_mode stacks many layers: in each turn a tail leaves one stack as high as its snake is long (n at most), and each
-    stack melts by one layer per turn. So at worst the stacks on the board are n, n - 1, ... 1 layers high, and the memory above
-    the board adds the lengths of the living snakes. Several snakes share the cells that one would have, so their sum of squares
-    is smaller.
-    """
+    Only snail_mode stacks many layers: in each turn a tail leaves one stack as high as its snake is
+    long (n at most), and each stack melts by one layer per turn. So at worst the stacks on the
+    board are n, n - 1, ... 1 layers high, and the memory above the board adds the lengths of the
+    living snakes. Several snakes share the cells that one would have, so their sum of squares is
+    smaller."""
     longest = width * height + 3
     return longest * (longest + 1) // 2 + longest
 
 
 def _tell_once(field_name: str, what: str) -> None:
-    """Log what was read in another sense than it was sent, once per field: each turn of a game brings it again."""
+    """Log what was read in another sense than it was sent, once per field: each turn of a game
+    brings it again.
+    """
     if field_name not in _told:
         _told.add(field_name)
         log.warning("%s %s (said once)", field_name, what)
@@ -354,7 +450,15 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _integer(parent: Mapping[str, Any], name: str, key: str, low: int, high: int, *, default: int | None = None) -> int:
+def _integer(
+    parent: Mapping[str, Any],
+    name: str,
+    key: str,
+    low: int,
+    high: int,
+    *,
+    default: int | None = None,
+) -> int:
     value = parent.get(key, default)
     if value is None and default is not None:
         return default
@@ -369,7 +473,10 @@ def _integer(parent: Mapping[str, Any], name: str, key: str, low: int, high: int
 def _text(parent: Mapping[str, Any], name: str, key: str) -> str:
     value = parent.get(key)
     if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise WebhookError(f"{name}.{key} is {reprlib.repr(value)[:40]}; expected a text of at most {MAX_TEXT} characters")
+        raise WebhookError(
+            f"{name}.{key} is {reprlib.repr(value)[:40]}; expected a text of at most {MAX_TEXT}"
+            " characters"
+        )
     return value
 
 
@@ -379,13 +486,17 @@ def _points(parent: Mapping[str, Any], name: str, key: str, most: int) -> list[d
         raise WebhookError(f"{name}.{key} is no list of at most {most} points")
     with suppress(KeyError, TypeError):
         if set(map(type, chain.from_iterable(pairs := list(map(_POINT, values))))) <= {int}:
-            if all(-MOST_SIDE <= number <= 2 * MOST_SIDE for number in chain.from_iterable(set(pairs))):
+            if all(
+                -MOST_SIDE <= number <= 2 * MOST_SIDE for number in chain.from_iterable(set(pairs))
+            ):
                 return [{"x": x, "y": y} for x, y in pairs]
     points = []  # Something is wrong: find out where.
     for n, value in enumerate(values):
         where = f"{name}.{key}[{n}]"
         point = _mapping(value, where)
-        points.append({axis: _integer(point, where, axis, -MOST_SIDE, 2 * MOST_SIDE) for axis in ("x", "y")})
+        points.append(
+            {axis: _integer(point, where, axis, -MOST_SIDE, 2 * MOST_SIDE) for axis in ("x", "y")}
+        )
     return points
 
 
@@ -393,7 +504,9 @@ def _on_board(point: Mapping[str, int], width: int, height: int) -> bool:
     return 0 <= point["x"] < width and 0 <= point["y"] < height
 
 
-def game_object(settings: Settings, game_id: str, *, timeout_ms: int = DEFAULT_TIMEOUT_MS, source: str = "") -> dict[str, Any]:
+def game_object(
+    settings: Settings, game_id: str, *, timeout_ms: int = DEFAULT_TIMEOUT_MS, source: str = ""
+) -> dict[str, Any]:
     """Return the `game` object of a request, as the official command line sends it."""
     return {
         "id": game_id,
@@ -432,11 +545,11 @@ def move_request(
     latencies: Sequence[str] | None = None,
     customizations: Sequence[Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """Return the request that snake `you` gets for a board. It lists living snakes by slot, and food and hazards by x, then y.
+    """Return the request that snake `you` gets for a board. It lists living snakes by slot, and
+    food and hazards by x, then y.
 
-    `ids`, `names`, `latencies` (milliseconds as text) and `customizations` have one entry per slot. A dead `you` is shown as it
-    died.
-    """
+    `ids`, `names`, `latencies` (milliseconds as text) and `customizations` have one entry per slot.
+    A dead `you` is shown as it died."""
     plain = board_from_state(state, board, ids)
     looks = customizations or [NO_LOOK] * len(ids)
 
@@ -456,7 +569,9 @@ def move_request(
         }
 
     by_id = {snake["id"]: snake_object(snake) for snake in plain["snakes"]}
-    alive = [ids[slot] for slot in range(state.num_snakes) if state.arrays.cause[board, slot] == ALIVE]
+    alive = [
+        ids[slot] for slot in range(state.num_snakes) if state.arrays.cause[board, slot] == ALIVE
+    ]
     return {
         "game": dict(game),
         "turn": plain["turn"],

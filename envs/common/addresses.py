@@ -1,4 +1,6 @@
-"""Tells addresses such as s3://bucket/runs from paths, which would else become folders of such names on this machine."""
+"""Tells addresses such as s3://bucket/runs from paths, which would else become folders of such
+names on this machine.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ import re
 from envs.common.errors import ConfigError
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")
-"""A scheme has two letters at least: C:/ is a drive of Windows. Of two slashes, `Path` leaves one."""
+"""A scheme has two letters at least: C:/ is a drive of Windows. Of two slashes, `Path` leaves
+one.
+"""
 
 
 def scheme_of(text: str | os.PathLike[str]) -> str:

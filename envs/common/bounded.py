@@ -1,4 +1,6 @@
-"""Reads files of strangers: never more than a bound, and whatever is wrong with a file becomes a `ValueError`."""
+"""Reads files of strangers: never more than a bound, and whatever is wrong with a file becomes a
+`ValueError`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from typing import Any
 
 import yaml
 
-MAX_YAML_BYTES, MAX_YAML_VALUES = 256 << 10, 50_000
+MAX_YAML_BYTES = 256 << 10
+MAX_YAML_VALUES = 50_000
 PIECE_BYTES = 1 << 20
 _EXACT = 1 << 53
 """Below it, a float holds each integer exactly."""
@@ -29,11 +32,15 @@ DAMAGED_ARRAYS = (
     TypeError,
     AttributeError,
 )
-"""All that NumPy and zipfile raise for an `.npz` in which some byte was changed, or for a file that is one array."""
+"""All that NumPy and zipfile raise for an `.npz` in which some byte was changed, or for a file that
+is one array.
+"""
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Return the file's content. Raises `ValueError` if it has more than `limit` bytes or is no plain file, and `OSError`."""
+    """Return the file's content. Raises `ValueError` if it has more than `limit` bytes or is no
+    plain file, and `OSError`.
+    """
     if Path(path).exists() and not Path(path).is_file():
         raise ValueError("it is no plain file")
     with open(path, "rb") as file:
@@ -52,8 +59,8 @@ def read_text(path: str | os.PathLike[str], limit: int) -> str:
 def parse_json(text: str | bytes, *, whole_floats_as_integers: bool = False) -> Any:
     """Return the value of a JSON text. Raises `ValueError` if it isn't one.
 
-    With `whole_floats_as_integers`, 90.0 is read as 90: JSON knows but one kind of number, and some programs write all so.
-    """
+    With `whole_floats_as_integers`, 90.0 is read as 90: JSON knows but one kind of number, and some
+    programs write all so."""
     parse_float = _integer_if_whole if whole_floats_as_integers else None
     try:
         return json.loads(text, parse_float=parse_float)
@@ -67,7 +74,8 @@ def _integer_if_whole(text: str) -> float:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the value of a YAML text of at most 256 KiB, which with its aliases may have 50 000 values in all.
+    """Return the value of a YAML text of at most 256 KiB, which with its aliases may have 50 000
+    values in all.
 
     Raises `ValueError` for any other text.
     """
@@ -77,7 +85,14 @@ def parse_yaml(text: str) -> Any:
         value = yaml.load(text, _Loader)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    except (yaml.YAMLError, ValueError, AttributeError, LookupError, TypeError, OverflowError) as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        OverflowError,
+    ) as error:
         # PyYAML's readers of dates and numbers raise whatever comes first.
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
     _count(value)
@@ -88,9 +103,10 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader. It copies what merge keys (`<<`) name, so a mapping of mappings of … fills the memory while it is
-    read; here a text has at most 50 000 copies. And it takes 1000:50, which are levels, for 60050, a number to the base of 60;
-    here it is text. PyYAML's dumper quotes such texts, so what was written before is read as it was."""
+    """PyYAML's safe loader. It copies what merge keys (`<<`) name, so a mapping of mappings of …
+    fills the memory while it is read; here a text has at most 50 000 copies. And it takes 1000:50,
+    which are levels, for 60050, a number to the base of 60; here it is text. PyYAML's dumper quotes
+    such texts, so what was written before is read as it was."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -114,8 +130,11 @@ class _Loader(yaml.SafeLoader):
 
 
 def _count(value: Any) -> None:
-    """Nine aliases of nine aliases … are few in the file and many in memory as soon as they are copied."""
-    found, waiting = 0, [value]
+    """Nine aliases of nine aliases … are few in the file and many in memory as soon as they are
+    copied.
+    """
+    found = 0
+    waiting = [value]
     while waiting:
         item = waiting.pop()
         found += 1
@@ -126,7 +145,9 @@ def _count(value: Any) -> None:
 
 
 def inflate(data: bytes, limit: int) -> bytes:
-    """Undo `zlib.compress`. Raises `ValueError` if the result has more than `limit` bytes, or if `data` is damaged."""
+    """Undo `zlib.compress`. Raises `ValueError` if the result has more than `limit` bytes, or if
+    `data` is damaged.
+    """
     inflater = zlib.decompressobj()
     try:
         content = inflater.decompress(data, limit + 1)
@@ -142,17 +163,26 @@ def inflate(data: bytes, limit: int) -> bytes:
 def refuse_unbounded(member: zipfile.ZipInfo) -> None:
     """Raise `ValueError` if a member of an archive is neither stored nor deflated.
 
-    `zipfile` unpacks all others at once, however much comes out of them, and what it then raises is none of its own errors.
-    """
+    `zipfile` unpacks all others at once, however much comes out of them, and what it then raises is
+    none of its own errors."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"{member.filename} is compressed by method {member.compress_type}; pack it with deflate, as zip does")
+        raise ValueError(
+            f"{member.filename} is compressed by method {member.compress_type}; pack it with"
+            " deflate, as zip does"
+        )
 
 
 class InPieces(io.FileIO):
-    """A file for `zipfile`, which reads an archive's table of contents in one piece. Pieces of more than 1 MiB are refused."""
+    """A file for `zipfile`, which reads an archive's table of contents in one piece. Pieces of more
+    than 1 MiB are refused.
+    """
 
     def read(self, size: int | None = -1, /) -> bytes:
-        content = super().read(PIECE_BYTES + 1 if size is None or not 0 <= size <= PIECE_BYTES else size)
+        content = super().read(
+            PIECE_BYTES + 1 if size is None or not 0 <= size <= PIECE_BYTES else size
+        )
         if len(content) > PIECE_BYTES:
-            raise ValueError(f"its table of contents, or a piece of it, has more than {PIECE_BYTES} bytes")
+            raise ValueError(
+                f"its table of contents, or a piece of it, has more than {PIECE_BYTES} bytes"
+            )
         return content

@@ -7,6 +7,10 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """Return the folder of all caches: PROCSNAKE_CACHE, or `procsnake` in XDG_CACHE_HOME or ~/.cache."""
-    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake")
+    """Return the folder of all caches: PROCSNAKE_CACHE, or `procsnake` in XDG_CACHE_HOME or
+    ~/.cache.
+    """
+    default = os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake"
+    )
     return Path(os.environ.get("PROCSNAKE_CACHE") or default)

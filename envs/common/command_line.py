@@ -1,4 +1,6 @@
-"""What all commands share: the parser and its errors, common options, and pictures in the terminal."""
+"""What all commands share: the parser and its errors, common options, and pictures in the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,20 @@ if TYPE_CHECKING:
     from rich.console import Console
     from typing_extensions import Self
 
-USER_ERROR, INTERRUPTED = 2, 130
+USER_ERROR = 2
+INTERRUPTED = 130
 
 
 OUTPUTS = Path("outputs")
-"""Where commands write what they make, in the working directory, unless an option names another place. Runs lie in `runs/`."""
+"""Where commands write what they make, in the working directory, unless an option names another
+place. Runs lie in `runs/`.
+"""
 
 
 def kept_at(name: str) -> str:
-    """Return the default place of a file or folder: in `outputs/`, or where earlier versions put it, if it lies there."""
+    """Return the default place of a file or folder: in `outputs/`, or where earlier versions put
+    it, if it lies there.
+    """
     return name if Path(name).exists() and not (OUTPUTS / name).exists() else str(OUTPUTS / name)
 
 
@@ -42,8 +49,8 @@ def make_place_for(path: str) -> None:
 
     A new `outputs/` gets a file that makes git ignore it, in whatever repository it lies.
 
-    Folders of other places are the user's own affair. Raises `ConfigError` if the folder can't be made.
-    """
+    Folders of other places are the user's own affair. Raises `ConfigError` if the folder can't be
+    made."""
     if Path(path).parts[:1] != OUTPUTS.parts:
         return
     try:
@@ -52,11 +59,14 @@ def make_place_for(path: str) -> None:
         if is_new:
             (OUTPUTS / ".gitignore").write_text("*\n", encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{path} has no place: {error.strerror or error}. Choose another one, or another folder") from error
+        raise ConfigError(
+            f"{path} has no place: {error.strerror or error}. Choose another one, or another folder"
+        ) from error
 
 
 def shell_command(*words: object) -> str:
-    """Return a `procsnake` command that can be pasted into a shell: quoted, and with the program's path if it isn't on PATH.
+    """Return a `procsnake` command that can be pasted into a shell: quoted, and with the program's
+    path if it isn't on PATH.
 
     Placeholders for the reader to fill in are words in capitals, such as RUN or FILE.
     """
@@ -64,7 +74,9 @@ def shell_command(*words: object) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """Return a configuration, or a command's words, with only the last name of each absolute path: bundles go to strangers."""
+    """Return a configuration, or a command's words, with only the last name of each absolute path:
+    bundles go to strangers.
+    """
     if isinstance(value, dict):
         return {key: without_folders(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -89,7 +101,8 @@ def _program() -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser whose errors take one line, and which suggests the nearest command or option.
+    """An argparse parser whose errors take one line, and which suggests the nearest command or
+    option.
 
     It refuses empty arguments, which is what a shell makes of a variable that isn't set.
     """
@@ -100,7 +113,9 @@ class Parser(argparse.ArgumentParser):
         """Returns the parser of what these words ask for; None if it is this one."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Refuse arguments that are left over. Each command's parser does this itself, because only it knows its options."""
+        """Refuse arguments that are left over. Each command's parser does this itself, because only
+        it knows its options.
+        """
         try:
             other = self.instead(args or ()) if self.instead else None
         except ProcsnakeError as error:
@@ -119,11 +134,14 @@ class Parser(argparse.ArgumentParser):
         self.exit(USER_ERROR, f"{self.prog}: {message}. {self._help_hint}\n")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        # All words after a command are values of one action. The command's own parser looks at them.
+        # All words after a command are values of one action. The command's own parser looks at
+        # them.
         if action.nargs == argparse.PARSER:
             return super()._get_values(action, arg_strings)
         if "" in arg_strings:
-            raise argparse.ArgumentError(action, "it is empty; maybe it comes from a variable that isn't set")
+            raise argparse.ArgumentError(
+                action, "it is empty; maybe it comes from a variable that isn't set"
+            )
         for text in arg_strings:
             _require_known_address(action, text)
         return super()._get_values(action, arg_strings)
@@ -133,7 +151,10 @@ class Parser(argparse.ArgumentParser):
             self._refuse(action.dest, value, action.choices)
 
     def _refuse(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.exit(USER_ERROR, f"{self.prog}: {UnknownNameError(kind, name, known, hint=self._help_hint)}\n")
+        self.exit(
+            USER_ERROR,
+            f"{self.prog}: {UnknownNameError(kind, name, known, hint=self._help_hint)}\n",
+        )
 
     @property
     def _help_hint(self) -> str:
@@ -164,7 +185,9 @@ _ADDRESSES_OF_OTHERS = (
 )
 """Schemes of snakes, bundles, clusters, repositories and databases."""
 _ADDRESSES = ("database",)
-"""Options that are addresses themselves. Whoever reads them says which they take, and shows no password."""
+"""Options that are addresses themselves. Whoever reads them says which they take, and shows no
+password.
+"""
 _PATHS = (
     "runs", "resume", "config", "out", "record", "report", "include", "store", "book", "write_book", "run_folders", "curves",
     "recording", "directory", "secret_file", "viewer_token_file",
@@ -173,17 +196,25 @@ _PATHS = (
 
 
 class Commands:
-    """The commands of a parser. Calling the object adds a command and returns the command's parser."""
+    """The commands of a parser. Calling the object adds a command and returns the command's
+    parser.
+    """
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def __call__(
-        self, name: str, run: Callable[[argparse.Namespace], int | None] | None, summary: str, examples: str
+        self,
+        name: str,
+        run: Callable[[argparse.Namespace], int | None] | None,
+        summary: str,
+        examples: str,
     ) -> argparse.ArgumentParser:
         layout = argparse.RawDescriptionHelpFormatter
         epilog = examples.replace("\n  procsnake ", f"\n  {_program()} ")
-        parser = self._added.add_parser(name, help=summary, description=summary, epilog=epilog, formatter_class=layout)
+        parser = self._added.add_parser(
+            name, help=summary, description=summary, epilog=epilog, formatter_class=layout
+        )
         parser.set_defaults(run=run)
         return parser
 
@@ -222,7 +253,9 @@ def positive(text: str) -> float:
 
 
 def non_negative(text: str) -> float:
-    """Parse an option that is a number of at least 0, and at most a thousand million, of which clocks can make sense."""
+    """Parse an option that is a number of at least 0, and at most a thousand million, of which
+    clocks can make sense.
+    """
     value = float(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is no number of at least 0")
@@ -242,26 +275,35 @@ def port(text: str) -> int:
     """Parse an option that is a TCP port, from 0 (any free one) to 65535."""
     value = int(text)
     if not 0 <= value <= _HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(f"{value} is no port; ports go from 0, any free one, to {_HIGHEST_PORT}")
+        raise argparse.ArgumentTypeError(
+            f"{value} is no port; ports go from 0, any free one, to {_HIGHEST_PORT}"
+        )
     return value
 
 
-_HIGHEST_PORT, _LARGEST = 65535, 1e9
+_HIGHEST_PORT = 65535
+_LARGEST = 1e9
 _LONGEST_PAUSE_S = 3600.0
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add the option `--json`, with which a command prints its results as JSON."""
-    parser.add_argument("--json", action="store_true", help="print JSON on stdout; progress goes to stderr")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON on stdout; progress goes to stderr"
+    )
 
 
 def print_json(value: Any) -> None:
-    """Print a command's results on stdout as JSON. Paths become text, and numbers that JSON doesn't have (NaN) become null."""
+    """Print a command's results on stdout as JSON. Paths become text, and numbers that JSON doesn't
+    have (NaN) become null.
+    """
     print(json.dumps(known_to_json(value), indent=2, default=str))
 
 
 def known_to_json(value: Any) -> Any:
-    """Return a value of JSON's types with null for numbers that JSON doesn't have, such as NaN and infinity."""
+    """Return a value of JSON's types with null for numbers that JSON doesn't have, such as NaN and
+    infinity.
+    """
     if isinstance(value, dict):
         return {key: known_to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -270,21 +312,30 @@ def known_to_json(value: Any) -> Any:
 
 
 def progress_on_stderr(options: argparse.Namespace) -> AbstractContextManager[Any]:
-    """Return a context in which progress goes to stderr if `--json` was given, because stdout is then for the JSON alone."""
+    """Return a context in which progress goes to stderr if `--json` was given, because stdout is
+    then for the JSON alone.
+    """
     return redirect_stdout(sys.stderr) if options.json else nullcontext()
 
 
 def add_imports(parser: argparse.ArgumentParser) -> None:
     """Modules that register worlds, observation types or other parts of the user's own."""
-    told = "a Python module with the policy's world or observation type; may be repeated (default: as the run says, if yours)"
+    told = (
+        "a Python module with the policy's world or observation type; may be repeated (default: as"
+        " the run says, if yours)"
+    )
     parser.add_argument("--imports", action="append", default=[], metavar="MODULE", help=told)
 
 
 def add_game_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the board, the rules and the seed."""
     for name, default, told in _GAME_OPTIONS:
-        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{told} (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="games repeat with their seed (default: %(default)s)")
+        parser.add_argument(
+            f"--{name}", type=type(default), default=default, help=f"{told} (default: %(default)s)"
+        )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="games repeat with their seed (default: %(default)s)"
+    )
     for official, default, told in _OFFICIAL_SETTINGS:
         parser.add_argument(
             f"--{_dashed(official)}",
@@ -316,7 +367,9 @@ def _dashed(official: str) -> str:
 
 
 def refuse_given(options: argparse.Namespace, names: Iterable[str], what_for: str) -> None:
-    """Raise `ConfigError` for the first of the named options that was given, which is for something else: for `what_for`."""
+    """Raise `ConfigError` for the first of the named options that was given, which is for something
+    else: for `what_for`.
+    """
     for name in names:
         given = getattr(options, name)
         if given is not None and given is not False:
@@ -324,12 +377,18 @@ def refuse_given(options: argparse.Namespace, names: Iterable[str], what_for: st
             raise ConfigError(f"--{name.replace('_', '-')}{said} is for {what_for}")
 
 
-def refuse_game_options(options: argparse.Namespace, what_for: str, *, only: Iterable[str] | None = None) -> None:
-    """Raise `ConfigError` for an option of `add_game_options` with another value than its default, but for the seed.
+def refuse_game_options(
+    options: argparse.Namespace, what_for: str, *, only: Iterable[str] | None = None
+) -> None:
+    """Raise `ConfigError` for an option of `add_game_options` with another value than its default,
+    but for the seed.
 
     With `only`, for one of these alone.
     """
-    defaults = {_dashed(name).replace("-", "_"): default for name, default, _ in (*_GAME_OPTIONS, *_OFFICIAL_SETTINGS)}
+    defaults = {
+        _dashed(name).replace("-", "_"): default
+        for name, default, _ in (*_GAME_OPTIONS, *_OFFICIAL_SETTINGS)
+    }
     for name in only or defaults:
         if getattr(options, name) != defaults[name]:
             refuse_given(options, [name], what_for)
@@ -350,7 +409,9 @@ def game_settings(options: argparse.Namespace) -> Any:
 
 
 def wants_color() -> bool:
-    """Whether pictures on stdout should be in colour: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    """Whether pictures on stdout should be in colour: on a terminal, unless NO_COLOR is set
+    (https://no-color.org).
+    """
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -362,19 +423,25 @@ def columns() -> int | None:
 def text_console(stream: TextIO, *, quiet: bool = False) -> Console:
     """Return Rich's console for `stream`. It redraws text only on a terminal.
 
-    Left alone, Rich would turn each line into an HTML box in a notebook, which is cut at its edge. And because Jupyter sets
-    FORCE_COLOR, Rich would take a pipe for a terminal.
-    """
+    Left alone, Rich would turn each line into an HTML box in a notebook, which is cut at its edge.
+    And because Jupyter sets FORCE_COLOR, Rich would take a pipe for a terminal."""
     from rich.console import Console
 
-    return Console(file=stream, highlight=False, quiet=quiet, force_jupyter=False, force_terminal=stream.isatty())
+    return Console(
+        file=stream,
+        highlight=False,
+        quiet=quiet,
+        force_jupyter=False,
+        force_terminal=stream.isatty(),
+    )
 
 
 class Redrawn:
-    """A context manager for text on a terminal that each `show` replaces. The text is cut at the terminal's edges.
+    """A context manager for text on a terminal that each `show` replaces. The text is cut at the
+    terminal's edges.
 
-    `live` is False where nothing can be redrawn; `show` then prints nothing. The last text stays when the context ends.
-    """
+    `live` is False where nothing can be redrawn; `show` then prints nothing. The last text stays
+    when the context ends."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.live import Live
@@ -383,7 +450,11 @@ class Redrawn:
         self.live = console.is_terminal and not console.is_dumb_terminal
         # What others print to a file stays there, and isn't drawn above the text.
         with_stdout = sys.stdout.isatty()
-        self._live = Live(console=console, auto_refresh=False, redirect_stdout=with_stdout) if self.live else None
+        self._live = (
+            Live(console=console, auto_refresh=False, redirect_stdout=with_stdout)
+            if self.live
+            else None
+        )
 
     def __enter__(self) -> Redrawn:
         return self
@@ -403,13 +474,16 @@ class Redrawn:
 
 
 class Progress:
-    """A context manager that tells on stderr how far the work is, if it takes more than two seconds.
+    """A context manager that tells on stderr how far the work is, if it takes more than two
+    seconds.
 
-    On a terminal the line is redrawn. Elsewhere a line is printed at times, or none if `lines` is False.
-    """
+    On a terminal the line is redrawn. Elsewhere a line is printed at times, or none if `lines` is
+    False."""
 
     def __init__(self, *, lines: bool = True) -> None:
-        self._lines, self._began, self._told = lines, time.monotonic(), 0.0
+        self._lines = lines
+        self._began = time.monotonic()
+        self._told = 0.0
         self._screen = Redrawn(sys.stderr)
 
     def __enter__(self) -> Self:
@@ -430,11 +504,13 @@ class Progress:
             print(told, file=sys.stderr, flush=True)
 
 
-_QUIET_S, _BETWEEN_LINES_S = 2.0, 5.0
+_QUIET_S = 2.0
+_BETWEEN_LINES_S = 5.0
 
 
 def draw_all(pictures: Iterable[str], delay: float | Callable[[], float]) -> None:
-    """Draw each board over the last one, `delay` seconds apart. Without a terminal, print only the last one.
+    """Draw each board over the last one, `delay` seconds apart. Without a terminal, print only the
+    last one.
 
     A function in the place of `delay` is asked after each board.
     """

@@ -1,4 +1,6 @@
-"""Finds out how many cores this process may use. In a container these may be fewer than the machine has."""
+"""Finds out how many cores this process may use. In a container these may be fewer than the machine
+has.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,22 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 MAX_THREADS = 256
-"""The most threads that a world may be told to use. Where the system refuses more, Procgen's library ends the process."""
-_GROUPS, _OURS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+"""The most threads that a world may be told to use. Where the system refuses more, Procgen's
+library ends the process.
+"""
+_GROUPS = Path("/sys/fs/cgroup")
+_OURS = Path("/proc/self/cgroup")
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may keep busy, by its affinity and by the quotas of its control groups; at least 1.
+    """Return how many cores this process may keep busy, by its affinity and by the quotas of its
+    control groups; at least 1.
 
-    Control groups of version 1 and 2 count, our own and those around it. Source: docs.kernel.org, cgroup-v2 and sched-bwc.
-    """
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    Control groups of version 1 and 2 count, our own and those around it. Source: docs.kernel.org,
+    cgroup-v2 and sched-bwc."""
+    allowed = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return max(1, min([allowed, *(math.ceil(quota) for quota in _quotas())]))
 
 
@@ -28,13 +36,17 @@ def _quotas() -> Iterator[float]:
             quota, period = (folder / "cpu.max").read_text().split()
             yield int(quota) / int(period)
         with suppress(OSError, ValueError):
-            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+            quota, period = (
+                (folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period")
+            )
             if int(quota) > 0:
                 yield int(quota) / int(period)
 
 
 def _folders() -> Iterator[Path]:
-    """Where the limits of our groups lie, and of those around them. A container may see its own group as the root."""
+    """Where the limits of our groups lie, and of those around them. A container may see its own
+    group as the root.
+    """
     yield from (_GROUPS, _GROUPS / "cpu")
     with suppress(OSError):
         for line in _OURS.read_text().splitlines():
@@ -43,4 +55,7 @@ def _folders() -> Iterator[Path]:
                 continue
             inside = PurePosixPath(path).relative_to("/")
             for group in (inside, *inside.parents):
-                yield from (_GROUPS / mount / group for mount in ((controllers, "cpu") if controllers else ("", "unified")))
+                yield from (
+                    _GROUPS / mount / group
+                    for mount in ((controllers, "cpu") if controllers else ("", "unified"))
+                )

@@ -1,8 +1,8 @@
 """The errors that a user's input can cause, with one class per kind of failure.
 
-The command line prints the message of a `ProcsnakeError` on one line and exits with code 2. Users of the library catch the
-class that they care about. A message says what was wrong, the value seen, the likely cause, and what to try next.
-"""
+The command line prints the message of a `ProcsnakeError` on one line and exits with code 2. Users
+of the library catch the class that they care about. A message says what was wrong, the value seen,
+the likely cause, and what to try next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class ProcsnakeError(Exception):
     """The base class of all errors that a user can cause and mend."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Errors cross processes; made anew of its message alone, as Python would, one with other arguments raises another.
+        # Errors cross processes; made anew of its message alone, as Python would, one with other
+        # arguments raises another.
         return _remade, (type(self), str(self), self.__dict__)
 
 
@@ -40,9 +41,15 @@ class UnknownNameError(ProcsnakeError):
     """Nothing is registered under this name. The message offers the nearest known names."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
-        self.kind, self.name, self.known = kind, name, sorted(known)
+        self.kind = kind
+        self.name = name
+        self.known = sorted(known)
         near = difflib.get_close_matches(str(name), self.known, n=3, cutoff=0.5)
-        offer = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else f"Known: {', '.join(self.known)}."
+        offer = (
+            f"Did you mean {' or '.join(repr(n) for n in near)}?"
+            if near
+            else f"Known: {', '.join(self.known)}."
+        )
         super().__init__(" ".join(filter(None, (f"unknown {kind} {name!r}.", offer, hint))))
 
 
@@ -51,7 +58,9 @@ class ConfigError(ProcsnakeError):
 
 
 class InvalidStateError(ProcsnakeError):
-    """No game can have this board, snake or state array. The message begins with the field that is wrong."""
+    """No game can have this board, snake or state array. The message begins with the field that is
+    wrong.
+    """
 
 
 class InvalidActionError(ProcsnakeError):
@@ -59,7 +68,9 @@ class InvalidActionError(ProcsnakeError):
 
 
 class ComplianceError(ProcsnakeError):
-    """A world, map, ruleset or agent breaks the contract of its kind. The message says what is wrong, where and when."""
+    """A world, map, ruleset or agent breaks the contract of its kind. The message says what is
+    wrong, where and when.
+    """
 
 
 class MissingDependencyError(ProcsnakeError):
@@ -70,36 +81,49 @@ class MissingDependencyError(ProcsnakeError):
 
     @classmethod
     def of_extra(cls, error: ModuleNotFoundError, *, feature: str) -> MissingDependencyError | None:
-        """Return the error for a module that one of procsnake's extras brings, naming the extra; None for any other module."""
+        """Return the error for a module that one of procsnake's extras brings, naming the extra;
+        None for any other module.
+        """
         package = (error.name or "").partition(".")[0]
         extra = _extra_with(package) if package else None
-        return cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]")) if extra else None
+        return (
+            cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]"))
+            if extra
+            else None
+        )
 
 
 def reason(error: Exception) -> str:
-    """Return what an error says, without the number and the file name that Python adds to one of the operating system's."""
+    """Return what an error says, without the number and the file name that Python adds to one of
+    the operating system's.
+    """
     return getattr(error, "strerror", None) or str(error)
 
 
 def check_range(name: str, value: int, low: int, high: int) -> int:
-    """Return an integer of any type as Python's own. NumPy's small ones overflow in a product, and JSON takes none of them.
+    """Return an integer of any type as Python's own. NumPy's small ones overflow in a product, and
+    JSON takes none of them.
 
-    Raises `ConfigError`, which names the value, unless it is an integer from `low` to `high`, and not True or False.
-    """
+    Raises `ConfigError`, which names the value, unless it is an integer from `low` to `high`, and
+    not True or False."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
         raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
     return int(value)
 
 
 def whole_seed(seed: Any) -> int:
-    """Return a seed of any integer type as Python's own. Raises `ConfigError` for anything else, True and False among it."""
+    """Return a seed of any integer type as Python's own. Raises `ConfigError` for anything else,
+    True and False among it.
+    """
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise ConfigError(f"seed is {seed!r}; it must be an integer")
     return int(seed)
 
 
 def check_switch(name: str, value: Any) -> None:
-    """Raise `ConfigError`, which names the value, unless it is True or False. Other values would count as one of the two."""
+    """Raise `ConfigError`, which names the value, unless it is True or False. Other values would
+    count as one of the two.
+    """
     if not isinstance(value, bool):
         raise ConfigError(f"{name} is {value!r}; it must be true or false")
 
@@ -118,21 +142,30 @@ def pip_install(*requirements: str) -> str:
 
 
 def install_beside(extra: str) -> str:
-    """Return the shell command that installs an extra into an environment of its own, for parts that ask for NumPy 1.
+    """Return the shell command that installs an extra into an environment of its own, for parts
+    that ask for NumPy 1.
 
-    It gets the Python that runs here, or 3.12, the newest that NumPy 1 has wheels for. From a clone it is the clone that is
-    installed, because `procsnake` alone is looked for on PyPI by an environment that doesn't have it.
-    """
-    place, minor = f".venv-{extra}", min(sys.version_info.minor, 12)
+    It gets the Python that runs here, or 3.12, the newest that NumPy 1 has wheels for. From a clone
+    it is the clone that is installed, because `procsnake` alone is looked for on PyPI by an
+    environment that doesn't have it."""
+    place = f".venv-{extra}"
+    minor = min(sys.version_info.minor, 12)
     source = _HOME if (_HOME / "setup.py").is_file() else "procsnake"
-    return f"python3.{minor} -m venv {place} && {place}/bin/pip install {shlex.quote(f'{source}[train,{extra}]')}"
+    return (
+        f"python3.{minor} -m venv {place} && {place}/bin/pip install"
+        f" {shlex.quote(f'{source}[train,{extra}]')}"
+    )
 
 
 def _extra_with(package: str) -> str | None:
-    """The extra of procsnake that asks for the distribution of this import name. They differ in dashes and capitals at most."""
+    """The extra of procsnake that asks for the distribution of this import name. They differ in
+    dashes and capitals at most.
+    """
     pattern = re.compile(rf"{re.escape(package)}\b.*;.*\bextra == [\"'](?!dev)(\w+)", re.IGNORECASE)
     try:
         asked = metadata.requires("procsnake") or []
     except metadata.PackageNotFoundError:
         return None
-    return next((found[1] for one in asked if (found := pattern.match(one.replace("-", "_")))), None)
+    return next(
+        (found[1] for one in asked if (found := pattern.match(one.replace("-", "_")))), None
+    )

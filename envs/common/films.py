@@ -20,9 +20,9 @@ FORMATS = (".gif", ".mp4", ".webp")
 def write_film(path: str | os.PathLike[str], pictures: Iterator[np.ndarray], *, fps: float) -> Path:
     """Write uint8 (H, W, 3) pictures of one even size, `fps` per second, and return the path.
 
-    The file appears whole or not at all. Raises `UnknownNameError` for another suffix, `ConfigError` if it can't be written
-    and, for MP4 without imageio-ffmpeg, `MissingDependencyError`.
-    """
+    The file appears whole or not at all. Raises `UnknownNameError` for another suffix,
+    `ConfigError` if it can't be written and, for MP4 without imageio-ffmpeg,
+    `MissingDependencyError`."""
     target = Path(path)
     check_format(target)
     with writing_whole(target) as part:
@@ -30,13 +30,16 @@ def write_film(path: str | os.PathLike[str], pictures: Iterator[np.ndarray], *, 
             write_mp4(part, pictures, fps=fps)
         else:
             first, *others = map(Image.fromarray, pictures)
-            first.save(part, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
+            first.save(
+                part, save_all=True, append_images=others, duration=round(1000 / fps), loop=0
+            )
     return target
 
 
 @contextmanager
 def writing_whole(target: Path) -> Iterator[Path]:
-    """The place where to write `target`, whose name has its suffix; it is moved there when all is written.
+    """The place where to write `target`, whose name has its suffix; it is moved there when all is
+    written.
 
     Raises `ConfigError` if it can't be written.
     """
@@ -47,7 +50,9 @@ def writing_whole(target: Path) -> Iterator[Path]:
             yield part
             os.replace(part, target)
     except OSError as error:
-        raise ConfigError(f"{target} can't be written: {error.strerror or error}. Choose another place") from error
+        raise ConfigError(
+            f"{target} can't be written: {error.strerror or error}. Choose another place"
+        ) from error
 
 
 def check_format(path: str | os.PathLike[str]) -> None:

@@ -11,11 +11,18 @@ import numpy as np
 from envs.common.errors import MissingDependencyError, pip_install
 
 
-def write_mp4(path: str | os.PathLike[str], pictures: Iterator[np.ndarray], *, fps: float, hold_last: float = 2.0) -> None:
-    """Write pictures, uint8 (H, W, 3), all of one size with even sides, as a film with `fps` pictures per second.
+def write_mp4(
+    path: str | os.PathLike[str],
+    pictures: Iterator[np.ndarray],
+    *,
+    fps: float,
+    hold_last: float = 2.0,
+) -> None:
+    """Write pictures, uint8 (H, W, 3), all of one size with even sides, as a film with `fps`
+    pictures per second.
 
-    The last picture stays for `hold_last` seconds. Raises `MissingDependencyError` without imageio-ffmpeg.
-    """
+    The last picture stays for `hold_last` seconds. Raises `MissingDependencyError` without
+    imageio-ffmpeg."""
     # The version that gym3 asks for imports pkg_resources, which warns that it is old.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -23,9 +30,13 @@ def write_mp4(path: str | os.PathLike[str], pictures: Iterator[np.ndarray], *, f
             import imageio_ffmpeg
         except ImportError as error:
             install = pip_install("imageio-ffmpeg", "setuptools<81")
-            raise MissingDependencyError("imageio-ffmpeg", feature="an MP4 film", install=install) from error
+            raise MissingDependencyError(
+                "imageio-ffmpeg", feature="an MP4 film", install=install
+            ) from error
     last = next(pictures)
-    writer = imageio_ffmpeg.write_frames(str(path), last.shape[1::-1], fps=fps, macro_block_size=2, quality=8)
+    writer = imageio_ffmpeg.write_frames(
+        str(path), last.shape[1::-1], fps=fps, macro_block_size=2, quality=8
+    )
     writer.send(None)
     writer.send(np.ascontiguousarray(last))
     for last in pictures:

@@ -1,8 +1,8 @@
-"""Knows which files this user wrote on this machine, by a signature with a key that never leaves the account.
+"""Knows which files this user wrote on this machine, by a signature with a key that never leaves
+the account.
 
-Some files run code when they are opened: a checkpoint is a pickle, a file of rules is Python. They are opened without asking
-only if they are signed, or if a signed file names them.
-"""
+Some files run code when they are opened: a checkpoint is a pickle, a file of rules is Python. They
+are opened without asking only if they are signed, or if a signed file names them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ _KEY_BYTES = 32
 
 
 def key_path() -> Path:
-    """Return `$XDG_STATE_HOME/procsnake/key` or `~/.local/state/procsnake/key`. Raises `RuntimeError` if there is no home."""
+    """Return `$XDG_STATE_HOME/procsnake/key` or `~/.local/state/procsnake/key`. Raises
+    `RuntimeError` if there is no home.
+    """
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "procsnake" / "key"
 
 
 def sign(content: bytes) -> str:
-    """Return the content's HMAC-SHA256 in hex, or "" where no key can be kept because no home exists or can be written."""
+    """Return the content's HMAC-SHA256 in hex, or "" where no key can be kept because no home
+    exists or can be written.
+    """
     key = _key()
     return hmac.new(key, content, hashlib.sha256).hexdigest() if key else ""
 
@@ -30,7 +34,9 @@ def sign(content: bytes) -> str:
 def is_signed(content: bytes, signature: str) -> bool:
     """Whether `signature` is what `sign` returns for this content on this machine."""
     expected = sign(content)
-    return bool(expected) and hmac.compare_digest(expected.encode(), signature.strip().encode("utf-8", "replace"))
+    return bool(expected) and hmac.compare_digest(
+        expected.encode(), signature.strip().encode("utf-8", "replace")
+    )
 
 
 def _key() -> bytes | None:

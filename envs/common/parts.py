@@ -1,7 +1,7 @@
 """Parts of a user's own: networks, observation types and rewards that no file of procsnake names.
 
-A part has a name under which it was registered, the name of an entry point of an installed package, or is "module:name".
-"""
+A part has a name under which it was registered, the name of an entry point of an installed package,
+or is "module:name"."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ _imported: set[str] = set()
 class Parts:
     """One kind of parts, by name: those that come with procsnake, and a user's own.
 
-    `kind` is what an error calls them, and `group` is the group of entry points in which packages name theirs. `built_in` has a
-    part, or its place as "module:name", for each name.
-    """
+    `kind` is what an error calls them, and `group` is the group of entry points in which packages
+    name theirs. `built_in` has a part, or its place as "module:name", for each name."""
 
     def __init__(self, kind: str, group: str, built_in: Mapping[str, Any]) -> None:
-        self.kind, self.group, self._known = kind, group, dict(built_in)
+        self.kind = kind
+        self.group = group
+        self._known = dict(built_in)
 
     def register(self, name: str, part: Any) -> None:
-        """Add a part under `name`, or its place as "module:name", which is imported when the part is first needed."""
+        """Add a part under `name`, or its place as "module:name", which is imported when the part
+        is first needed.
+        """
         self._known[name] = part
 
     def names(self) -> list[str]:
@@ -38,21 +41,27 @@ class Parts:
     def find(self, name: str) -> Any:
         """Return the part of that name.
 
-        Raises `UnknownNameError` for a name that isn't there, and `ConfigError` for a "module:name" whose module can't be
-        imported, or that nobody named to this process with `import_modules`. Files by strangers hold such names, too.
-        """
+        Raises `UnknownNameError` for a name that isn't there, and `ConfigError` for a "module:name"
+        whose module can't be imported, or that nobody named to this process with `import_modules`.
+        Files by strangers hold such names, too."""
         part = self._of(name)
         return self._load(part, name) if isinstance(part, str) else part
 
     def path(self, name: str) -> str:
-        """Return where the part of that name lies, as "module:name", without importing it. Raises what `find` raises."""
+        """Return where the part of that name lies, as "module:name", without importing it. Raises
+        what `find` raises.
+        """
         part = self._of(name)
         return part if isinstance(part, str) else f"{part.__module__}:{part.__qualname__}"
 
     def name_of(self, part: Any) -> str:
-        """Return the name under which a class or function was registered, or else where it lies as "module:name"."""
+        """Return the name under which a class or function was registered, or else where it lies as
+        "module:name".
+        """
         place = f"{part.__module__}:{part.__qualname__}"
-        return next((name for name, known in self._known.items() if known is part or known == place), place)
+        return next(
+            (name for name, known in self._known.items() if known is part or known == place), place
+        )
 
     def has(self, name: str) -> bool:
         """Whether `find` knows the name, or would look for it in a module."""
@@ -64,13 +73,16 @@ class Parts:
         if (place := self._installed().get(name)) is not None:
             return place
         if not is_path(name):
-            raise UnknownNameError(self.kind, name, self.names(), hint='One of your own is named "module:name".')
+            raise UnknownNameError(
+                self.kind, name, self.names(), hint='One of your own is named "module:name".'
+            )
         module = name.partition(":")[0]
         if module not in _imported and name not in self._installed().values():
             raise ConfigError(
-                f"{self.kind} {name!r} is code in the module {module!r}, which this process was not told to import. If you"
-                f" trust it, name the module: --imports {module}, or in an experiment env.imports: [{module}]; or install it as"
-                " a package with an entry point (docs/your-own-parts.md)"
+                f"{self.kind} {name!r} is code in the module {module!r}, which this process was not"
+                f" told to import. If you trust it, name the module: --imports {module}, or in an"
+                f" experiment env.imports: [{module}]; or install it as a package with an entry"
+                " point (docs/your-own-parts.md)"
             )
         return name
 
@@ -82,7 +94,11 @@ class Parts:
         module, _, attribute = place.partition(":")
         loaded = imported(module, f"{self.kind} {name!r}")
         if not hasattr(loaded, attribute):
-            raise UnknownNameError(f"{self.kind} in {module}", attribute, [one for one in vars(loaded) if one[0] != "_"])
+            raise UnknownNameError(
+                f"{self.kind} in {module}",
+                attribute,
+                [one for one in vars(loaded) if one[0] != "_"],
+            )
         return getattr(loaded, attribute)
 
 
@@ -92,7 +108,9 @@ def is_path(text: str) -> bool:
 
 
 def modules_named_in(value: Any) -> Iterator[str]:
-    """Yield the modules of all texts "module:name" within plain values, such as the options of an experiment's world."""
+    """Yield the modules of all texts "module:name" within plain values, such as the options of an
+    experiment's world.
+    """
     if isinstance(value, str) and is_path(value):
         yield value.partition(":")[0]
     elif isinstance(value, Mapping | list | tuple):
@@ -103,8 +121,8 @@ def modules_named_in(value: Any) -> Iterator[str]:
 def import_modules(names: Iterable[str]) -> None:
     """Import modules that hold or register parts of a user's own, and let `Parts.find` use them.
 
-    Call it only for modules that the user named. Raises `ConfigError` for a module that can't be imported.
-    """
+    Call it only for modules that the user named. Raises `ConfigError` for a module that can't be
+    imported."""
     for name in names:
         imported(name, "env.imports, or a name like my_module:Net")
         _imported.add(name)
@@ -113,21 +131,26 @@ def import_modules(names: Iterable[str]) -> None:
 def imported(module: str, what: str) -> Any:
     """Return the module, which `what` needs.
 
-    Raises `ConfigError` if it isn't there or fails, and `ModuleNotFoundError` if a package of one of our extras is missing.
-    """
+    Raises `ConfigError` if it isn't there or fails, and `ModuleNotFoundError` if a package of one
+    of our extras is missing."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         if MissingDependencyError.of_extra(error, feature=what):
             raise  # The command line names the extra.
         if not (error.name and f"{module}.".startswith(f"{error.name}.")):
-            raise ConfigError(f"{what}: the module {module!r} can't be imported: {error}") from error
+            raise ConfigError(
+                f"{what}: the module {module!r} can't be imported: {error}"
+            ) from error
         where = f"{module.partition('.')[0]}.py"
         raise ConfigError(
-            f"{what}: the module {module!r} can't be imported: there is none where Python looks. If {where} lies in this"
-            " folder: export PYTHONPATH=."
+            f"{what}: the module {module!r} can't be imported: there is none where Python looks. If"
+            f" {where} lies in this folder: export PYTHONPATH=."
         ) from error
     except Exception as error:
         # A SyntaxError says its line itself.
         place = "" if isinstance(error, SyntaxError) else users_place_of(error)
-        raise ConfigError(f"{what}: the module {module!r} can't be imported: {type(error).__name__}: {error}{place}") from error
+        raise ConfigError(
+            f"{what}: the module {module!r} can't be imported: {type(error).__name__}:"
+            f" {error}{place}"
+        ) from error

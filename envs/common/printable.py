@@ -7,29 +7,40 @@ import json
 import re
 
 _MOST_LETTERS = 300
-_MOST_IN_A_NAME, _MOST_BESIDE_A_HASH, _HASH_DIGITS = 80, 70, 12
+_MOST_IN_A_NAME = 80
+_MOST_BESIDE_A_HASH = 70
+_HASH_DIGITS = 12
 
 
 def printable(text: object, *, keep: str = "") -> str:
-    """Return the text with characters that a terminal would obey escaped as in Python, such as \\x1b or \\u202e.
+    """Return the text with characters that a terminal would obey escaped as in Python, such as
+    \\x1b or \\u202e.
 
     `keep` are characters that stay as they are, such as "\\n" where several lines are wanted.
     """
     return "".join(
-        letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode() for letter in str(text)
+        (
+            letter
+            if letter.isprintable() or letter in keep
+            else letter.encode("unicode_escape").decode()
+        )
+        for letter in str(text)
     )
 
 
 def in_one_line(text: object) -> str:
-    """Return the first 300 letters of the text, such as the message of another library's error, without its line breaks."""
+    """Return the first 300 letters of the text, such as the message of another library's error,
+    without its line breaks.
+    """
     return " ".join(str(text).split())[:_MOST_LETTERS]
 
 
 def file_name(*texts: str) -> str:
-    """Return a file's name, without an ending, that is made of up to three texts. Other texts have another name.
+    """Return a file's name, without an ending, that is made of up to three texts. Other texts have
+    another name.
 
-    Where the texts can't be read off the name, because a file's name can't hold all letters or as many, a hash of them ends it.
-    """
+    Where the texts can't be read off the name, because a file's name can't hold all letters or as
+    many, a hash of them ends it."""
     parts = [re.sub(r"[^A-Za-z0-9_-]", "_", text)[:_MOST_IN_A_NAME] for text in texts]
     if "--".join(parts).split("--") == list(texts):
         return "--".join(parts)

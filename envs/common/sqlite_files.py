@@ -1,8 +1,8 @@
 """Opens SQLite files that strangers may have made.
 
-SQLite trusts what lies beside a database. A rollback journal may name another file, which SQLite then deletes; companions that
-are links have it write elsewhere. And a schema can be a program: views without an end, columns that are computed, triggers.
-"""
+SQLite trusts what lies beside a database. A rollback journal may name another file, which SQLite
+then deletes; companions that are links have it write elsewhere. And a schema can be a program:
+views without an end, columns that are computed, triggers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from pathlib import Path
 from envs.common.errors import ProcsnakeError
 
 MAX_VALUE_BYTES = 32 << 20
-"""The longest text or blob that is read from a database. What procsnake writes has at most half of it."""
+"""The longest text or blob that is read from a database. What procsnake writes has at most half of
+it.
+"""
 _COMPANIONS = ("-journal", "-wal", "-shm")
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _MAX_ENTRIES = 1000
@@ -25,7 +27,9 @@ _OTHER_WRITING = re.compile(r'[\s"]+')
 _SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' LIMIT ?"
 
 SchemaEntry = tuple[str, str, str]
-"""Type ("table", "index", "view" or "trigger"), name, and SQL of an entry of the schema, without white space and quotes."""
+"""Type ("table", "index", "view" or "trigger"), name, and SQL of an entry of the schema, without
+white space and quotes.
+"""
 
 
 class UnsafeDatabaseError(ProcsnakeError):
@@ -33,24 +37,27 @@ class UnsafeDatabaseError(ProcsnakeError):
 
 
 def refuse_companions(path: Path) -> None:
-    """Raise `UnsafeDatabaseError` if opening the SQLite file `path` could touch other files than its own. Nothing is opened.
+    """Raise `UnsafeDatabaseError` if opening the SQLite file `path` could touch other files than
+    its own. Nothing is opened.
 
-    The log or journal of another process, or of one that was killed, is no danger as long as it names no other file: its
-    content counts as the database's own.
-    """
+    The log or journal of another process, or of one that was killed, is no danger as long as it
+    names no other file: its content counts as the database's own."""
     _refuse_unless_plain(path, "Name the file itself")
     for ending in _COMPANIONS:
         _refuse_unless_plain(Path(f"{path}{ending}"), "Remove it")
     journal = Path(f"{path}-journal")
     if _names_another_file(journal):
         raise UnsafeDatabaseError(
-            f"{journal} belongs to a transaction over several databases, so SQLite would delete another file that it names. "
-            "procsnake leaves no such journal. Remove it, or take the database from whoever has it whole"
+            f"{journal} belongs to a transaction over several databases, so SQLite would delete"
+            " another file that it names. procsnake leaves no such journal. Remove it, or take the"
+            " database from whoever has it whole"
         )
 
 
 def _names_another_file(journal: Path) -> bool:
-    """Whether a rollback journal ends with the name of a super-journal, which is followed by SQLite's magic bytes."""
+    """Whether a rollback journal ends with the name of a super-journal, which is followed by
+    SQLite's magic bytes.
+    """
     try:
         with journal.open("rb") as file:
             file.seek(-len(_JOURNAL_MAGIC), os.SEEK_END)
@@ -67,13 +74,17 @@ def _refuse_unless_plain(path: Path, remedy: str) -> None:
         # There is none, or SQLite says why it can't be reached.
         return
     if stat.S_ISLNK(mode):
-        raise UnsafeDatabaseError(f"{path} is a link, and databases are not opened through links. {remedy}")
+        raise UnsafeDatabaseError(
+            f"{path} is a link, and databases are not opened through links. {remedy}"
+        )
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise UnsafeDatabaseError(f"{path} is no plain file. {remedy}")
 
 
 def bound(connection: sqlite3.Connection) -> None:
-    """Have the connection refuse values of more than 32 MiB, and functions in the schema that have effects."""
+    """Have the connection refuse values of more than 32 MiB, and functions in the schema that have
+    effects.
+    """
     connection.execute("PRAGMA trusted_schema = OFF")
     if sys.version_info >= (3, 11):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
@@ -81,7 +92,10 @@ def bound(connection: sqlite3.Connection) -> None:
 
 def schema_of(connection: sqlite3.Connection) -> set[SchemaEntry]:
     """Return the entries of the schema, at most 1000 of them, without SQLite's own."""
-    return {(kind, name, _plain(sql or "")) for kind, name, sql in connection.execute(_SCHEMA, (_MAX_ENTRIES,))}
+    return {
+        (kind, name, _plain(sql or ""))
+        for kind, name, sql in connection.execute(_SCHEMA, (_MAX_ENTRIES,))
+    }
 
 
 def schema_after(statements: Sequence[str]) -> set[SchemaEntry]:
@@ -96,8 +110,12 @@ def schema_after(statements: Sequence[str]) -> set[SchemaEntry]:
 
 
 def strange_entry(found: Iterable[SchemaEntry], expected: set[SchemaEntry]) -> str | None:
-    """Return the name of an entry that isn't expected or has another form; None if there is none."""
-    return min((name for kind, name, sql in found if (kind, name, sql) not in expected), default=None)
+    """Return the name of an entry that isn't expected or has another form; None if there is
+    none.
+    """
+    return min(
+        (name for kind, name, sql in found if (kind, name, sql) not in expected), default=None
+    )
 
 
 def _plain(sql: str) -> str:

@@ -1,4 +1,6 @@
-"""Which line of a user's own file an error came from, in a network, an observation type or a reward function of theirs."""
+"""Which line of a user's own file an error came from, in a network, an observation type or a reward
+function of theirs.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,25 @@ from importlib import metadata
 from pathlib import Path
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-_OUR_FOLDERS = [Path(__file__).parents[2] / name for name in ("envs", "agents", "train", "serve", "procsnake.py")]
-_GROUPS = ("procsnake.networks", "procsnake.observations", "procsnake.rewards", "procsnake.algorithms")
+_OUR_FOLDERS = [
+    Path(__file__).parents[2] / name
+    for name in ("envs", "agents", "train", "serve", "procsnake.py")
+]
+_GROUPS = (
+    "procsnake.networks",
+    "procsnake.observations",
+    "procsnake.rewards",
+    "procsnake.algorithms",
+)
 _LIBRARIES = ("site-packages", "dist-packages")
 
 
 def place_of(error: BaseException) -> str:
-    """Return " (FILE, line N, in FUNCTION)": the innermost line of a user's file, or else of any file; "" without a traceback.
+    """Return " (FILE, line N, in FUNCTION)": the innermost line of a user's file, or else of any
+    file; "" without a traceback.
 
-    What the user's line has called, such as torch, isn't where to look. For an error of another process, which Ray hands on, it
-    is the line there.
-    """
+    What the user's line has called, such as torch, isn't where to look. For an error of another
+    process, which Ray hands on, it is the line there."""
     return users_place_of(error) or _written(_frames(error))
 
 
@@ -30,7 +40,9 @@ def users_place_of(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> list[tuple[str, str, str]]:
-    return _FRAME.findall(getattr(error, "traceback_str", "") or "".join(traceback.format_exception(error)))
+    return _FRAME.findall(
+        getattr(error, "traceback_str", "") or "".join(traceback.format_exception(error))
+    )
 
 
 def _written(frames: list[tuple[str, str, str]]) -> str:
@@ -38,7 +50,9 @@ def _written(frames: list[tuple[str, str, str]]) -> str:
 
 
 def is_users(file: str) -> bool:
-    """Whether a file is neither procsnake's, nor Python's, nor a library's. Installed packages that bring parts count."""
+    """Whether a file is neither procsnake's, nor Python's, nor a library's. Installed packages that
+    bring parts count.
+    """
     path = Path(file)
     if file.startswith("<") or any(path.is_relative_to(folder) for folder in _OUR_FOLDERS):
         return False

@@ -18,8 +18,8 @@ from envs.common.errors import ConfigError
 def make_folder_of(path: Path) -> None:
     """Make the folder of a file that will be written, which may take hours of play.
 
-    Raises `ConfigError` if no file can be written there, and for an address such as s3://bucket/file.
-    """
+    Raises `ConfigError` if no file can be written there, and for an address such as
+    s3://bucket/file."""
     require_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,11 +32,11 @@ def make_folder_of(path: Path) -> None:
 
 
 def not_through_links(path: str, flags: int) -> int:
-    """Open a file as `os.open` does, for `open(…, opener=not_through_links)`. Raises `OSError` if it is a link or a pipe.
+    """Open a file as `os.open` does, for `open(…, opener=not_through_links)`. Raises `OSError` if
+    it is a link or a pipe.
 
-    Files that stay in place while they are written need it where others may have made the folder: a link in it may lead to a
-    file of the user's.
-    """
+    Files that stay in place while they are written need it where others may have made the folder: a
+    link in it may lead to a file of the user's."""
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
         raise OSError(errno.ELOOP, "it is a link, or no plain file", path)
     # The file may have changed meanwhile. Windows has no such flag.
@@ -44,7 +44,9 @@ def not_through_links(path: str, flags: int) -> int:
 
 
 def replace_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `OSError` if it can't be written."""
+    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `OSError` if
+    it can't be written.
+    """
     # Two processes may write the same file, so each has a part of its own.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -57,7 +59,9 @@ def replace_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `ConfigError` if it can't be written."""
+    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `ConfigError`
+    if it can't be written.
+    """
     require_path(path)
     try:
         replace_whole(path, content)
@@ -70,10 +74,11 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
 
 
 def write_folder(target: Path, contents: Mapping[str, bytes]) -> None:
-    """Write the files, by name, as the folder `target`, in place of one that is there. Raises `OSError`.
+    """Write the files, by name, as the folder `target`, in place of one that is there. Raises
+    `OSError`.
 
-    They are written beside the target, and swapped by renaming. If the second rename fails the old folder comes back.
-    """
+    They are written beside the target, and swapped by renaming. If the second rename fails the old
+    folder comes back."""
     fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
     old = fresh.with_suffix(".old")
     try:

@@ -9,7 +9,13 @@ import sys
 import warnings
 from types import ModuleType
 
-from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, install_beside, pip_install
+from envs.common.errors import (
+    ConfigError,
+    MissingDependencyError,
+    UnknownNameError,
+    install_beside,
+    pip_install,
+)
 
 GAMES = (
     "bigfish", "bossfight", "caveflyer", "chaser", "climber", "coinrun", "dodgeball", "fruitbot",
@@ -21,17 +27,31 @@ MODES: dict[str, tuple[str, ...]] = {
     "hard": GAMES,
     "extreme": ("chaser", "dodgeball", "leaper", "starpilot"),
     "memory": ("caveflyer", "dodgeball", "heist", "jumper", "maze", "miner"),
-    "exploration": ("caveflyer", "climber", "coinrun", "heist", "jumper", "leaper", "maze", "ninja"),
+    "exploration": (
+        "caveflyer",
+        "climber",
+        "coinrun",
+        "heist",
+        "jumper",
+        "leaper",
+        "maze",
+        "ninja",
+    ),
 }
 """The games that have each distribution mode. For any other pair the library ends the process."""
 
 _TOO_NEW = (3, 13)
 """Of this Python on, nobody offers Procgen beside Ray: `setup.py` says why."""
-_PACKAGES = {"libGL.so.1": "apt-get install libgl1", "libglib-2.0.so.0": "apt-get install libglib2.0-0"}
+_PACKAGES = {
+    "libGL.so.1": "apt-get install libgl1",
+    "libglib-2.0.so.0": "apt-get install libglib2.0-0",
+}
 
 
 def check_mode(game: str, mode: str) -> None:
-    """Raise `UnknownNameError` for a game or mode that doesn't exist, and `ConfigError` for a mode that the game lacks."""
+    """Raise `UnknownNameError` for a game or mode that doesn't exist, and `ConfigError` for a mode
+    that the game lacks.
+    """
     if game not in GAMES:
         raise UnknownNameError("Procgen game", game, GAMES)
     if mode not in MODES:
@@ -42,7 +62,9 @@ def check_mode(game: str, mode: str) -> None:
 
 
 def load_library() -> ModuleType:
-    """Import and return the module `procgen`. Raises `MissingDependencyError` where it isn't installed."""
+    """Import and return the module `procgen`. Raises `MissingDependencyError` where it isn't
+    installed.
+    """
     if "procgen" not in sys.modules:
         # It imports the old gym, which warns and prints that it is old.
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
@@ -50,8 +72,14 @@ def load_library() -> ModuleType:
             try:
                 import procgen  # noqa: F401
             except ImportError as error:
-                install = pip_install("procsnake[procgen]") if sys.version_info < _TOO_NEW else install_beside("procgen")
-                raise MissingDependencyError(f"the package procgen ({error})", feature="Procgen", install=install) from error
+                install = (
+                    pip_install("procsnake[procgen]")
+                    if sys.version_info < _TOO_NEW
+                    else install_beside("procgen")
+                )
+                raise MissingDependencyError(
+                    f"the package procgen ({error})", feature="Procgen", install=install
+                ) from error
     return sys.modules["procgen"]
 
 

@@ -1,4 +1,6 @@
-"""The environments `gymnasium.make("procsnake/procgen-coinrun-v0")` and so on: one game of Procgen."""
+"""The environments `gymnasium.make("procsnake/procgen-coinrun-v0")` and so on: one game of
+Procgen.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,13 @@ from envs.procgen.vector_env import ProcgenVectorEnv
 
 
 class ProcgenEnv(gymnasium.Env[np.ndarray, int]):
-    """One game of Procgen. Options, observations, actions and rewards are those of `ProcgenVectorEnv`.
+    """One game of Procgen. Options, observations, actions and rewards are those of
+    `ProcgenVectorEnv`.
 
-    * `reset(seed=…)` begins the sequence of levels anew. `reset()` in the middle of an episode begins the next level.
-    * The observation of a terminal step is the last picture of the ended episode, never the next level's first one.
+    * `reset(seed=…)` begins the sequence of levels anew. `reset()` in the middle of an episode
+      begins the next level.
+    * The observation of a terminal step is the last picture of the ended episode, never the next
+      level's first one.
     * `info` has `level` (its seed), and at the end also `level_complete`.
     * With `render_mode="rgb_array"`, `render` returns uint8 (512, 512, 3).
     """
@@ -31,12 +36,15 @@ class ProcgenEnv(gymnasium.Env[np.ndarray, int]):
         self._fresh = False
         self._picture: np.ndarray | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         # After an ending the next level is there already.
         if seed is not None or not self._fresh:
             self._batch.restart(seed)
-        self._running, self._fresh = True, False
+        self._running = True
+        self._fresh = False
         self._draw()
         return self._batch.observations[0].copy(), {"level": int(self._batch.level_seeds[0])}
 
@@ -49,8 +57,15 @@ class ProcgenEnv(gymnasium.Env[np.ndarray, int]):
         if terminated:
             episode = self._batch.drain_episodes()
             info = {name: episode[name][0].item() for name in ("level", "level_complete")}
-            self._running, self._fresh = False, True
-            return self._batch.final_observations[0].copy(), float(self._batch.rewards[0]), True, False, info
+            self._running = False
+            self._fresh = True
+            return (
+                self._batch.final_observations[0].copy(),
+                float(self._batch.rewards[0]),
+                True,
+                False,
+                info,
+            )
         self._draw()
         return self._batch.observations[0].copy(), float(self._batch.rewards[0]), False, False, info
 

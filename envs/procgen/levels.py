@@ -1,4 +1,6 @@
-"""The levels that a game draws from. A level is a seed, 0..2^31-2; the same seed and options give the same level."""
+"""The levels that a game draws from. A level is a seed, 0..2^31-2; the same seed and options give
+the same level.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ class Levels(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Levels:
-        """Read `"all"`, `"train:N"` (the first N levels), `"test:N"` (all but the first N) or `"start:num"`.
+        """Read `"all"`, `"train:N"` (the first N levels), `"test:N"` (all but the first N) or
+        `"start:num"`.
 
         Raises `ConfigError` for anything else, and for levels that don't exist.
         """
@@ -26,11 +29,19 @@ class Levels(NamedTuple):
         if text == "all":
             return cls(0, NUM_SEEDS)
         if not num.isdecimal() or not (start.isdecimal() or start in ("train", "test")):
-            raise ConfigError(f"levels is {text!r}; it must be all, train:N, test:N or start:num, e.g. train:200 or 500:1000")
+            raise ConfigError(
+                f"levels is {text!r}; it must be all, train:N, test:N or start:num, e.g. train:200"
+                " or 500:1000"
+            )
         count = int(num)
-        levels = {"train": cls(0, count), "test": cls(count, NUM_SEEDS - count)}.get(start) or cls(int(start), count)
+        levels = {"train": cls(0, count), "test": cls(count, NUM_SEEDS - count)}.get(start) or cls(
+            int(start), count
+        )
         if levels.num < 1 or levels.start + levels.num > NUM_SEEDS:
-            raise ConfigError(f"levels {text!r} are {levels.num} from {levels.start} on; there are 0 to {NUM_SEEDS - 1}")
+            raise ConfigError(
+                f"levels {text!r} are {levels.num} from {levels.start} on; there are 0 to"
+                f" {NUM_SEEDS - 1}"
+            )
         return levels
 
     def native(self) -> dict[str, int]:
@@ -43,13 +54,15 @@ class Levels(NamedTuple):
 def require_disjoint(train: str, test: str) -> None:
     """Raise `ConfigError` if `test` has levels that are in `train`.
 
-    `"all"` is accepted as the test of a subset, as in the benchmark's protocol: one of 2^31 levels is hardly ever a trained
-    one.
-    """
-    trained, tested = Levels.parse(train), Levels.parse(test)
+    `"all"` is accepted as the test of a subset, as in the benchmark's protocol: one of 2^31 levels
+    is hardly ever a trained one."""
+    trained = Levels.parse(train)
+    tested = Levels.parse(test)
     if tested.num == NUM_SEEDS and trained.num < NUM_SEEDS:
         return
     if trained.start < tested.start + tested.num and tested.start < trained.start + trained.num:
         unseen = f"test:{trained.num}" if trained.start == 0 and trained.num < NUM_SEEDS else None
         hint = f"; try {unseen}" if unseen else "; train on fewer, e.g. train:200"
-        raise ConfigError(f"levels {test!r} for testing overlap with levels {train!r} of training{hint}")
+        raise ConfigError(
+            f"levels {test!r} for testing overlap with levels {train!r} of training{hint}"
+        )

@@ -1,4 +1,6 @@
-"""Normalised scores, which make the returns of different games comparable, and published returns."""
+"""Normalised scores, which make the returns of different games comparable, and published
+returns.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ PRIVATE = {
 
 
 class PublishedPPO(NamedTuple):
-    """Returns of OpenAI's PPO in easy mode, by logs of 3 runs: trained on all levels, or on 200 and measured on others."""
+    """Returns of OpenAI's PPO in easy mode, by logs of 3 runs: trained on all levels, or on 200 and
+    measured on others.
+    """
 
     all_8m: float
     unseen_8m: float
@@ -57,15 +61,25 @@ PPO = {
     "miner": PublishedPPO(7.3, 6.5, 11.1, 9.5), "ninja": PublishedPPO(5.9, 5.1, 8.2, 5.8),
     "plunder": PublishedPPO(7.1, 4.8, 14.6, 4.6), "starpilot": PublishedPPO(27.5, 18.4, 33.0, 23.8),
 }  # fmt: skip
-LARS_8M_ALL = {"bigfish": 26.3, "chaser": 10.8, "coinrun": 9.26, "miner": 9.78, "plunder": 7.45, "starpilot": 61.9}
-"""Returns of LARS's entry to the 2020 competition after 8 M steps on all levels in easy mode, for the games in its log."""
+LARS_8M_ALL = {
+    "bigfish": 26.3,
+    "chaser": 10.8,
+    "coinrun": 9.26,
+    "miner": 9.78,
+    "plunder": 7.45,
+    "starpilot": 61.9,
+}
+"""Returns of LARS's entry to the 2020 competition after 8 M steps on all levels in easy mode, for
+the games in its log.
+"""
 
 
 def highest_return(world: str, options: Mapping[str, Any]) -> float | None:
-    """Return the highest possible return of `procgen/<game>`, as it is paid with these options of the world.
+    """Return the highest possible return of `procgen/<game>`, as it is paid with these options of
+    the world.
 
-    Returns None for other worlds, and for modes without constants. The defaults are those of `ProcgenVectorEnv`.
-    """
+    Returns None for other worlds, and for modes without constants. The defaults are those of
+    `ProcgenVectorEnv`."""
     modes = {"easy": EASY, "hard": HARD}
     bounds = modes.get(str(options.get("distribution_mode", "hard")), {})
     game = world.removeprefix("procgen/")
@@ -76,14 +90,21 @@ def highest_return(world: str, options: Mapping[str, Any]) -> float | None:
     return bounds[game].highest * share
 
 
-def normalised(returns: np.ndarray | float, game: str, distribution_mode: str = "easy") -> np.ndarray:
-    """Return (R - R_blind) / (R_max - R_blind), not clipped: 0 is as good as a blind agent, 1 is the best possible.
+def normalised(
+    returns: np.ndarray | float, game: str, distribution_mode: str = "easy"
+) -> np.ndarray:
+    """Return (R - R_blind) / (R_max - R_blind), not clipped: 0 is as good as a blind agent, 1 is
+    the best possible.
 
-    Raises `UnknownNameError` for a game without constants, and `ConfigError` for a mode without them.
-    """
+    Raises `UnknownNameError` for a game without constants, and `ConfigError` for a mode without
+    them."""
     if distribution_mode not in ("easy", "hard"):
-        raise ConfigError(f"there are no constants to normalise {distribution_mode!r} by, only for easy and hard")
+        raise ConfigError(
+            f"there are no constants to normalise {distribution_mode!r} by, only for easy and hard"
+        )
     ranges = {**EASY, **PRIVATE} if distribution_mode == "easy" else HARD
     if game not in ranges:
         raise UnknownNameError("Procgen game", game, ranges)
-    return (np.asarray(returns, np.float64) - ranges[game].blind) / (ranges[game].highest - ranges[game].blind)
+    return (np.asarray(returns, np.float64) - ranges[game].blind) / (
+        ranges[game].highest - ranges[game].blind
+    )

@@ -1,4 +1,6 @@
-"""Many games of Procgen that one call advances, as a Gymnasium vector environment and `BatchEnv` on the library's C++ batch."""
+"""Many games of Procgen that one call advances, as a Gymnasium vector environment and `BatchEnv` on
+the library's C++ batch.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,16 @@ _SWITCHES = {
     "use_sequential_levels": False,
 }
 """The library's options that are on or off, with the library's defaults."""
-_OPTIONS = (*_SWITCHES, "num_games", "distribution_mode", "levels", "num_threads", "debug_mode", "render_mode", "seed")
+_OPTIONS = (
+    *_SWITCHES,
+    "num_games",
+    "distribution_mode",
+    "levels",
+    "num_threads",
+    "debug_mode",
+    "render_mode",
+    "seed",
+)
 MAX_GAMES = 2**16
 _MAX_INT = 2**31 - 1
 _MAX_STATE = 2**20
@@ -72,29 +83,33 @@ class GameState(NamedTuple):
 class ProcgenVectorEnv(BatchEnv):
     """`num_games` games of `game`, with one row per game (Cobbe et al. 2020, arXiv 1912.01588).
 
-    * The observation is uint8 (64, 64, 3), RGB. Actions are the library's, 0..14. There is no action mask, and every row is
-      always valid.
-    * The reward is the game's. An episode terminates when the library says so. That includes its time limit (1000 steps in most
-      games), which the benchmark counts as an end like any other. Episodes are never truncated.
-    * `final_observations` has the last picture of the ended episode, in which its last action was chosen. The library draws no
-      picture after that action, because it builds the next level first.
+    * The observation is uint8 (64, 64, 3), RGB. Actions are the library's, 0..14. There is no
+      action mask, and every row is always valid.
+    * The reward is the game's. An episode terminates when the library says so. That includes its
+      time limit (1000 steps in most games), which the benchmark counts as an end like any other.
+      Episodes are never truncated.
+    * `final_observations` has the last picture of the ended episode, in which its last action was
+      chosen. The library draws no picture after that action, because it builds the next level
+      first.
     * `levels` is `"all"`, `"train:N"`, `"test:N"` or `"start:num"` (see `Levels.parse`).
-    * `distribution_mode` is hard (the library's default), easy, or another that `envs.procgen.MODES` lists for the game. In
-      exploration mode the level is fixed, and `levels` must stay at `"all"`.
-    * The library's switches keep their names and defaults: `center_agent`, `use_backgrounds`, `use_monochrome_assets`,
-      `restrict_themes`, `use_generated_assets`, `paint_vel_info`, `use_sequential_levels`, and `debug_mode`, which may also be
-      a number.
-    * `num_threads`, 0 to 256, is 0 by default: games are played in the calling thread, which costs least. Results don't depend
-      on it. With threads, a batch is lost to a forked process, which has to begin anew with `restart(seed)`.
-    * `restart(seed)` equals a new library batch with `rand_seed=seed` (below 2^31; larger seeds are hashed). `restart()` ends
-      all running episodes, which `drain_episodes` then doesn't report, and continues with the next levels.
+    * `distribution_mode` is hard (the library's default), easy, or another that
+      `envs.procgen.MODES` lists for the game. In exploration mode the level is fixed, and `levels`
+      must stay at `"all"`.
+    * The library's switches keep their names and defaults: `center_agent`, `use_backgrounds`,
+      `use_monochrome_assets`, `restrict_themes`, `use_generated_assets`, `paint_vel_info`,
+      `use_sequential_levels`, and `debug_mode`, which may also be a number.
+    * `num_threads`, 0 to 256, is 0 by default: games are played in the calling thread, which costs
+      least. Results don't depend on it. With threads, a batch is lost to a forked process, which
+      has to begin anew with `restart(seed)`.
+    * `restart(seed)` equals a new library batch with `rand_seed=seed` (below 2^31; larger seeds are
+      hashed). `restart()` ends all running episodes, which `drain_episodes` then doesn't report,
+      and continues with the next levels.
     * `seed` is that of the first `restart` without one.
     * `drain_episodes` also has `level` int32 (its seed) and `level_complete` bool.
     * With `render_mode="rgb_array"`, `render()` returns a uint8 (512, 512, 3) picture of each game.
 
-    Raises `UnknownNameError` or `ConfigError` for a game, mode or option that doesn't exist, and `MissingDependencyError` if
-    the library, or a system library that it needs, is missing.
-    """
+    Raises `UnknownNameError` or `ConfigError` for a game, mode or option that doesn't exist, and
+    `MissingDependencyError` if the library, or a system library that it needs, is missing."""
 
     metadata = {**BatchEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 15}
     evaluation: Evaluation = "levels"
@@ -114,17 +129,26 @@ class ProcgenVectorEnv(BatchEnv):
         **switches: bool,
     ) -> None:
         check_mode(game, distribution_mode)
-        # The library ends the process over an option of another type, and over more threads than the system gives it.
+        # The library ends the process over an option of another type, and over more threads than
+        # the system gives it.
         num_games = check_range("num_games", num_games, 1, MAX_GAMES)
         num_threads = check_range("num_threads", num_threads, 0, MAX_THREADS)
-        debug_mode = int(debug_mode) if isinstance(debug_mode, bool) else check_range("debug_mode", debug_mode, 0, _MAX_INT)
+        debug_mode = (
+            int(debug_mode)
+            if isinstance(debug_mode, bool)
+            else check_range("debug_mode", debug_mode, 0, _MAX_INT)
+        )
         if seed is not None:
             _native_seed(seed)
         if render_mode not in (None, "rgb_array"):
             raise UnknownNameError("render_mode", str(render_mode), ["rgb_array"])
         if distribution_mode == "exploration" and levels != "all":
-            raise ConfigError(f"levels is {levels!r}, but exploration mode has one level of its own; leave levels at 'all'")
-        self.game, self.render_mode = game, render_mode
+            raise ConfigError(
+                f"levels is {levels!r}, but exploration mode has one level of its own; leave levels"
+                " at 'all'"
+            )
+        self.game = game
+        self.render_mode = render_mode
         chosen = {} if distribution_mode == "exploration" else Levels.parse(levels).native()
         played: dict[str, Any] = {
             **_checked(switches),
@@ -135,7 +159,12 @@ class ProcgenVectorEnv(BatchEnv):
         self._options = {**played, "num_threads": num_threads, "render_mode": render_mode}
         self._kind = zlib.crc32(repr((game, played)).encode())
         space = Box(0, 255, (64, 64, 3), np.uint8)
-        super().__init__(num_games=num_games, rows_per_game=1, observation_space=space, action_space=Discrete(NUM_ACTIONS))
+        super().__init__(
+            num_games=num_games,
+            rows_per_game=1,
+            observation_space=space,
+            action_space=Discrete(NUM_ACTIONS),
+        )
         self._seed = seed
         self._native: Any = None
         self._library = load_library()
@@ -145,7 +174,11 @@ class ProcgenVectorEnv(BatchEnv):
 
     def restart(self, seed: int | None = None) -> None:
         if self._native is None and seed is None:
-            seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+            seed = (
+                self._seed
+                if self._seed is not None
+                else int(np.random.SeedSequence().generate_state(1)[0])
+            )
         if seed is not None:
             self._begin(_native_seed(seed))
         else:
@@ -160,7 +193,9 @@ class ProcgenVectorEnv(BatchEnv):
         if self._native is not None:
             self._native.close()
         try:
-            self._native = self._library.ProcgenGym3Env(self.num_envs, self.game, rand_seed=seed, **self._options)
+            self._native = self._library.ProcgenGym3Env(
+                self.num_envs, self.game, rand_seed=seed, **self._options
+            )
         except OSError as error:
             raise missing_system_library(error) from error
         if self._options["num_threads"]:
@@ -177,8 +212,12 @@ class ProcgenVectorEnv(BatchEnv):
         self._require_begun()
         actions = self.checked_actions(actions)
         if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
-            raise InvalidActionError(f"actions are {actions.min()} to {actions.max()}; they must be in 0..{NUM_ACTIONS - 1}")
-        # Where no episode ends, this is of no use; copying all pictures still costs less than 3 % of a step.
+            raise InvalidActionError(
+                f"actions are {actions.min()} to {actions.max()}; they must be in"
+                f" 0..{NUM_ACTIONS - 1}"
+            )
+        # Where no episode ends, this is of no use; copying all pictures still costs less than 3 %
+        # of a step.
         np.copyto(self.final_observations, self.observations)
         self._native.act(actions)
         self._native.observe()
@@ -201,11 +240,14 @@ class ProcgenVectorEnv(BatchEnv):
         self._returns[rows] = self._lengths[rows] = 0
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
-        parts, self._columns = [_NONE, *self._columns], []
+        parts = [_NONE, *self._columns]
+        self._columns = []
         return {name: np.concatenate([part[name] for part in parts]) for name in _NONE}
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one entry per row."""
+        """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one
+        entry per row.
+        """
         return by_row(self._columns[-1], self.num_envs)
 
     def _require_begun(self) -> None:
@@ -213,26 +255,32 @@ class ProcgenVectorEnv(BatchEnv):
             raise InvalidActionError("the games have not begun; call reset() or restart() first")
         if self._native.closed:
             raise InvalidActionError(
-                f"{self.game} plays on num_threads={self._options['num_threads']} threads, which a fork doesn't have; begin"
-                " anew with restart(seed) in this process, or play with num_threads=0"
+                f"{self.game} plays on num_threads={self._options['num_threads']} threads, which a"
+                " fork doesn't have; begin anew with restart(seed) in this process, or play with"
+                " num_threads=0"
             )
 
     @property
     def native(self) -> Any:
-        """The library's own `ProcgenGym3Env`, for what only it can do. Each `restart(seed)` makes a new one."""
+        """The library's own `ProcgenGym3Env`, for what only it can do. Each `restart(seed)` makes a
+        new one.
+        """
         return self._native
 
     @property
     def level_seeds(self) -> np.ndarray:
-        """The level that each game plays now, int32 (R,). Raises `InvalidActionError` before the first restart."""
+        """The level that each game plays now, int32 (R,). Raises `InvalidActionError` before the
+        first restart.
+        """
         self._require_begun()
         return self._facts["level_seed"].copy()
 
     def get_state(self, rows: Iterable[int] | None = None) -> list[GameState]:
-        """Return the states of the games of `rows` (default: all). From a state on, the same actions give the same episode.
+        """Return the states of the games of `rows` (default: all). From a state on, the same
+        actions give the same episode.
 
-        Raises `InvalidActionError` before the first restart, and `ConfigError` for a row that isn't there.
-        """
+        Raises `InvalidActionError` before the first restart, and `ConfigError` for a row that isn't
+        there."""
         self._require_begun()
         return [self._state_of(row) for row in (range(self.num_envs) if rows is None else rows)]
 
@@ -240,25 +288,28 @@ class ProcgenVectorEnv(BatchEnv):
         check_range("row", row, 0, self.num_envs - 1)
         length = self._native.call_c_func("get_state", int(row), self._state_buffer, _MAX_STATE)
         native = bytes(self._native._ffi.buffer(self._state_buffer, length))
-        return GameState(native, float(self._returns[row]), int(self._lengths[row]), self._checksum(native))
+        return GameState(
+            native, float(self._returns[row]), int(self._lengths[row]), self._checksum(native)
+        )
 
     def _checksum(self, native: bytes) -> int:
         return zlib.crc32(native, self._kind)
 
     def set_state(self, states: list[GameState]) -> None:
-        """Put the games back into states that `get_state` returned, from this or another batch of the same game and options.
+        """Put the games back into states that `get_state` returned, from this or another batch of
+        the same game and options.
 
-        `num_games`, `num_threads`, `render_mode` and `seed` may differ. Raises `InvalidStateError` if the number of states is
-        wrong, or if one isn't such a state.
-        """
+        `num_games`, `num_threads`, `render_mode` and `seed` may differ. Raises `InvalidStateError`
+        if the number of states is wrong, or if one isn't such a state."""
         if len(states) != self.num_envs:
             raise InvalidStateError(f"states: {len(states)} of them for {self.num_envs} games")
         for place, state in enumerate(states):
-            # The library ends the process over damaged states and those of another game, and takes over a state's options.
+            # The library ends the process over damaged states and those of another game, and takes
+            # over a state's options.
             if not isinstance(state, GameState) or state.checksum != self._checksum(state.native):
                 raise InvalidStateError(
-                    f"states[{place}] is of another game than {self.game}, of other options than this batch's, or damaged; pass"
-                    " what get_state returned, as it is"
+                    f"states[{place}] is of another game than {self.game}, of other options than"
+                    " this batch's, or damaged; pass what get_state returned, as it is"
                 )
         if self._native is None:
             self.restart()
@@ -286,7 +337,9 @@ class ProcgenVectorEnv(BatchEnv):
         return self._facts["rgb"][game].copy() if self.render_mode else super().picture(game)
 
     def close_extras(self, **kwargs: Any) -> None:
-        if getattr(self, "_native", None) is not None:  # Gymnasium closes what a failed constructor left, too
+        if (
+            getattr(self, "_native", None) is not None
+        ):  # Gymnasium closes what a failed constructor left, too
             # The pictures lie in the library's memory.
             self.observations, self._native = self.observations.copy(), self._native.close()
 
@@ -303,14 +356,20 @@ _NONE = {
 def _checked(switches: dict[str, bool]) -> dict[str, bool]:
     for name, value in switches.items():
         if name not in _SWITCHES:
-            hint = "Levels are given as levels='start:num'." if name in ("num_levels", "start_level") else ""
+            hint = (
+                "Levels are given as levels='start:num'."
+                if name in ("num_levels", "start_level")
+                else ""
+            )
             raise UnknownNameError("option", name, _OPTIONS, hint=hint)
         check_switch(name, value)
     return {**_SWITCHES, **switches}
 
 
 def _open_library_once(ffi: Any) -> None:
-    """Have gym3 open the library once per process, because cffi keeps 11 KiB for each time that it is opened."""
+    """Have gym3 open the library once per process, because cffi keeps 11 KiB for each time that it
+    is opened.
+    """
     if "dlopen" not in vars(ffi):
         ffi.dlopen = functools.cache(ffi.dlopen)
 
@@ -318,4 +377,8 @@ def _open_library_once(ffi: Any) -> None:
 def _native_seed(seed: int) -> int:
     """The seed as the library takes it. Raises `ConfigError` if it is no integer."""
     whole = whole_seed(seed)
-    return whole if 0 <= whole < NUM_SEEDS else int(np.random.SeedSequence(abs(whole)).generate_state(1)[0]) >> 1
+    return (
+        whole
+        if 0 <= whole < NUM_SEEDS
+        else int(np.random.SeedSequence(abs(whole)).generate_state(1)[0]) >> 1
+    )

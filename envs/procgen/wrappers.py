@@ -24,12 +24,14 @@ def make_procgen(
 ) -> BatchEnv:
     """Make `ProcgenVectorEnv(game, **options)` and put the wrappers around it that are asked for.
 
-    `action_repeat` plays each action several times (see `ActionRepeat`). `frame_stack` shows the last frames, and `gap_stack`
-    the first and last of them (see `FrameStack`). `shape_rewards` is for `ShapedRewards`. Raises `ConfigError` for both stacks
-    at once, and whatever the world and the wrappers raise.
-    """
+    `action_repeat` plays each action several times (see `ActionRepeat`). `frame_stack` shows the
+    last frames, and `gap_stack` the first and last of them (see `FrameStack`). `shape_rewards` is
+    for `ShapedRewards`. Raises `ConfigError` for both stacks at once, and whatever the world and
+    the wrappers raise."""
     if frame_stack is not None and gap_stack is not None:
-        raise ConfigError(f"frame_stack is {frame_stack} and gap_stack {gap_stack}; only one of them can be set")
+        raise ConfigError(
+            f"frame_stack is {frame_stack} and gap_stack {gap_stack}; only one of them can be set"
+        )
     check_switch("shape_rewards", shape_rewards)
     world: BatchEnv = ProcgenVectorEnv(game, **options)
     if action_repeat != 1:
@@ -43,5 +45,7 @@ def innermost(world: BatchEnv) -> ProcgenVectorEnv:
     """Return the world inside all wrappers. Raises `ConfigError` if it isn't Procgen's."""
     *_, world = layers(world)
     if not isinstance(world, ProcgenVectorEnv):
-        raise ConfigError(f"the world is a {type(world).__name__}; only games of Procgen have states and levels")
+        raise ConfigError(
+            f"the world is a {type(world).__name__}; only games of Procgen have states and levels"
+        )
     return world

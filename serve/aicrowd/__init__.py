@@ -1,4 +1,6 @@
-"""Makes a trained policy an entry in AIcrowd's NeurIPS 2020 Procgen competition: export, check, submit."""
+"""Makes a trained policy an entry in AIcrowd's NeurIPS 2020 Procgen competition: export, check,
+submit.
+"""
 
 from serve.aicrowd.check import Breach, check
 from serve.aicrowd.export import Exported, export
@@ -6,4 +8,13 @@ from serve.aicrowd.section import NoCounterpartError
 from serve.aicrowd.submit import SubmissionError, submit
 from serve.aicrowd.translation import TRACKS
 
-__all__ = ["TRACKS", "Exported", "Breach", "NoCounterpartError", "SubmissionError", "check", "export", "submit"]
+__all__ = [
+    "TRACKS",
+    "Exported",
+    "Breach",
+    "NoCounterpartError",
+    "SubmissionError",
+    "check",
+    "export",
+    "submit",
+]

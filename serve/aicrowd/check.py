@@ -1,4 +1,6 @@
-"""Checks a submission against every rule of the competition, without running anything of it and without a network."""
+"""Checks a submission against every rule of the competition, without running anything of it and
+without a network.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,30 @@ _PICKLE_PROTOCOL = 4
 _RAY_TRAINERS = (
     "A2C", "A3C", "APEX", "APPO", "ARS", "BC", "DDPPO", "DQN", "ES", "IMPALA", "MARWIL", "PG", "PPO", "SAC", "SimpleQ",
 )  # fmt: skip
-_FILES = ("run.sh", "train.py", "rollout.py", "requirements.txt", "aicrowd.json", "envs/procgen_env_wrapper.py")
+_FILES = (
+    "run.sh",
+    "train.py",
+    "rollout.py",
+    "requirements.txt",
+    "aicrowd.json",
+    "envs/procgen_env_wrapper.py",
+)
 """Files that are run or read. Missing modules are found where they are imported."""
-_WORDS = ("EXPERIMENT", "--train", "--rollout", "CHECKPOINT", "EPISODES", "AICROWD_IS_GRADING", "OUTPUTS_DIR")
+_WORDS = (
+    "EXPERIMENT",
+    "--train",
+    "--rollout",
+    "CHECKPOINT",
+    "EPISODES",
+    "AICROWD_IS_GRADING",
+    "OUTPUTS_DIR",
+)
 _STAND_IN = "utils/rollout_on_ray_086.py"
 
 
 def check(directory: str | os.PathLike[str]) -> list[Breach]:
-    """Return every rule that the submission breaks, in the order of the rules. If there is none, it can be handed in.
+    """Return every rule that the submission breaks, in the order of the rules. If there is none, it
+    can be handed in.
 
     Raises `ConfigError` if there is no such folder.
     """
@@ -47,7 +65,10 @@ def check(directory: str | os.PathLike[str]) -> list[Breach]:
 
 
 def _files(submission: Submission) -> Iterator[Breach]:
-    anew = f"Export anew: {shell_command('export', 'aicrowd', 'RUN', '--track', 'TRACK', '--out', 'DIR')}"
+    anew = (
+        "Export anew:"
+        f" {shell_command('export', 'aicrowd', 'RUN', '--track', 'TRACK', '--out', 'DIR')}"
+    )
     for path in _FILES:
         if not (submission.folder / path).is_file():
             yield Breach(path, "it isn't there", anew)
@@ -56,11 +77,21 @@ def _files(submission: Submission) -> Iterator[Breach]:
     for path in submission.files:
         whole = submission.folder / path
         if not whole.exists():
-            yield Breach(path, f"it is a link to {os.readlink(whole)}, which isn't there", "Remove it")
+            yield Breach(
+                path, f"it is a link to {os.readlink(whole)}, which isn't there", "Remove it"
+            )
         elif not whole.resolve().is_relative_to(submission.folder.resolve()):
-            yield Breach(path, "it is a link out of the repository, which git doesn't follow", "Put the file in its place")
+            yield Breach(
+                path,
+                "it is a link out of the repository, which git doesn't follow",
+                "Put the file in its place",
+            )
         elif (size := whole.stat().st_size) > MAX_FILE_BYTES:
-            yield Breach(path, f"{size:,} bytes; files of more than {MAX_FILE_BYTES:,} are scrubbed", "Remove it")
+            yield Breach(
+                path,
+                f"{size:,} bytes; files of more than {MAX_FILE_BYTES:,} are scrubbed",
+                "Remove it",
+            )
     ignored = re.search(r"^/?outputs(/.*)?$", submission.text(".gitignore"), re.MULTILINE)
     if not ignored:
         yield Breach(".gitignore", "outputs/ isn't ignored by git", "Add the line: outputs/")
@@ -76,23 +107,41 @@ def _entry(submission: Submission) -> Iterator[Breach]:
         yield Breach("aicrowd.json", f"it isn't JSON ({error})", "Mend it, or export anew")
         return
     if not isinstance(entry, dict):
-        yield Breach("aicrowd.json", f"it holds {_shown(entry)} where an object is wanted", "Mend it, or export anew")
+        yield Breach(
+            "aicrowd.json",
+            f"it holds {_shown(entry)} where an object is wanted",
+            "Mend it, or export anew",
+        )
         return
     for key in ("challenge_id", "grader_id"):
         if entry.get(key) != CHALLENGE:
             yield Breach("aicrowd.json", f"{key} is {entry.get(key)!r}", f'Set it to "{CHALLENGE}"')
     authors = entry.get("authors")
-    if not isinstance(authors, list) or not authors or not all(isinstance(author, str) and author for author in authors):
-        yield Breach("aicrowd.json", f"authors is {authors!r}", 'Make it a list as ["Ada <ada@example.org>"]')
+    if (
+        not isinstance(authors, list)
+        or not authors
+        or not all(isinstance(author, str) and author for author in authors)
+    ):
+        yield Breach(
+            "aicrowd.json", f"authors is {authors!r}", 'Make it a list as ["Ada <ada@example.org>"]'
+        )
     elif any(author in SAMPLE_AUTHORS for author in authors):
-        yield Breach("aicrowd.json", f"authors is {authors!r}, which names nobody", "Put your names there")
+        yield Breach(
+            "aicrowd.json", f"authors is {authors!r}, which names nobody", "Put your names there"
+        )
     if not isinstance(entry.get("description"), str):
-        yield Breach("aicrowd.json", f"description is {entry.get('description')!r}", "Make it a text")
+        yield Breach(
+            "aicrowd.json", f"description is {entry.get('description')!r}", "Make it a text"
+        )
     for key in ("docker_build", "debug"):
         if not isinstance(entry.get(key), bool):
             yield Breach("aicrowd.json", f"{key} is {entry.get(key)!r}", "Make it true or false")
     if entry.get("docker_build") is True and not (submission.folder / "Dockerfile").is_file():
-        yield Breach("aicrowd.json", "docker_build is true, but there is no Dockerfile", "Set it to false, or add one")
+        yield Breach(
+            "aicrowd.json",
+            "docker_build is true, but there is no Dockerfile",
+            "Set it to false, or add one",
+        )
 
 
 def _shown(value: Any) -> str:
@@ -108,17 +157,33 @@ def _run_script(submission: Submission) -> Iterator[Breach]:
         yield Breach("run.sh", "it isn't executable", "chmod +x run.sh")
     for word in _WORDS:
         if word not in text:
-            yield Breach("run.sh", f"it doesn't know {word}", "Export anew, or take run.sh from another export")
+            yield Breach(
+                "run.sh",
+                f"it doesn't know {word}",
+                "Export anew, or take run.sh from another export",
+            )
     if not submission.experiment_path:
-        yield Breach("run.sh", "it sets no EXPERIMENT_DEFAULT", "Set it to the YAML file of your experiment")
+        yield Breach(
+            "run.sh", "it sets no EXPERIMENT_DEFAULT", "Set it to the YAML file of your experiment"
+        )
     elif not (submission.folder / submission.experiment_path).is_file():
-        yield Breach("run.sh", f"EXPERIMENT_DEFAULT is {submission.experiment_path}, which isn't there", "Correct the path")
+        yield Breach(
+            "run.sh",
+            f"EXPERIMENT_DEFAULT is {submission.experiment_path}, which isn't there",
+            "Correct the path",
+        )
     if _STAND_IN not in text and re.search(r"rollout\.py", text):
         fix = f"Start {_STAND_IN} instead, which every export brings"
-        yield Breach("run.sh", "it starts rollout.py, which, as the grader has it, doesn't import on Ray 0.8.6", fix)
+        yield Breach(
+            "run.sh",
+            "it starts rollout.py, which, as the grader has it, doesn't import on Ray 0.8.6",
+            fix,
+        )
     if re.search(r"^exit\b", text, re.MULTILINE):
         yield Breach(
-            "run.sh", "it ends with exit, but AIcrowd's validator sources it", "Remove the exit at the outermost level"
+            "run.sh",
+            "it ends with exit, but AIcrowd's validator sources it",
+            "Remove the exit at the outermost level",
         )
 
 
@@ -128,60 +193,103 @@ def _experiment(submission: Submission) -> Iterator[Breach]:
         return
     text = submission.text(path)
     if len(submission.experiments) != 1:
-        yield Breach(path, f"it holds {len(submission.experiments)} experiments", "Keep exactly one, in block style")
+        yield Breach(
+            path,
+            f"it holds {len(submission.experiments)} experiments",
+            "Keep exactly one, in block style",
+        )
         return
     name = next(iter(submission.experiments))
     # As run.sh reads it: the first line that is neither indented nor a comment.
     first = next((line for line in text.splitlines() if not line.startswith((" ", "#"))), "")
     if first.split(":")[0] != name or not first.rstrip().endswith(":"):
-        yield Breach(path, f"run.sh reads the experiment's name from the line {first!r}", f"Make {name}: the first line")
+        yield Breach(
+            path,
+            f"run.sh reads the experiment's name from the line {first!r}",
+            f"Make {name}: the first line",
+        )
     for key in ("run", "env"):
         lines = [line for line in text.splitlines() if f"  {key}:" in line]
         words = lines[0].split() if lines else []
         value = words[1] if len(words) > 1 else ""
         if len(lines) != 1:
-            yield Breach(path, f"{len(lines)} lines hold '  {key}:', which run.sh looks for", "Let exactly one do so")
+            yield Breach(
+                path,
+                f"{len(lines)} lines hold '  {key}:', which run.sh looks for",
+                "Let exactly one do so",
+            )
         elif value != str(submission.body.get(key)):
             yield Breach(
-                path, f"run.sh reads {key} as {value!r}", f"Write it unquoted below {name}:  {key}: {submission.body.get(key)}"
+                path,
+                f"run.sh reads {key} as {value!r}",
+                f"Write it unquoted below {name}:  {key}: {submission.body.get(key)}",
             )
     yield from _names(submission, path)
 
 
 def _names(submission: Submission, path: str) -> Iterator[Breach]:
     """Yield a breach for each name in the experiment that nothing registers."""
-    run, env = str(submission.body.get("run")), str(submission.body.get("env"))
-    registry = "".join(submission.text(file) for file in submission.files if file.startswith("algorithms/"))
+    run = str(submission.body.get("run"))
+    env = str(submission.body.get("env"))
+    registry = "".join(
+        submission.text(file) for file in submission.files if file.startswith("algorithms/")
+    )
     if run not in _RAY_TRAINERS and f'"{run}"' not in registry and f"'{run}'" not in registry:
-        yield Breach(path, f"run is {run}, which neither Ray 0.8.6 nor algorithms/registry.py has", "Register it there")
+        yield Breach(
+            path,
+            f"run is {run}, which neither Ray 0.8.6 nor algorithms/registry.py has",
+            "Register it there",
+        )
     model = submission.model.get("custom_model")
     for name, kind, folder in ((env, "env", "envs/"), (model, "custom_model", "models/")):
         sources = "".join(
-            submission.text(file) for file in submission.files if file.startswith(folder) and file.endswith(".py")
+            submission.text(file)
+            for file in submission.files
+            if file.startswith(folder) and file.endswith(".py")
         )
         if name is not None and f'"{name}"' not in sources and f"'{name}'" not in sources:
-            yield Breach(path, f"{kind} is {name}, which no file of {folder} registers", "Correct the name, or add the file")
+            yield Breach(
+                path,
+                f"{kind} is {name}, which no file of {folder} registers",
+                "Correct the name, or add the file",
+            )
 
 
 def _no_weights(submission: Submission) -> Iterator[Breach]:
-    fix = f"Export without --with-weights; a package that isn't for the competition says so in aicrowd.json: {LOCAL}"
+    fix = (
+        "Export without --with-weights; a package that isn't for the competition says so in"
+        f" aicrowd.json: {LOCAL}"
+    )
     if submission.is_local:
         return
     for path in submission.weights:
         yield Breach(path, "it holds weights, and the competition trains from scratch", fix)
-    for key, found in (("restore", submission.body), ("weights", submission.model.get("custom_options"))):
+    for key, found in (
+        ("restore", submission.body),
+        ("weights", submission.model.get("custom_options")),
+    ):
         if isinstance(found, dict) and found.get(key):
-            yield Breach(submission.experiment_path, f"{key} is {found[key]!r}: it doesn't train from scratch", fix)
+            yield Breach(
+                submission.experiment_path,
+                f"{key} is {found[key]!r}: it doesn't train from scratch",
+                fix,
+            )
 
 
 def _pickles(submission: Submission) -> Iterator[Breach]:
     for path in filter(is_checkpoint, submission.files):
         try:
-            problems = sorted(set(_pickle_problems(read_bytes(submission.folder / path, MAX_FILE_BYTES))))
+            problems = sorted(
+                set(_pickle_problems(read_bytes(submission.folder / path, MAX_FILE_BYTES)))
+            )
         except (ValueError, OSError, IndexError, RecursionError) as error:
             problems = [f"it is no whole pickle ({reason(error)})"]
         for problem in problems:
-            yield Breach(path, problem, "Export anew: procsnake writes pickles that Python 3.7 and NumPy 1.18 read")
+            yield Breach(
+                path,
+                problem,
+                "Export anew: procsnake writes pickles that Python 3.7 and NumPy 1.18 read",
+            )
 
 
 def _pickle_problems(content: bytes) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Rules about the entry's Python: 3.7 must read it, all its imports must exist, and games must be the competition's."""
+"""Rules about the entry's Python: 3.7 must read it, all its imports must exist, and games must be
+the competition's.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _STARTS = (
     "train.py", "rollout.py", "callbacks.py", "algorithms/__init__.py", "algorithms/registry.py", "preprocessors/__init__.py",
     "utils/loader.py", "utils/rollout_on_ray_086.py",
 )  # fmt: skip
-"""Files that are run or imported by every experiment. The files of envs/ and models/ are imported, too."""
+"""Files that are run or imported by every experiment. The files of envs/ and models/ are imported,
+too.
+"""
 _GRADERS = {
     "callbacks": ("CustomCallbacks",),
     "algorithms": ("CUSTOM_ALGORITHMS",),
@@ -21,8 +25,18 @@ _GRADERS = {
     "utils.loader": ("load_envs", "load_models", "load_algorithms", "load_preprocessors"),
     "aicrowd_helpers.config": ("EASY_GAME_RANGES",),
 }
-"""By module, the names that the grader's train.py imports. The grader replaces the entry's train.py by its own."""
-_OWN_FOLDERS = {"aicrowd_helpers", "algorithms", "callbacks", "envs", "models", "preprocessors", "utils"}
+"""By module, the names that the grader's train.py imports. The grader replaces the entry's train.py
+by its own.
+"""
+_OWN_FOLDERS = {
+    "aicrowd_helpers",
+    "algorithms",
+    "callbacks",
+    "envs",
+    "models",
+    "preprocessors",
+    "utils",
+}
 _BASE = "envs/procgen_env_wrapper.py"
 _WORDS = {"train.py": ("--config-file",), "rollout.py": ("--run", "--env", "--episodes")}
 """By script, the options that run.sh gives to it."""
@@ -38,33 +52,50 @@ class _Import:
 
 
 def sources(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each file that Python 3.7 can't read, that uses `__file__` where it is executed without one, or that
-    lacks an option of run.sh.
-    """
+    """Yield a breach for each file that Python 3.7 can't read, that uses `__file__` where it is
+    executed without one, or that lacks an option of run.sh."""
     for path in submission.files:
         if not path.endswith(".py"):
             continue
         try:
             tree = parse(submission.text(path))
         except (SyntaxError, ValueError) as error:
-            yield Breach(path, f"Python 3.7 can't read it ({error})", "Write it in the older language")
+            yield Breach(
+                path, f"Python 3.7 can't read it ({error})", "Write it in the older language"
+            )
             continue
         executed = Path(path).parent in (Path("envs"), Path("models"))
-        if executed and any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes(tree)):
-            yield Breach(path, "it uses __file__, which it doesn't have there", "Use os.getcwd(), which is the repository")
+        if executed and any(
+            isinstance(node, ast.Name) and node.id == "__file__" for node in nodes(tree)
+        ):
+            yield Breach(
+                path,
+                "it uses __file__, which it doesn't have there",
+                "Use os.getcwd(), which is the repository",
+            )
     for path, words in _WORDS.items():
-        missing = [word for word in words if submission.text(path).strip() and word not in submission.text(path)]
+        missing = [
+            word
+            for word in words
+            if submission.text(path).strip() and word not in submission.text(path)
+        ]
         if missing:
-            yield Breach(path, f"it doesn't know {', '.join(missing)}, which run.sh gives it", "Export anew")
+            yield Breach(
+                path, f"it doesn't know {', '.join(missing)}, which run.sh gives it", "Export anew"
+            )
 
 
 def imports(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each module or name of the entry that a file imports, but that doesn't exist.
+    """Yield a breach for each module or name of the entry that a file imports, but that doesn't
+    exist.
 
     Imports are followed from file to file, beginning with the files that are run.
     """
-    roots, seen = _roots(submission), set[str]()
-    told: set[tuple[str, str | None]] = {(module, name) for module, names in _GRADERS.items() for name in names}
+    roots = _roots(submission)
+    seen = set[str]()
+    told: set[tuple[str, str | None]] = {
+        (module, name) for module, names in _GRADERS.items() for name in names
+    }
     waiting = [*_STARTS, *submission.files_below("envs"), *submission.files_below("models")]
     while waiting:
         path = waiting.pop()
@@ -74,7 +105,9 @@ def imports(submission: Submission) -> Iterator[Breach]:
         for one in _imports(submission.tree(path), path):
             if one.is_relative_outside:
                 fix = "Import it by its full name"
-                yield Breach(path, "it imports relatively, but is executed as no part of a package", fix)
+                yield Breach(
+                    path, "it imports relatively, but is executed as no part of a package", fix
+                )
             elif one.module.split(".")[0] in roots and (one.module, one.name) not in told:
                 told.add((one.module, one.name))
                 yield from _missing(submission, one, path)
@@ -92,28 +125,50 @@ def contract(submission: Submission) -> Iterator[Breach]:
 
 
 def base_environment(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each file that makes games itself, because all games must go through the competition's environment."""
+    """Yield a breach for each file that makes games itself, because all games must go through the
+    competition's environment.
+    """
     name = str(submission.body.get("env"))
     for path in submission.files_below("envs"):
         if path == _BASE:
             continue
         tree = submission.tree(path)
-        around = "ProcgenEnvWrapper" in submission.text(path) or "procgen_env_wrapper" in strings(tree)
+        around = "ProcgenEnvWrapper" in submission.text(path) or "procgen_env_wrapper" in strings(
+            tree
+        )
         fix = f"Wrap ProcgenEnvWrapper of {_BASE}, which the grader puts its own in the place of"
         if makers := sorted(_makers(tree)):
-            yield Breach(path, f"it makes games itself by {' and '.join(makers)}, past the competition's environment", fix)
+            yield Breach(
+                path,
+                f"it makes games itself by {' and '.join(makers)}, past the competition's"
+                " environment",
+                fix,
+            )
         elif name in strings(tree) and not around:
             yield Breach(path, f"it registers {name} without the competition's environment", fix)
-    if submission.text(_BASE).strip() and "procgen_env_wrapper" not in strings(submission.tree(_BASE)):
-        yield Breach(_BASE, "it doesn't register procgen_env_wrapper", "Take it from another export; it may not be edited")
+    if submission.text(_BASE).strip() and "procgen_env_wrapper" not in strings(
+        submission.tree(_BASE)
+    ):
+        yield Breach(
+            _BASE,
+            "it doesn't register procgen_env_wrapper",
+            "Take it from another export; it may not be edited",
+        )
 
 
 def _makers(tree: ast.Module) -> set[str]:
     found = set()
     for node in nodes(tree):
-        if isinstance(node, ast.Attribute) and node.attr == "make" and isinstance(node.value, ast.Name):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr == "make"
+            and isinstance(node.value, ast.Name)
+        ):
             found |= {f"{node.value.id}.make"} if node.value.id in ("gym", "gym3") else set()
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("gym", "procgen"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
+            "gym",
+            "procgen",
+        ):
             made = {"make", "ProcgenEnv", "ProcgenGym3Env"} & {alias.name for alias in node.names}
             found |= {f"{node.module}.{name}" for name in made}
         if isinstance(node, ast.Attribute) and node.attr in ("ProcgenEnv", "ProcgenGym3Env"):
@@ -123,7 +178,9 @@ def _makers(tree: ast.Module) -> set[str]:
 
 def _roots(submission: Submission) -> set[str]:
     """The first parts of the names of the entry's own modules."""
-    return _OWN_FOLDERS | {Path(path).parts[0].removesuffix(".py") for path in submission.files if path.endswith(".py")}
+    return _OWN_FOLDERS | {
+        Path(path).parts[0].removesuffix(".py") for path in submission.files if path.endswith(".py")
+    }
 
 
 def _imports(tree: ast.Module, path: str) -> Iterator[_Import]:
@@ -134,7 +191,9 @@ def _imports(tree: ast.Module, path: str) -> Iterator[_Import]:
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*above, *([node.module] if node.module else [])])
-            outside = bool(node.level) and (package[:1] in (["envs"], ["models"]) or len(package) < node.level)
+            outside = bool(node.level) and (
+                package[:1] in (["envs"], ["models"]) or len(package) < node.level
+            )
             yield from (_Import(module, alias.name, outside) for alias in node.names)
 
 
@@ -147,16 +206,23 @@ def _places(one: _Import) -> list[str]:
 
 
 def _missing(submission: Submission, one: _Import, importer: str) -> Iterator[Breach]:
-    base, files = one.module.replace(".", "/"), submission.files
+    base = one.module.replace(".", "/")
+    files = submission.files
     fix = "Export anew, or take the file from another export"
     file = next((place for place in (f"{base}/__init__.py", f"{base}.py") if place in files), None)
     is_folder = any(path.startswith(f"{base}/") for path in files)
-    if one.name and any(path.startswith((f"{base}/{one.name}/", f"{base}/{one.name}.py")) for path in files):
+    if one.name and any(
+        path.startswith((f"{base}/{one.name}/", f"{base}/{one.name}.py")) for path in files
+    ):
         return
     if file is None:
         if one.name or not is_folder:
             place = f"{base}/__init__.py" if is_folder else f"{base}.py"
-            yield Breach(place, f"it isn't there, and {importer} imports {one.name or one.module} from it", fix)
+            yield Breach(
+                place,
+                f"it isn't there, and {importer} imports {one.name or one.module} from it",
+                fix,
+            )
     elif one.name and one.name != "*" and not _binds(submission.tree(file), one.name):
         empty = "is empty" if not submission.text(file).strip() else f"has no {one.name}"
         yield Breach(file, f"it {empty}, and {importer} imports {one.name} from it", fix)
@@ -165,21 +231,29 @@ def _missing(submission: Submission, one: _Import, importer: str) -> Iterator[Br
 def _binds(tree: ast.Module, name: str) -> bool:
     """Whether a module has this name after it was imported, as far as its source shows."""
     for node in _outermost(tree.body):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef) and node.name in (name, "__getattr__"):
+        if isinstance(
+            node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef
+        ) and node.name in (name, "__getattr__"):
             return True
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
             if names & {name, "*"}:
                 return True
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
-            stored = (found for found in ast.walk(node) if isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store))
+            stored = (
+                found
+                for found in ast.walk(node)
+                if isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store)
+            )
             if any(found.id == name for found in stored):
                 return True
     return False
 
 
 def _outermost(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module that aren't in a function or class, including those inside conditions and loops."""
+    """The statements of a module that aren't in a function or class, including those inside
+    conditions and loops.
+    """
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try | ast.For | ast.With | ast.While):

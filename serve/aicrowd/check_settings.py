@@ -1,4 +1,6 @@
-"""Rules about the settings in the experiment's YAML file: workers, steps, options of the environment and of the network."""
+"""Rules about the settings in the experiment's YAML file: workers, steps, options of the
+environment and of the network.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ _GAME_OPTIONS: dict[str, Check] = {
     **dict.fromkeys(("env_name", "distribution_mode", "render_mode"), _is_text),
     **dict.fromkeys(("return_min", "return_blind", "return_max"), _is_number),
 }
-"""The options that the competition's environment takes: those of Procgen 0.10, and three for the score."""
+"""The options that the competition's environment takes: those of Procgen 0.10, and three for the
+score.
+"""
 _WRAPPER_OPTIONS: dict[str, Check] = {
     "action_repeat": _is_positive,
     "frame_stack": _or_none(_is_positive),
@@ -83,35 +87,58 @@ _MODEL_KEYS = (
 
 
 def validation(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each rule of AIcrowd's own validation that is broken: processes, and shares of the GPU."""
-    path, config = submission.experiment_path, submission.config
+    """Yield a breach for each rule of AIcrowd's own validation that is broken: processes, and
+    shares of the GPU.
+    """
+    path = submission.experiment_path
+    config = submission.config
     if not config:
         return
-    wrong = [key for key in FOR_KIT_VALIDATION if not _is_number(config.get(key)) or config[key] < 0]
+    wrong = [
+        key for key in FOR_KIT_VALIDATION if not _is_number(config.get(key)) or config[key] < 0
+    ]
     for key in wrong:
-        what = f"config.{key} is {config.get(key)!r}; AIcrowd's validation wants a number that isn't negative"
+        what = (
+            f"config.{key} is {config.get(key)!r}; AIcrowd's validation wants a number that isn't"
+            " negative"
+        )
         yield Breach(path, what, f"Set config.{key}")
     if wrong:
         return
     for key, least in (("num_workers", 0), ("num_envs_per_worker", 1)):
         if not _is_whole(config.get(key, 1)) or config.get(key, 1) < least:
-            yield Breach(path, f"config.{key} is {config[key]!r}", f"Set it to a whole number from {least} on")
-    processes = config["num_workers"] + (0 if submission.body.get("disable_evaluation_worker", False) else 1)
+            yield Breach(
+                path,
+                f"config.{key} is {config[key]!r}",
+                f"Set it to a whole number from {least} on",
+            )
+    processes = config["num_workers"] + (
+        0 if submission.body.get("disable_evaluation_worker", False) else 1
+    )
     if processes >= CORES:
         fix = f"Lower num_workers to {CORES - 1}, and set disable_evaluation_worker: true"
         yield Breach(path, f"{processes} workers beside the trainer on {CORES} cores", fix)
     gpus = config["num_gpus"] + processes * config["num_gpus_per_worker"]
     if gpus > 1:
-        yield Breach(path, f"they use {gpus:.3f} of the one GPU", "Lower num_gpus or num_gpus_per_worker")
+        yield Breach(
+            path, f"they use {gpus:.3f} of the one GPU", "Lower num_gpus or num_gpus_per_worker"
+        )
 
 
 def training(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each rule of the competition that is broken: number of steps, game, distribution mode and levels."""
-    path, env = submission.experiment_path, submission.env_config
+    """Yield a breach for each rule of the competition that is broken: number of steps, game,
+    distribution mode and levels.
+    """
+    path = submission.experiment_path
+    env = submission.env_config
     if not submission.config:
         return
     if not env:
-        yield Breach(path, "config.env_config isn't there, and train.py writes into it", "Add it with env_name and num_levels")
+        yield Breach(
+            path,
+            "config.env_config isn't there, and train.py writes into it",
+            "Add it with env_name and num_levels",
+        )
         return
     stop = submission.body.get("stop")
     steps = stop.get("timesteps_total") if isinstance(stop, dict) else None
@@ -119,20 +146,35 @@ def training(submission: Submission) -> Iterator[Breach]:
     allowed = MAX_STEPS // repeats if isinstance(repeats, int) and repeats > 0 else MAX_STEPS
     if not _is_number(steps) or not 0 < steps <= allowed:
         why = f" with each action repeated {repeats} times" if repeats != 1 else ""
-        yield Breach(path, f"stop.timesteps_total is {steps}; at most {allowed:,} are allowed{why}", f"Set it to {allowed}")
+        yield Breach(
+            path,
+            f"stop.timesteps_total is {steps}; at most {allowed:,} are allowed{why}",
+            f"Set it to {allowed}",
+        )
     if env.get("env_name") not in list(GAMES):
-        yield Breach(path, f"env_config.env_name is {env.get('env_name')!r}", f"Choose one of {', '.join(GAMES)}")
+        yield Breach(
+            path,
+            f"env_config.env_name is {env.get('env_name')!r}",
+            f"Choose one of {', '.join(GAMES)}",
+        )
     if env.get("distribution_mode", "easy") != "easy":
-        yield Breach(path, f"distribution_mode is {env['distribution_mode']!r}; the competition plays easy", "Set it to easy")
+        yield Breach(
+            path,
+            f"distribution_mode is {env['distribution_mode']!r}; the competition plays easy",
+            "Set it to easy",
+        )
     if env.get("num_levels") not in NUM_LEVELS.values():
         fix = ", ".join(f"{num} for {track}" for track, num in NUM_LEVELS.items())
-        yield Breach(path, f"env_config.num_levels is {env.get('num_levels')!r}", f"Set it to {fix}")
+        yield Breach(
+            path, f"env_config.num_levels is {env.get('num_levels')!r}", f"Set it to {fix}"
+        )
     if env.get("start_level", 0) != 0:
         yield Breach(path, f"env_config.start_level is {env['start_level']!r}", "Set it to 0")
 
 
 def environment(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each option of the environment that nothing reads or that has an impossible value.
+    """Yield a breach for each option of the environment that nothing reads or that has an
+    impossible value.
 
     Known options are the game's, procsnake's, and all names that occur as text in a file of envs/.
     """
@@ -142,23 +184,34 @@ def environment(submission: Submission) -> Iterator[Breach]:
         sections["evaluation_config.env_config"] = evaluation["env_config"]
     is_ours = submission.body.get("env") == "procsnake_env"
     checks = {**_GAME_OPTIONS, **(_WRAPPER_OPTIONS if is_ours else {})}
-    named = {text for path in submission.files_below("envs") for text in strings(submission.tree(path))}
+    named = {
+        text for path in submission.files_below("envs") for text in strings(submission.tree(path))
+    }
     augmentations = strings(submission.tree("utils/augment.py"))
     for section, options in sections.items():
         # Which game, levels and mode: see `training`.
-        others = {name: value for name, value in options.items() if name not in ("env_name", "num_levels", "start_level")}
+        others = {
+            name: value
+            for name, value in options.items()
+            if name not in ("env_name", "num_levels", "start_level")
+        }
         yield from _options(submission.experiment_path, section, others, checks, named)
         chosen: Any = options.get("augment")
         for name in chosen if is_ours and _list_of(_is_text)(chosen) else ():
             if augmentations and name not in augmentations:
                 yield Breach(
-                    submission.experiment_path, f"{section}.augment has {name!r}, which utils/augment.py lacks", "Correct it"
+                    submission.experiment_path,
+                    f"{section}.augment has {name!r}, which utils/augment.py lacks",
+                    "Correct it",
                 )
 
 
 def model(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each wrong option of the network, and for a network of another framework than the one that trains."""
-    path, config = submission.experiment_path, submission.model
+    """Yield a breach for each wrong option of the network, and for a network of another framework
+    than the one that trains.
+    """
+    path = submission.experiment_path
+    config = submission.model
     yield from _options(path, "model", config, dict.fromkeys(_MODEL_KEYS, lambda _: True), ())
     name = config.get("custom_model")
     files = submission.files_below("models")
@@ -172,7 +225,11 @@ def model(submission: Submission) -> Iterator[Breach]:
         yield from _options(path, f"model.{key}", options, checks, () if checks else named)
         weights = options.get("weights")
         if isinstance(weights, str) and weights and not (submission.folder / weights).is_file():
-            yield Breach(path, f"model.{key}.weights is {weights}, which isn't there", "Correct the path, or leave it away")
+            yield Breach(
+                path,
+                f"model.{key}.weights is {weights}, which isn't there",
+                "Correct the path, or leave it away",
+            )
     for file in files:
         if isinstance(name, str) and name in strings(submission.tree(file)):
             yield from _framework(submission, file, name)
@@ -180,21 +237,38 @@ def model(submission: Submission) -> Iterator[Breach]:
 
 def _framework(submission: Submission, file: str, name: str) -> Iterator[Breach]:
     text = submission.text(file)
-    is_torch, is_tf = "TorchModelV2" in text, "TFModelV2" in text
+    is_torch = "TorchModelV2" in text
+    is_tf = "TFModelV2" in text
     trained, made = ("torch", "TensorFlow") if submission.is_torch else ("TensorFlow", "torch")
     if is_torch != is_tf and is_torch != submission.is_torch:
         fix = f"Set use_pytorch: {str(is_torch).lower()}, or choose a model for {trained}"
-        yield Breach(submission.experiment_path, f"custom_model {name} is for {made}, and {trained} trains it", fix)
+        yield Breach(
+            submission.experiment_path,
+            f"custom_model {name} is for {made}, and {trained} trains it",
+            fix,
+        )
 
 
 def _options(
-    path: str, section: str, options: dict[str, Any], checks: dict[str, Check], named: Collection[str]
+    path: str,
+    section: str,
+    options: dict[str, Any],
+    checks: dict[str, Check],
+    named: Collection[str],
 ) -> Iterator[Breach]:
     for name, value in options.items():
         if name in checks:
             if not checks[name](value):
-                yield Breach(path, f"{section}.{name} is {value!r}, which it can't be", "Correct it")
+                yield Breach(
+                    path, f"{section}.{name} is {value!r}, which it can't be", "Correct it"
+                )
         elif str(name) not in named:
             near = difflib.get_close_matches(str(name), [*checks, *named], n=1)
-            fix = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(checks)}" if checks else "Remove it"
+            fix = (
+                f"Did you mean {near[0]}?"
+                if near
+                else f"Choose from {', '.join(checks)}"
+                if checks
+                else "Remove it"
+            )
             yield Breach(path, f"{section}.{name} is no option that anything reads", fix)

@@ -1,4 +1,6 @@
-"""Rules about what is installed: versions that exist for Python 3.7 and run with Ray 0.8.6, and a Dockerfile with them."""
+"""Rules about what is installed: versions that exist for Python 3.7 and run with Ray 0.8.6, and a
+Dockerfile with them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from packaging.version import InvalidVersion, Version
 from serve.aicrowd.submission import Breach, Submission
 
 _PATH = "requirements.txt"
-_PYTHON = {"python_version": "3.7", "python_full_version": "3.7.16", "sys_platform": "linux", "platform_system": "Linux"}
+_PYTHON = {
+    "python_version": "3.7",
+    "python_full_version": "3.7.16",
+    "sys_platform": "linux",
+    "platform_system": "Linux",
+}
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,16 @@ _STACK = {
     "imageio": _Package("<2.32", ()),
     "mlflow": _Package("<2", ()),
 }
-"""The bounds of the first eight were tried, or Ray 0.8.6 and Procgen demand them. The others end with the last for 3.7."""
+"""The bounds of the first eight were tried, or Ray 0.8.6 and Procgen demand them. The others end
+with the last for 3.7.
+"""
 _NAMES = {"tensorflow-gpu": "tensorflow", "tensorflow-cpu": "tensorflow"}
 
 
 def requirements(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each wrong or missing pin in requirements.txt and in the files that it includes."""
+    """Yield a breach for each wrong or missing pin in requirements.txt and in the files that it
+    includes.
+    """
     if _PATH not in submission.files or not submission.text(_PATH).strip():
         return
     found: dict[str, tuple[str, Requirement]] = {}
@@ -59,23 +70,35 @@ def requirements(submission: Submission) -> Iterator[Breach]:
         try:
             one = Requirement(line)
         except InvalidRequirement as error:
-            yield Breach(path, f"pip can't read {line!r} ({str(error).splitlines()[0]})", "Correct the line")
+            yield Breach(
+                path, f"pip can't read {line!r} ({str(error).splitlines()[0]})", "Correct the line"
+            )
             continue
         if one.marker and not one.marker.evaluate(_PYTHON):
             continue
         name: str = canonicalize_name(one.name)
         name = _NAMES.get(name, name)
         if name in found and str(found[name][1].specifier) != str(one.specifier):
-            yield Breach(path, f"{name} is there twice, as {found[name][1]} and {one}", "Keep one of them")
+            yield Breach(
+                path, f"{name} is there twice, as {found[name][1]} and {one}", "Keep one of them"
+            )
         found[name] = path, one
     for name, package in _STACK.items():
         if name in found:
             yield from _judged(name, package, *found[name])
         elif package.needed:
-            yield Breach(_PATH, f"{name} is not pinned", f"Add {name}{package.works}; 2020's stack needs that")
+            yield Breach(
+                _PATH,
+                f"{name} is not pinned",
+                f"Add {name}{package.works}; 2020's stack needs that",
+            )
     framework = "torch" if submission.is_torch else "tensorflow"
     if submission.config and framework not in found:
-        yield Breach(_PATH, f"{framework} isn't there, which trains the experiment", f"Add {framework}, as an export pins it")
+        yield Breach(
+            _PATH,
+            f"{framework} isn't there, which trains the experiment",
+            f"Add {framework}, as an export pins it",
+        )
 
 
 def _lines(submission: Submission, path: str, within: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -101,17 +124,22 @@ def _judged(name: str, package: _Package, path: str, one: Requirement) -> Iterat
             yield Breach(path, f"{name} is {pin}, which is no version", fix)
             return
         if version not in works:
-            yield Breach(path, f"{name} is {pin}, which that stack doesn't have or doesn't run with", fix)
+            yield Breach(
+                path, f"{name} is {pin}, which that stack doesn't have or doesn't run with", fix
+            )
             return
     admits = [version for version in package.too_new if version in one.specifier]
     if not pins and (admits or (package.needed and not one.specifier)):
-        yield Breach(path, f"{name} is not pinned" + (f": {one} takes {admits[-1]}, too" if admits else ""), fix)
+        yield Breach(
+            path,
+            f"{name} is not pinned" + (f": {one} takes {admits[-1]}, too" if admits else ""),
+            fix,
+        )
 
 
 def dockerfile(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each fault of the Dockerfile. If there is one, it has to install everything, because nothing else is
-    installed then.
-    """
+    """Yield a breach for each fault of the Dockerfile. If there is one, it has to install
+    everything, because nothing else is installed then."""
     text = re.sub(r"^\s*#.*$", "", submission.text("Dockerfile"), flags=re.MULTILINE)
     if "Dockerfile" not in submission.files:
         return
@@ -122,10 +150,20 @@ def dockerfile(submission: Submission) -> Iterator[Breach]:
     versions = {first or f"3.{second[1:]}" for first, second in named}
     for version in sorted(versions - {"3.7"}):
         fix = "Install Python 3.7, as the Dockerfile of an export does"
-        yield Breach("Dockerfile", f"it installs Python {version}, which Ray 0.8.6 doesn't run on", fix)
-    if not versions and re.search(r"^\s*FROM\s+(\S*/)?python(:(latest|3)?\b|\s|@|$)", text, re.MULTILINE | re.IGNORECASE):
-        yield Breach("Dockerfile", "it takes the newest Python, which Ray 0.8.6 doesn't run on", "FROM python:3.7")
+        yield Breach(
+            "Dockerfile", f"it installs Python {version}, which Ray 0.8.6 doesn't run on", fix
+        )
+    if not versions and re.search(
+        r"^\s*FROM\s+(\S*/)?python(:(latest|3)?\b|\s|@|$)", text, re.MULTILINE | re.IGNORECASE
+    ):
+        yield Breach(
+            "Dockerfile",
+            "it takes the newest Python, which Ray 0.8.6 doesn't run on",
+            "FROM python:3.7",
+        )
     if _PATH not in text and not re.search(r"\bray\b", text):
         yield Breach(
-            "Dockerfile", "it installs no requirements.txt, and nothing else is installed where there is one", "Add it"
+            "Dockerfile",
+            "it installs no requirements.txt, and nothing else is installed where there is one",
+            "Add it",
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 CLOSED = (
-    "The competition closed in 2020, and nothing is graded any more. An entry is good for reproducing a run on the original"
-    " stack: Python 3.7, Ray 0.8.6, TensorFlow 2.2 or torch 1.5."
+    "The competition closed in 2020, and nothing is graded any more. An entry is good for"
+    " reproducing a run on the original stack: Python 3.7, Ray 0.8.6, TensorFlow 2.2 or torch 1.5."
 )
 """The notice that comes first wherever entries are written or handed in."""
 CHALLENGE = "evaluations-api-neurips-2020-procgen"

@@ -1,9 +1,9 @@
-"""Writes an export into a folder that may hold an older one, so that nothing that its user did there is lost.
+"""Writes an export into a folder that may hold an older one, so that nothing that its user did
+there is lost.
 
-`.procsnake-export.json` lists what the exporter wrote. A file that was changed since, or that the exporter never wrote, is the
-user's, and stays. If the new export would have to write something else there, the whole export is refused before anything is
-touched.
-"""
+`.procsnake-export.json` lists what the exporter wrote. A file that was changed since, or that the
+exporter never wrote, is the user's, and stays. If the new export would have to write something else
+there, the whole export is refused before anything is touched."""
 
 from __future__ import annotations
 
@@ -29,15 +29,20 @@ Files = dict[str, bytes]
 
 
 def read_manifest(target: Path) -> dict[str, Any]:
-    """Return what the exporter wrote about itself: `files` (path → SHA-256) and `description`; empty without a manifest.
+    """Return what the exporter wrote about itself: `files` (path → SHA-256) and `description`;
+    empty without a manifest.
 
-    The folder may be a stranger's, so `files` leaves out what no exporter wrote, such as paths out of the folder.
-    """
+    The folder may be a stranger's, so `files` leaves out what no exporter wrote, such as paths out
+    of the folder."""
     found = read_json(target / MANIFEST)
     files = found.get("files")
     if not isinstance(files, dict):
         return {}
-    known = {name: wrote for name, wrote in files.items() if wrote and isinstance(wrote, str) and _is_inside(target, name)}
+    known = {
+        name: wrote
+        for name, wrote in files.items()
+        if wrote and isinstance(wrote, str) and _is_inside(target, name)
+    }
     return {**found, "files": known}
 
 
@@ -54,9 +59,8 @@ def _is_inside(target: Path, name: str) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; empty if there is no such file, if it holds something else, or if it is a link out of
-    its folder, which may be a stranger's.
-    """
+    """Return the JSON object in a file; empty if there is no such file, if it holds something else,
+    or if it is a link out of its folder, which may be a stranger's."""
     try:
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent)):
             return {}
@@ -66,25 +70,33 @@ def read_json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def write(target: Path, files: Mapping[str, bytes], *, description: str, merged: Collection[str] = ()) -> list[str]:
+def write(
+    target: Path, files: Mapping[str, bytes], *, description: str, merged: Collection[str] = ()
+) -> list[str]:
     """Write `files` to `target` and return the paths that were left as the user has them.
 
-    `merged`: paths whose new content holds the user's changes already. The folder appears whole or not at all. Raises
-    `ConfigError` if it holds something else than an export, if files that the user changed would be overwritten, if it is the
-    working directory or around it, or if it can't be written.
-    """
+    `merged`: paths whose new content holds the user's changes already. The folder appears whole or
+    not at all. Raises `ConfigError` if it holds something else than an export, if files that the
+    user changed would be overwritten, if it is the working directory or around it, or if it can't
+    be written."""
     target = Path(os.path.realpath(target))
     _require_apart_from_work(target)
     kept, gone = _reconcile(target, files, merged)
     written = {name: content for name, content in files.items() if name not in kept}
     # A file that was kept stays the user's in the next export, too.
     old = read_manifest(target).get("files", {})
-    hashes = {name: old[name] for name in kept if name in old} | {name: _hash(content) for name, content in written.items()}
-    manifest = json.dumps({"description": description, "files": hashes}, indent=1, sort_keys=True) + "\n"
+    hashes = {name: old[name] for name in kept if name in old} | {
+        name: _hash(content) for name, content in written.items()
+    }
+    manifest = (
+        json.dumps({"description": description, "files": hashes}, indent=1, sort_keys=True) + "\n"
+    )
     try:
         _replace(target, {**written, MANIFEST: manifest.encode()}, gone)
     except OSError as error:
-        raise ConfigError(f"{target} can't be written: {error.strerror or error}. Choose another place with --out") from error
+        raise ConfigError(
+            f"{target} can't be written: {error.strerror or error}. Choose another place with --out"
+        ) from error
     return kept
 
 
@@ -93,18 +105,24 @@ def _require_apart_from_work(target: Path) -> None:
     here = Path(os.path.realpath(os.curdir))
     if target in (here, *here.parents):
         raise ConfigError(
-            f"{target} is the folder in which you work, or holds it, and an export replaces the whole folder. Choose another"
-            f" one with --out, or leave it first: {shlex.join(['cd', str(target.parent)])}"
+            f"{target} is the folder in which you work, or holds it, and an export replaces the"
+            " whole folder. Choose another one with --out, or leave it first:"
+            f" {shlex.join(['cd', str(target.parent)])}"
         )
 
 
-def _reconcile(target: Path, files: Mapping[str, bytes], merged: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the paths that stay as the user has them, and the paths of the older export that are removed."""
+def _reconcile(
+    target: Path, files: Mapping[str, bytes], merged: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """Return the paths that stay as the user has them, and the paths of the older export that are
+    removed.
+    """
     if not os.path.lexists(target):
         return [], []
     if not _is_replaceable(target):
         raise ConfigError(
-            f"{target} exists and is no export of procsnake, so it is not replaced. Choose another folder with --out"
+            f"{target} exists and is no export of procsnake, so it is not replaced. Choose another"
+            " folder with --out"
         )
     base = read_manifest(target).get("files", {})
     kept: list[str] = []
@@ -119,13 +137,24 @@ def _reconcile(target: Path, files: Mapping[str, bytes], merged: Collection[str]
     if conflicts:
         aside = Path(f"{target}-before")
         raise ConfigError(
-            f"{target} holds files that aren't as the exporter wrote them, and the new export would overwrite them:"
-            f" {', '.join(conflicts)}. Nothing was changed. Export to another folder with --out, or put this one aside:"
+            f"{target} holds files that aren't as the exporter wrote them, and the new export would"
+            f" overwrite them: {', '.join(conflicts)}. Nothing was changed. Export to another"
+            " folder with --out, or put this one aside:"
             f" {shlex.join(['mv', str(target), str(aside)])}"
         )
-    gone = [name for name, wrote in base.items() if name not in files and _hash_of(target / name) == wrote]
-    mine = [name for name in base if name not in files and _hash_of(target / name) not in (None, base[name])]
-    strangers = sorted({str(path.relative_to(target)) for path in _own_files(target)} - base.keys() - set(files))
+    gone = [
+        name
+        for name, wrote in base.items()
+        if name not in files and _hash_of(target / name) == wrote
+    ]
+    mine = [
+        name
+        for name in base
+        if name not in files and _hash_of(target / name) not in (None, base[name])
+    ]
+    strangers = sorted(
+        {str(path.relative_to(target)) for path in _own_files(target)} - base.keys() - set(files)
+    )
     return [*kept, *mine, *strangers], gone
 
 
@@ -172,12 +201,15 @@ def _replace(target: Path, files: Mapping[str, bytes], gone: list[str]) -> None:
 
 
 def _require_no_way_out(fresh: Path, target: Path, names: Collection[str]) -> None:
-    """A link to where the older export lies, or lay, is inside that one, but leads out of its copy."""
+    """A link to where the older export lies, or lay, is inside that one, but leads out of its
+    copy.
+    """
     for name in names:
         if not _is_inside(fresh, name):
             raise ConfigError(
-                f"{target / name} would be written through a link into a folder that this export replaces. Nothing was changed."
-                f" Put a folder in the link's place, or a link by a relative path within {target}; or choose another --out"
+                f"{target / name} would be written through a link into a folder that this export"
+                " replaces. Nothing was changed. Put a folder in the link's place, or a link by a"
+                f" relative path within {target}; or choose another --out"
             )
 
 
@@ -201,7 +233,9 @@ def _hash(content: bytes) -> str:
 
 
 def _hash_of(path: Path) -> str | None:
-    """None if nothing is there, or "" if it isn't a file, because then it can only be the user's."""
+    """None if nothing is there, or "" if it isn't a file, because then it can only be the
+    user's.
+    """
     if not os.path.lexists(path):
         return None
     try:

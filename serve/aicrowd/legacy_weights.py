@@ -1,8 +1,8 @@
-"""Writes a bundle's weights in forms that the legacy stack reads: an .npz, and a checkpoint of Ray 0.8.6, without Ray.
+"""Writes a bundle's weights in forms that the legacy stack reads: an .npz, and a checkpoint of Ray
+0.8.6, without Ray.
 
-Pickles use protocol 3 and name nothing of NumPy but `ndarray` and the text of a `dtype`, because NumPy 2 would name modules
-that 1.18 doesn't have.
-"""
+Pickles use protocol 3 and name nothing of NumPy but `ndarray` and the text of a `dtype`, because
+NumPy 2 would name modules that 1.18 doesn't have."""
 
 from __future__ import annotations
 
@@ -18,19 +18,32 @@ from envs.common.errors import MissingDependencyError, pip_install
 
 PROTOCOL = 3
 _POLICY = "default_policy"
-_MODELS = {"ppo": ("default_model",), "dqn": ("q_func", "target_q_func"), "apex": ("q_func", "target_q_func")}
-"""The names that Ray gives to an algorithm's models. If there are two, the second is the target network."""
+_MODELS = {
+    "ppo": ("default_model",),
+    "dqn": ("q_func", "target_q_func"),
+    "apex": ("q_func", "target_q_func"),
+}
+"""The names that Ray gives to an algorithm's models. If there are two, the second is the target
+network.
+"""
 
 Arrays = dict[str, np.ndarray]
 
 
 def read_weights(bundle: Bundle) -> Arrays:
-    """Return the arrays of a bundle by the names of its network. Raises `MissingDependencyError` without safetensors."""
+    """Return the arrays of a bundle by the names of its network. Raises `MissingDependencyError`
+    without safetensors.
+    """
     try:
         from safetensors.numpy import load
     except ImportError as error:
-        raise MissingDependencyError("safetensors", feature="--with-weights", install=pip_install("safetensors")) from error
-    return {name: np.ascontiguousarray(array, np.float32) for name, array in load(bundle.weights).items()}
+        raise MissingDependencyError(
+            "safetensors", feature="--with-weights", install=pip_install("safetensors")
+        ) from error
+    return {
+        name: np.ascontiguousarray(array, np.float32)
+        for name, array in load(bundle.weights).items()
+    }
 
 
 def npz(weights: Arrays) -> bytes:
@@ -46,19 +59,25 @@ def policy_weights(weights: Arrays, *, algorithm: str, framework: str) -> Arrays
     if framework == "torch":
         return weights
     return {
-        f"{_POLICY}/{model}.{name.rpartition('.')[0]}/{'kernel' if name.endswith('weight') else 'bias'}": tf_order(array)
+        f"{_POLICY}/{model}.{name.rpartition('.')[0]}/{'kernel' if name.endswith('weight') else 'bias'}": tf_order(
+            array
+        )
         for model in _MODELS[algorithm]
         for name, array in weights.items()
     }
 
 
 def tf_order(array: np.ndarray) -> np.ndarray:
-    """Bring torch's axes (outputs, inputs, …) into TensorFlow's order, with inputs and outputs last."""
+    """Bring torch's axes (outputs, inputs, …) into TensorFlow's order, with inputs and outputs
+    last.
+    """
     return np.ascontiguousarray(array.transpose(2, 3, 1, 0) if array.ndim == 4 else array.T)
 
 
 def checkpoint(weights: Arrays, params: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the files of a trial that has taken no step yet. A run that continues from it begins with its counters."""
+    """Return the files of a trial that has taken no step yet. A run that continues from it begins
+    with its counters.
+    """
     worker = dumps({"filters": {_POLICY: None}, "state": {_POLICY: weights}})
     counters = {"num_steps_sampled": 0, "num_steps_trained": 0}
     state = {

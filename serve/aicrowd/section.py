@@ -36,7 +36,9 @@ class Refusal:
 
 
 class NoCounterpartError(ProcsnakeError):
-    """Ray 0.8.6 or the competition has no counterpart for something in the experiment. The message says what to change."""
+    """Ray 0.8.6 or the competition has no counterpart for something in the experiment. The message
+    says what to change.
+    """
 
     settings: tuple[str, ...] = ()
     """Texts for `--set`, after which all of the experiment can be kept."""
@@ -50,10 +52,13 @@ class NoCounterpartError(ProcsnakeError):
 
 
 class Section:
-    """A section of an experiment that is taken key by key. Keys that can't be kept, or that nobody took, are refused."""
+    """A section of an experiment that is taken key by key. Keys that can't be kept, or that nobody
+    took, are refused.
+    """
 
     def __init__(self, key: str, values: Mapping[str, Any]) -> None:
-        self.key, self._left = key, dict(values)
+        self.key = key
+        self._left = dict(values)
         self._refusals: list[Refusal] = []
 
     def take(self, name: str, default: Any = None) -> Any:
@@ -74,5 +79,6 @@ class Section:
         """Return all refusals, with one for each key that nobody took, unless it is off."""
         left = {name: value for name, value in self._left.items() if value}
         return self._refusals + [
-            Refusal(f"{self.key}.{name}", value, "it has no counterpart there") for name, value in left.items()
+            Refusal(f"{self.key}.{name}", value, "it has no counterpart there")
+            for name, value in left.items()
         ]

@@ -1,4 +1,6 @@
-"""Adds procsnake's files to a clone of AIcrowd's starter kit. Everything that the clone has stays, line by line."""
+"""Adds procsnake's files to a clone of AIcrowd's starter kit. Everything that the clone has stays,
+line by line.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _THE_KITS = (
     "aicrowd_helpers/", "algorithms/__init__.py", "callbacks.py", "Dockerfile", "envs/procgen_env_wrapper.py", "preprocessors/",
     "requirements.txt", "requirements-cpu.txt", "rollout.py", "train.py", "utils/loader.py",
 )  # fmt: skip
-"""Files that stay the clone's if it has them. All other files of procsnake have names that the kit doesn't use."""
+"""Files that stay the clone's if it has them. All other files of procsnake have names that the kit
+doesn't use.
+"""
 _NOT_THE_KITS = (".git", "outputs", "__pycache__")
 _REGISTER = """
 
@@ -35,7 +39,8 @@ _STAND_IN = "utils/rollout_on_ray_086.py"
 
 
 def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
-    """Return all files of the merged entry, and a sentence about each file of the clone of which procsnake has another version.
+    """Return all files of the merged entry, and a sentence about each file of the clone of which
+    procsnake has another version.
 
     Raises `ConfigError` if `clone` is no starter kit, whose run.sh must name an experiment.
     """
@@ -43,13 +48,22 @@ def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
     run_sh = theirs.get("run.sh", b"").decode("utf-8", "replace")
     if not _DEFAULT.search(run_sh):
         raise ConfigError(
-            f"{clone} is no clone of the starter kit: it has no run.sh that sets EXPERIMENT_DEFAULT."
-            " Leave --starter-kit away to do without one"
+            f"{clone} is no clone of the starter kit: it has no run.sh that sets"
+            " EXPERIMENT_DEFAULT. Leave --starter-kit away to do without one"
         )
-    merged, told = {**theirs, **ours}, [f"{name} is a link to what is no file of the kit, and was left out." for name in links]
+    merged = {**theirs, **ours}
+    told = [f"{name} is a link to what is no file of the kit, and was left out." for name in links]
     merged["algorithms/procsnake_registry.py"] = ours["algorithms/registry.py"]
-    edited = {"run.sh": _DEFAULT.sub(rf'\g<1>"{experiment}"', _ROLLOUT.sub(rf"\g<1>{_STAND_IN}", run_sh)).encode()}
-    told.append(f"run.sh is the kit's, but it names {experiment} and starts rollouts through {_STAND_IN}.")
+    edited = {
+        "run.sh": (
+            _DEFAULT.sub(
+                rf'\g<1>"{experiment}"', _ROLLOUT.sub(rf"\g<1>{_STAND_IN}", run_sh)
+            ).encode()
+        )
+    }
+    told.append(
+        f"run.sh is the kit's, but it names {experiment} and starts rollouts through {_STAND_IN}."
+    )
     for name, addition, what in (
         ("algorithms/registry.py", _REGISTER, "procsnake's algorithms"),
         ("callbacks.py", _CALL_BACK, "raw_return and raw_length"),
@@ -58,7 +72,9 @@ def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
             edited[name] = _appended(theirs[name], addition)
             told.append(f"{name} is the kit's, with {what} added at its end.")
     if "requirements.txt" in theirs:
-        edited["requirements.txt"], added = _requirements(theirs["requirements.txt"], ours["requirements.txt"])
+        edited["requirements.txt"], added = _requirements(
+            theirs["requirements.txt"], ours["requirements.txt"]
+        )
         told.append(f"requirements.txt is the kit's, with {', '.join(added) or 'nothing'} added.")
     if ".gitignore" in theirs:
         edited[".gitignore"] = _with_lines(theirs[".gitignore"], ours[".gitignore"])
@@ -67,12 +83,18 @@ def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
         if the_kits:
             edited[name] = theirs[name]
         if theirs[name] != ours[name]:
-            told.append(f"{name} is " + ("the kit's; procsnake's" if the_kits else "procsnake's; the kit's") + " was left out.")
+            told.append(
+                f"{name} is "
+                + ("the kit's; procsnake's" if the_kits else "procsnake's; the kit's")
+                + " was left out."
+            )
     return {**merged, **edited}, told
 
 
 def _read(clone: Path) -> tuple[Files, list[str]]:
-    """The clone's files, without those of git and of runs, and the names of the links that don't lead to any of these."""
+    """The clone's files, without those of git and of runs, and the names of the links that don't
+    lead to any of these.
+    """
     files: Files = {}
     links: list[str] = []
     for parent, folders, names in os.walk(clone):
@@ -86,9 +108,16 @@ def _read(clone: Path) -> tuple[Files, list[str]]:
 
 
 def _leads_to_a_file(link: Path, clone: Path) -> bool:
-    """Whether a link leads to a file of the clone's own: a stranger's may lead to the user's keys."""
-    end, root = Path(os.path.realpath(link)), os.path.realpath(clone)
-    return end.is_file() and end.is_relative_to(root) and not set(end.relative_to(root).parts) & set(_NOT_THE_KITS)
+    """Whether a link leads to a file of the clone's own: a stranger's may lead to the user's
+    keys.
+    """
+    end = Path(os.path.realpath(link))
+    root = os.path.realpath(clone)
+    return (
+        end.is_file()
+        and end.is_relative_to(root)
+        and not set(end.relative_to(root).parts) & set(_NOT_THE_KITS)
+    )
 
 
 def _appended(content: bytes, addition: str) -> bytes:
@@ -98,14 +127,23 @@ def _appended(content: bytes, addition: str) -> bytes:
 
 def _with_lines(content: bytes, more: bytes) -> bytes:
     have = content.decode("utf-8", "replace").splitlines()
-    return ("\n".join([*have, *(line for line in more.decode().splitlines() if line not in have)]) + "\n").encode()
+    return (
+        "\n".join([*have, *(line for line in more.decode().splitlines() if line not in have)])
+        + "\n"
+    ).encode()
 
 
 def _requirements(content: bytes, more: bytes) -> tuple[bytes, list[str]]:
-    """The clone's lines, followed by ours for packages that it doesn't name. TensorFlow's three names count as one package."""
+    """The clone's lines, followed by ours for packages that it doesn't name. TensorFlow's three
+    names count as one package.
+    """
     have = content.decode("utf-8", "replace").splitlines()
     named = {_package(line) for line in have}
-    added = [line for line in more.decode().splitlines() if _package(line) and _package(line) not in named]
+    added = [
+        line
+        for line in more.decode().splitlines()
+        if _package(line) and _package(line) not in named
+    ]
     return ("\n".join([*have, *added]) + "\n").encode(), added
 
 

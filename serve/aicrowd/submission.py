@@ -1,4 +1,6 @@
-"""Reads a folder that is to be handed in. Nothing of it is run. A file that can't be read counts as empty."""
+"""Reads a folder that is to be handed in. Nothing of it is run. A file that can't be read counts as
+empty.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,18 @@ from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from serve.aicrowd.competition import LOCAL
 
 _PYTHON = (3, 7)
-_WEIGHT_FILES = (".npz", ".npy", ".h5", ".hdf5", ".pt", ".pth", ".ckpt", ".onnx", ".safetensors", ".pb")
+_WEIGHT_FILES = (
+    ".npz",
+    ".npy",
+    ".h5",
+    ".hdf5",
+    ".pt",
+    ".pth",
+    ".ckpt",
+    ".onnx",
+    ".safetensors",
+    ".pb",
+)
 
 
 @dataclass(frozen=True)
@@ -38,11 +51,17 @@ class Submission:
 
     @cached_property
     def files(self) -> list[str]:
-        """The paths of all files, sorted. Those of git, of outputs/ and of bytecode caches are left out."""
+        """The paths of all files, sorted. Those of git, of outputs/ and of bytecode caches are left
+        out.
+        """
         found = []
         for parent, folders, names in os.walk(self.folder):
             at = Path(parent).relative_to(self.folder)
-            folders[:] = [name for name in folders if name not in (".git", "__pycache__") and at / name != Path("outputs")]
+            folders[:] = [
+                name
+                for name in folders
+                if name not in (".git", "__pycache__") and at / name != Path("outputs")
+            ]
             found += [str(at / name) for name in names]
         return sorted(found)
 
@@ -66,7 +85,11 @@ class Submission:
             read = parse_yaml(self.text(self.experiment_path)) if self.experiment_path else None
         except ValueError:
             return {}
-        return {str(name): body for name, body in read.items() if isinstance(body, dict)} if isinstance(read, dict) else {}
+        return (
+            {str(name): body for name, body in read.items() if isinstance(body, dict)}
+            if isinstance(read, dict)
+            else {}
+        )
 
     @property
     def body(self) -> dict[str, Any]:
@@ -87,7 +110,9 @@ class Submission:
 
     @property
     def is_local(self) -> bool:
-        """Whether aicrowd.json says that the folder is a local package with weights, which is not for the competition."""
+        """Whether aicrowd.json says that the folder is a local package with weights, which is not
+        for the competition.
+        """
         return LOCAL in self.text("aicrowd.json")
 
     @property
@@ -102,8 +127,12 @@ class Submission:
         return bool(self.config.get("use_pytorch")) or self.config.get("framework") == "torch"
 
     def files_below(self, folder: str) -> list[str]:
-        """Return the paths of the Python files that lie directly in a folder. Those of envs and models run at start-up."""
-        return [path for path in self.files if path.endswith(".py") and str(Path(path).parent) == folder]
+        """Return the paths of the Python files that lie directly in a folder. Those of envs and
+        models run at start-up.
+        """
+        return [
+            path for path in self.files if path.endswith(".py") and str(Path(path).parent) == folder
+        ]
 
     def tree(self, path: str) -> ast.Module:
         """Return the syntax tree of a file, which is empty if Python 3.7 can't read the file."""
@@ -121,8 +150,12 @@ class Submission:
 
 
 def is_checkpoint(path: str) -> bool:
-    """Return whether a path looks like a checkpoint or another pickle that Ray writes beside its results."""
-    return bool(re.search(r"(^|/)checkpoint-\d+$", path)) or path.endswith((".pkl", ".pickle", ".tune_metadata"))
+    """Return whether a path looks like a checkpoint or another pickle that Ray writes beside its
+    results.
+    """
+    return bool(re.search(r"(^|/)checkpoint-\d+$", path)) or path.endswith(
+        (".pkl", ".pickle", ".tune_metadata")
+    )
 
 
 @lru_cache(maxsize=128)
@@ -145,4 +178,8 @@ def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
 
 def strings(tree: ast.Module) -> set[str]:
     """Return all texts that occur as constants in a syntax tree."""
-    return {node.value for node in nodes(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {
+        node.value
+        for node in nodes(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }

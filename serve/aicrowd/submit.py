@@ -31,29 +31,44 @@ class Submitted:
     """The git commands, as a person would type them."""
 
 
-def submit(directory: str | os.PathLike[str], message: str, *, remote: str | None = None, dry_run: bool = False) -> Submitted:
-    """Check `directory`, commit all of it, tag it `submission-<message>` and push branch and tag together.
+def submit(
+    directory: str | os.PathLike[str],
+    message: str,
+    *,
+    remote: str | None = None,
+    dry_run: bool = False,
+) -> Submitted:
+    """Check `directory`, commit all of it, tag it `submission-<message>` and push branch and tag
+    together.
 
-    `remote` is a name or URL (default: the one at gitlab.aicrowd.com). With `dry_run` nothing is changed. If the push fails,
-    the tag is removed, so that the same message can be tried again. Raises `SubmissionError` or `ConfigError`.
-    """
+    `remote` is a name or URL (default: the one at gitlab.aicrowd.com). With `dry_run` nothing is
+    changed. If the push fails, the tag is removed, so that the same message can be tried again.
+    Raises `SubmissionError` or `ConfigError`."""
     folder = Path(directory)
     findings = check(folder)
     if findings:
         raise SubmissionError(
-            f"{folder} breaks {len(findings)} rules; the first: {findings[0]} All: {shell_command('export', 'check', folder)}"
+            f"{folder} breaks {len(findings)} rules; the first: {findings[0]} All:"
+            f" {shell_command('export', 'check', folder)}"
         )
     if Submission(folder).is_local:
-        raise SubmissionError(f"{folder} carries weights, which the competition forbids; export it without --with-weights")
+        raise SubmissionError(
+            f"{folder} carries weights, which the competition forbids; export it without"
+            " --with-weights"
+        )
     # Git refuses names with two dots in a row, and such as end in a dot or in .lock.
     words = re.sub(r"([^A-Za-z0-9.]|\.(?![A-Za-z0-9]))+", "-", message).strip("-.").lower()
     tag = "submission-" + re.sub(r"(\.lock)+$", "", words)
     if tag == "submission-":
-        raise SubmissionError(f"the message {message!r} gives no name for a tag; use letters or digits")
+        raise SubmissionError(
+            f"the message {message!r} gives no name for a tag; use letters or digits"
+        )
     repository = _Repository(folder)
     target = remote or repository.aicrowd_remote()
     if repository.has_tag(tag):
-        raise SubmissionError(f"there is a tag {tag} already: each submission needs a message of its own")
+        raise SubmissionError(
+            f"there is a tag {tag} already: each submission needs a message of its own"
+        )
     steps = repository.steps(tag, message, target)
     if not dry_run:
         repository.run(steps, tag)
@@ -69,9 +84,13 @@ class _Repository:
         self.exists = (folder / ".git").exists()
 
     def git(self, *arguments: str) -> str:
-        """Run a git command and return its standard output. Raises `SubmissionError` with git's message if it fails."""
+        """Run a git command and return its standard output. Raises `SubmissionError` with git's
+        message if it fails.
+        """
         try:
-            done = subprocess.run(["git", "-C", str(self.folder), *arguments], capture_output=True, text=True)
+            done = subprocess.run(
+                ["git", "-C", str(self.folder), *arguments], capture_output=True, text=True
+            )
         except FileNotFoundError as error:
             raise SubmissionError("git isn't installed; install it: apt-get install git") from error
         if done.returncode:
@@ -84,7 +103,10 @@ class _Repository:
         names = [line.split()[0] for line in lines if REMOTE_HOST in line]
         if not names:
             url = f"git@{REMOTE_HOST}:TEAM/REPOSITORY.git"
-            raise SubmissionError(f"{self.folder} has no remote at {REMOTE_HOST}; add it, or name another: --remote {url}")
+            raise SubmissionError(
+                f"{self.folder} has no remote at {REMOTE_HOST}; add it, or name another: --remote"
+                f" {url}"
+            )
         return names[0]
 
     def has_tag(self, tag: str) -> bool:
@@ -94,7 +116,14 @@ class _Repository:
         begin = [] if self.exists else [["init", "--quiet"]]
         changed = not self.exists or bool(self.git("status", "--porcelain"))
         commit = [["add", "--all"], ["commit", "--quiet", "-m", message]] if changed else []
-        push = ["push", "--quiet", "--atomic", remote, f"HEAD:refs/heads/{BRANCH}", f"refs/tags/{tag}"]
+        push = [
+            "push",
+            "--quiet",
+            "--atomic",
+            remote,
+            f"HEAD:refs/heads/{BRANCH}",
+            f"refs/tags/{tag}",
+        ]
         return [*begin, *commit, ["tag", "--annotate", "-m", message, tag], push]
 
     def run(self, steps: list[list[str]], tag: str) -> None:

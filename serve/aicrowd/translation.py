@@ -14,17 +14,42 @@ from serve.aicrowd import algorithms
 from serve.aicrowd.competition import CORES, MAX_STEPS, NUM_LEVELS
 from serve.aicrowd.section import NoCounterpartError, Refusal, Section
 
-TRACKS, FRAMEWORKS = tuple(NUM_LEVELS), ("tf", "torch")
+TRACKS = tuple(NUM_LEVELS)
+FRAMEWORKS = ("tf", "torch")
 _SETTINGS = {"ppo": algorithms.ppo, "dqn": algorithms.dqn, "apex": algorithms.apex}
 _SHARE_OF_GPU = 0.4
-_TRANSLATED = ("name", "env", "network", "algorithm", *_SETTINGS, "budget", "seed", "checkpoints", "num_env_runners")
+_TRANSLATED = (
+    "name",
+    "env",
+    "network",
+    "algorithm",
+    *_SETTINGS,
+    "budget",
+    "seed",
+    "checkpoints",
+    "num_env_runners",
+)
 _HERE_ONLY = (
-    *("mxnet_dqn", "imitation", "cloning", "learned_evaluation", "init_from", "evaluation", "stop", "tune"),
+    *(
+        "mxnet_dqn",
+        "imitation",
+        "cloning",
+        "learned_evaluation",
+        "init_from",
+        "evaluation",
+        "stop",
+        "tune",
+    ),
     *("num_learners", "num_gpus_per_learner", "scale"),
 )
 """Keys that say how the run was watched and on which machines, which the entry doesn't need."""
 _KNOWN = {*_TRANSLATED, *_HERE_ONLY}
-_KIT_SWITCHES = {"center_agent": True, "paint_vel_info": False, "use_generated_assets": False, "use_sequential_levels": False}
+_KIT_SWITCHES = {
+    "center_agent": True,
+    "paint_vel_info": False,
+    "use_generated_assets": False,
+    "use_sequential_levels": False,
+}
 """Options of the games that the kit's environment names, with the games' own defaults."""
 _OTHER_SWITCHES = ("use_backgrounds", "use_monochrome_assets", "restrict_themes")
 
@@ -48,17 +73,22 @@ class Translation:
         return "weights" in self.body["config"]["model"]["custom_options"]
 
 
-def translate(config: Mapping[str, Any], *, track: str, framework: str, weights: str | None = None) -> Translation:
-    """Translate an experiment's settings for Ray 0.8.6. `weights` is the path, in the package, of an .npz to start from.
+def translate(
+    config: Mapping[str, Any], *, track: str, framework: str, weights: str | None = None
+) -> Translation:
+    """Translate an experiment's settings for Ray 0.8.6. `weights` is the path, in the package, of
+    an .npz to start from.
 
-    Raises `UnknownNameError` for a track or framework that doesn't exist, and `NoCounterpartError` with everything that can't
-    be kept.
-    """
+    Raises `UnknownNameError` for a track or framework that doesn't exist, and `NoCounterpartError`
+    with everything that can't be kept."""
     for kind, name, known in (("track", track, TRACKS), ("framework", framework, FRAMEWORKS)):
         if name not in known:
             raise UnknownNameError(kind, name, known)
     if "env" not in config:
-        raise NoCounterpartError("the bundle's card doesn't tell how it was trained; export the bundle of a run: RUN/bundle")
+        raise NoCounterpartError(
+            "the bundle's card doesn't tell how it was trained; export the bundle of a run:"
+            " RUN/bundle"
+        )
     try:
         _require_procgen(config)
         if config.get("algorithm") not in _SETTINGS:
@@ -67,7 +97,9 @@ def translate(config: Mapping[str, Any], *, track: str, framework: str, weights:
             raise NoCounterpartError.of(str(config.get("name")), [refusal])
         return _translation(config, track, framework, weights)
     except (KeyError, TypeError, AttributeError) as error:
-        why = f"the bundle's card tells of a run of another version ({type(error).__name__}: {error})"
+        why = (
+            f"the bundle's card tells of a run of another version ({type(error).__name__}: {error})"
+        )
         raise NoCounterpartError(f"{why}; train it again with this one") from error
 
 
@@ -75,13 +107,16 @@ def _require_procgen(config: Mapping[str, Any]) -> None:
     world = str(config["env"]["name"])
     if world not in {f"procgen/{game}" for game in GAMES}:
         raise NoCounterpartError(
-            f"{config['name']} is trained in {world}, and the competition plays Procgen; export a run of one of its games, such"
-            " as procgen/coinrun"
+            f"{config['name']} is trained in {world}, and the competition plays Procgen; export a"
+            " run of one of its games, such as procgen/coinrun"
         )
 
 
-def _translation(config: Mapping[str, Any], track: str, framework: str, weights: str | None) -> Translation:
-    algorithm, notes = config["algorithm"], [*_notes_on_the_run(config)]
+def _translation(
+    config: Mapping[str, Any], track: str, framework: str, weights: str | None
+) -> Translation:
+    algorithm = config["algorithm"]
+    notes = [*_notes_on_the_run(config)]
     world = Section("env.options", config["env"]["options"])
     network = Section("network.options", config["network"]["options"])
     settings = Section(algorithm, config[algorithm])
@@ -91,10 +126,15 @@ def _translation(config: Mapping[str, Any], track: str, framework: str, weights:
     scale = _scale(world, config, budget, framework, refusals)
     if settings.take("norm_reward", False):
         env_config["norm_reward"] = float(config[algorithm]["gamma"])
-        notes.append("Rewards are divided by the deviation of returns, which each worker measures in its own games.")
+        notes.append(
+            "Rewards are divided by the deviation of returns, which each worker measures in its own"
+            " games."
+        )
     for name in ("bf16", "num_threads"):
         if settings.take(name) is not None:
-            notes.append(f"{algorithm}.{name} is for procsnake's own trainer; Ray 0.8.6 computes in float32.")
+            notes.append(
+                f"{algorithm}.{name} is for procsnake's own trainer; Ray 0.8.6 computes in float32."
+            )
     body = {
         "env": "procsnake_env",
         "run": _trainer(algorithm, framework),
@@ -122,20 +162,27 @@ def _translation(config: Mapping[str, Any], track: str, framework: str, weights:
 
 
 def _trainer(algorithm: str, framework: str) -> str:
-    """The trainer's name. On TensorFlow these are Ray's own DQN and APEX. On torch those crash, so mended ones are exported."""
+    """The trainer's name. On TensorFlow these are Ray's own DQN and APEX. On torch those crash, so
+    mended ones are exported.
+    """
     name = algorithm.upper()
     return f"Procsnake{name}" if algorithm == "ppo" or framework == "torch" else name
 
 
 def _refused_names(config: Mapping[str, Any]) -> list[Refusal]:
-    refusals, name = [], str(config["name"])
+    refusals = []
+    name = str(config["name"])
     if not re.fullmatch(r"[A-Za-z][\w.-]*", name):
         plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
         why = "run.sh finds it by grep, so it is of letters, digits and _ . -"
         refusals.append(Refusal("name", name, why, plain if plain[:1].isalpha() else "entry"))
     network = str(config["network"]["name"])
     if config["env"].get("imports"):
-        refusals.append(Refusal("env.imports", config["env"]["imports"], "the competition has its own world", []))
+        refusals.append(
+            Refusal(
+                "env.imports", config["env"]["imports"], "the competition has its own world", []
+            )
+        )
     if network != "impala":
         refusals.append(Refusal("network.name", network, "only impala has a twin there", "impala"))
     return refusals
@@ -149,17 +196,28 @@ def _notes_on_the_run(config: Mapping[str, Any]) -> list[str]:
     if config.get("stop"):
         notes.append("The run's own target to stop at is left away: the budget is always used up.")
     if config.get("init_from"):
-        notes.append(f"The weights of {config['init_from']}, with which the run began, are left away: training starts anew.")
+        notes.append(
+            f"The weights of {config['init_from']}, with which the run began, are left away:"
+            " training starts anew."
+        )
     if config["checkpoints"].get("best_metric"):
         notes.append("The last checkpoint is the policy, not the best one.")
-    notes += [f"{key} is left away: there is no such thing there." for key in config if key not in _KNOWN]
+    notes += [
+        f"{key} is left away: there is no such thing there." for key in config if key not in _KNOWN
+    ]
     return notes
 
 
-def _env_config(world: Section, config: Mapping[str, Any], track: str, notes: list[str]) -> dict[str, Any]:
-    levels, num = str(world.take("levels", "all")), NUM_LEVELS[track]
+def _env_config(
+    world: Section, config: Mapping[str, Any], track: str, notes: list[str]
+) -> dict[str, Any]:
+    levels = str(world.take("levels", "all"))
+    num = NUM_LEVELS[track]
     if Levels.parse(levels) != Levels.parse(f"train:{num}" if num else "all"):
-        notes.append(f"It was trained on levels {levels!r}; this track trains on {f'the first {num}' if num else 'all'}.")
+        notes.append(
+            f"It was trained on levels {levels!r}; this track trains on"
+            f" {f'the first {num}' if num else 'all'}."
+        )
     mode = world.take("distribution_mode", "hard")
     if mode != "easy":
         world.refuse("distribution_mode", mode, "the competition plays easy games", "easy")
@@ -176,33 +234,51 @@ def _env_config(world: Section, config: Mapping[str, Any], track: str, notes: li
         "distribution_mode": "easy",
         **{name: world.take(name, default) for name, default in _KIT_SWITCHES.items()},
     }
-    wrapped = {name: world.take(name) for name in (*_OTHER_SWITCHES, "frame_stack", "gap_stack", "action_repeat", "augment")}
+    wrapped = {
+        name: world.take(name)
+        for name in (*_OTHER_SWITCHES, "frame_stack", "gap_stack", "action_repeat", "augment")
+    }
     options |= {name: value for name, value in wrapped.items() if value is not None}
     if world.take("shape_rewards", False):
         options["shape_rewards"] = True
     if options.get("action_repeat", 1) > 1:
-        notes.append("An episode's first decision is about its first frame; procsnake's batches may let some pass before.")
+        notes.append(
+            "An episode's first decision is about its first frame; procsnake's batches may let some"
+            " pass before."
+        )
     return options
 
 
 def _budget(budget: Mapping[str, Any], repeat: int, notes: list[str]) -> int:
     """The budget in decisions. What is left out or lowered is added to `notes`."""
-    wanted, allowed = budget["total_agent_steps"], MAX_STEPS // repeat
+    wanted = budget["total_agent_steps"]
+    allowed = MAX_STEPS // repeat
     if budget["max_minutes"] is not None:
-        notes.append(f"The budget of {budget['max_minutes']:g} minutes is left away; the competition gives two hours.")
+        notes.append(
+            f"The budget of {budget['max_minutes']:g} minutes is left away; the competition gives"
+            " two hours."
+        )
     if wanted is not None and wanted > allowed:
-        notes.append(f"The budget was {wanted:,} decisions; the competition ends after {allowed:,}.")
+        notes.append(
+            f"The budget was {wanted:,} decisions; the competition ends after {allowed:,}."
+        )
     return allowed if wanted is None else min(wanted, allowed)
 
 
-def _scale(world: Section, config: Mapping[str, Any], budget: int, framework: str, refusals: list[Refusal]) -> algorithms.Scale:
-    """Choose the number of workers so that they share all games evenly. The trainer has a core of its own."""
+def _scale(
+    world: Section, config: Mapping[str, Any], budget: int, framework: str, refusals: list[Refusal]
+) -> algorithms.Scale:
+    """Choose the number of workers so that they share all games evenly. The trainer has a core of
+    its own.
+    """
     games = world.take("num_games", 64) * max(1, config["num_env_runners"])
     fewest = 2 if config["algorithm"] == "apex" else 1
     possible = [workers for workers in range(fewest, CORES) if games % workers == 0]
     if not possible:
         why = f"{games} games in all, which {fewest} to {CORES - 1} workers can't share evenly"
-        refusals.append(Refusal("env.options.num_games", games // max(1, config["num_env_runners"]), why, 64))
+        refusals.append(
+            Refusal("env.options.num_games", games // max(1, config["num_env_runners"]), why, 64)
+        )
     workers = max(possible, default=fewest)
     return algorithms.Scale(workers, max(1, games // workers), budget, framework)
 
@@ -224,13 +300,24 @@ def _model(network: Section, algorithm: str, framework: str, weights: str | None
         options["weights"] = weights
     if algorithm == "ppo":
         return {"custom_model": f"procsnake_impala_{framework}", "custom_options": options}
-    return {"custom_model": f"procsnake_q_{framework}", "fcnet_hiddens": [options["hidden"]], "custom_options": options}
+    return {
+        "custom_model": f"procsnake_q_{framework}",
+        "fcnet_hiddens": [options["hidden"]],
+        "custom_options": options,
+    }
 
 
 def _resources(workers: int) -> dict[str, Any]:
-    """The settings that share the one GPU. Shares are rounded down, so that their sum stays below 1."""
+    """The settings that share the one GPU. Shares are rounded down, so that their sum stays below
+    1.
+    """
     share = int(100 * (1 - _SHARE_OF_GPU) / workers) / 100
-    return {"num_workers": workers, "num_cpus_per_worker": 1, "num_gpus": _SHARE_OF_GPU, "num_gpus_per_worker": share}
+    return {
+        "num_workers": workers,
+        "num_cpus_per_worker": 1,
+        "num_gpus": _SHARE_OF_GPU,
+        "num_gpus_per_worker": share,
+    }
 
 
 def _evaluation_config(algorithm: str, env_config: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,10 @@ _PASSWORDS = ("password", "sslpassword")
 
 def add_database(parser: argparse.ArgumentParser) -> None:
     """Add the option `--database`."""
-    which = f"database of games: sqlite:///FILE or postgresql://… (default: DATABASE_URL, or else {_own()})"
+    which = (
+        "database of games: sqlite:///FILE or postgresql://… (default: DATABASE_URL, or else"
+        f" {_own()})"
+    )
     parser.add_argument("--database", default=default_database(), metavar="URL", help=which)
 
 
@@ -25,7 +28,9 @@ def default_database() -> str:
 
 
 def without_password(url: str) -> str:
-    """Return a database's URL as messages show it: of what is no URL only the scheme, as anything else may be the password."""
+    """Return a database's URL as messages show it: of what is no URL only the scheme, as anything
+    else may be the password.
+    """
     if url.startswith(SQLITE) or not set(url) & {":", "@"}:
         return url
     # Whoever only has the option needs no database.

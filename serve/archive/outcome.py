@@ -1,7 +1,8 @@
-"""Works out from what a server saw how a game went for its snake: the result, the cause of death, and late answers.
+"""Works out from what a server saw how a game went for its snake: the result, the cause of death,
+and late answers.
 
-An engine tells none of this: `/end` brings the last board, but never names a cause of death or a time-out.
-"""
+An engine tells none of this: `/end` brings the last board, but never names a cause of death or a
+time-out."""
 
 from __future__ import annotations
 
@@ -20,8 +21,12 @@ from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, MOVE_STEPS, State
 from envs.common.errors import ProcsnakeError
 
 _MOVING_MAP = "solo_maze"
-WON, LOST, DRAW = "won", "lost", "draw"
-_NEAR, _MAX_NEAR, _STRAIGHT_ON = 2, 3, -1
+WON = "won"
+LOST = "lost"
+DRAW = "draw"
+_NEAR = 2
+_MAX_NEAR = 3
+_STRAIGHT_ON = -1
 
 
 class AnswerRow(NamedTuple):
@@ -36,14 +41,20 @@ class AnswerRow(NamedTuple):
 
 
 def result(
-    end: Mapping[str, Any] | None, lines: Sequence[AnswerRow], *, you: str, num_snakes: int, ruleset: str = "standard"
+    end: Mapping[str, Any] | None,
+    lines: Sequence[AnswerRow],
+    *,
+    you: str,
+    num_snakes: int,
+    ruleset: str = "standard",
 ) -> str | None:
-    """Return "won", "lost" or "draw" by the last board; None for a game that hasn't ended or had nobody to beat.
+    """Return "won", "lost" or "draw" by the last board; None for a game that hasn't ended or had
+    nobody to beat.
 
     Nobody is beaten under the ruleset solo, however many play: that game goes on while one lives.
 
-    It is a draw if several snakes are alive at the end, or if none is and we were asked until the end.
-    """
+    It is a draw if several snakes are alive at the end, or if none is and we were asked until the
+    end."""
     if end is None or num_snakes < 2 or ruleset == "solo":
         return None
     if you in end["alive"]:
@@ -52,12 +63,17 @@ def result(
     return DRAW if not end["alive"] and played_to_the_end else LOST
 
 
-def not_played(lines: Sequence[AnswerRow], *, width: int, height: int, timeout_ms: int, map_name: str = "") -> int:
-    """Return the number of time-outs: turns after which the snake wasn't where our answer leads, or whose answer was late.
+def not_played(
+    lines: Sequence[AnswerRow], *, width: int, height: int, timeout_ms: int, map_name: str = ""
+) -> int:
+    """Return the number of time-outs: turns after which the snake wasn't where our answer leads, or
+    whose answer was late.
 
     The map solo_maze takes its snake to the next maze by itself, so there only late answers count.
     """
-    late = {line.turn for line in lines if line.latency_ms is not None and line.latency_ms >= timeout_ms}
+    late = {
+        line.turn for line in lines if line.latency_ms is not None and line.latency_ms >= timeout_ms
+    }
     if map_name == _MOVING_MAP:
         return len(late)
     for line, after in pairwise(lines):
@@ -76,23 +92,34 @@ def percentiles(latencies_ms: Sequence[float | None]) -> dict[str, float | None]
     return {f"p{share}": round(float(np.percentile(known, share)), 2) for share in (50, 95, 99)}
 
 
-def cause_of_death(board: Mapping[str, Any], you: str, moves: Sequence[int], *, ruleset: str, hazard_damage: int) -> str:
-    """Return the likeliest cause of a snake's death after `board`, over all moves that its neighbours may have made.
+def cause_of_death(
+    board: Mapping[str, Any], you: str, moves: Sequence[int], *, ruleset: str, hazard_damage: int
+) -> str:
+    """Return the likeliest cause of a snake's death after `board`, over all moves that its
+    neighbours may have made.
 
-    `moves` are those that the snake may have played, the likeliest first: its answer, then the answer before, which engines
-    repeat after a time-out. The engine's rules decide the cause. It is `UNKNOWN_CAUSE` if none of the moves is deadly.
-    """
+    `moves` are those that the snake may have played, the likeliest first: its answer, then the
+    answer before, which engines repeat after a time-out. The engine's rules decide the cause. It is
+    `UNKNOWN_CAUSE` if none of the moves is deadly."""
     snakes = board["snakes"]
     ids = [snake["id"] for snake in snakes]
     if you not in ids:
         return UNKNOWN_CAUSE
     slot = ids.index(you)
     head = snakes[slot]["head"]
-    distances = {n: sum(abs(s["head"][axis] - head[axis]) for axis in "xy") for n, s in enumerate(snakes) if s["id"] != you}
-    near = sorted((n for n, distance in distances.items() if distance <= _NEAR), key=distances.__getitem__)[:_MAX_NEAR]
+    distances = {
+        n: sum(abs(s["head"][axis] - head[axis]) for axis in "xy")
+        for n, s in enumerate(snakes)
+        if s["id"] != you
+    }
+    near = sorted(
+        (n for n, distance in distances.items() if distance <= _NEAR), key=distances.__getitem__
+    )[:_MAX_NEAR]
     try:
         # As a solo game, so that a board with one snake left isn't over.
-        settings = Settings(ruleset=ruleset, hazard_damage=within_limits("hazard_damage", hazard_damage), solo=True)
+        settings = Settings(
+            ruleset=ruleset, hazard_damage=within_limits("hazard_damage", hazard_damage), solo=True
+        )
         before = state_from_board({"turn": 1, **board, "hazards": ()}, settings=settings)
         place_hazards(before, _layers(board))
     except ProcsnakeError:
@@ -117,7 +144,9 @@ def _layers(board: Mapping[str, Any]) -> dict[tuple[int, int], int]:
 
 
 def _fate(before: State, slot: int, moves: np.ndarray) -> str:
-    """The cause of the snake's death after these moves, "" if it lives. Strangers' boards are large: each is read once."""
+    """The cause of the snake's death after these moves, "" if it lives. Strangers' boards are
+    large: each is read once.
+    """
     after = before.copy()
     step_board(after.arrays, 0, after.rules, moves)
     return CAUSE_NAMES[after.arrays.cause[0, slot]]

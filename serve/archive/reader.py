@@ -25,18 +25,27 @@ from envs.common.printable import file_name, printable
 from envs.common.sqlite_files import UnsafeDatabaseError
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack
-from serve.archive.story import Row, boards_of_others, bodies_of, dead_on, deaths, in_order, with_bodies
+from serve.archive.story import (
+    Row,
+    boards_of_others,
+    bodies_of,
+    dead_on,
+    deaths,
+    in_order,
+    with_bodies,
+)
 from serve.archive.tables import GAMES, TURNS, Database, summary
 from serve.doctor import CHECK_PREFIX
 
 log = logging.getLogger(__name__)
 
-_RECENT_TURNS, _PAGE = 10_000, 100
+_RECENT_TURNS = 10_000
+_PAGE = 100
 _PASSES = re.compile(r"locked|full|No space left")
 _PLACE = (GAMES.c.seen, GAMES.c.number)
 _PAGE_POINTS = 1 << 18
-"""With how many points on its boards a page of turns ends. A stranger's turn may bring 198 000 hazards, which are little as
-long as they are packed."""
+"""With how many points on its boards a page of turns ends. A stranger's turn may bring 198 000
+hazards, which are little as long as they are packed."""
 
 
 class GamesUnavailableError(ProcsnakeError):
@@ -46,10 +55,9 @@ class GamesUnavailableError(ProcsnakeError):
 class GameArchive:
     """The games in a database, `sqlite:///FILE` or `postgresql://…` as in `DATABASE_URL`.
 
-    A game is identified by its id and the snake of ours that played it. Where that snake plays several bodies in one game,
-    `you`, the body's id, says which. Raises `ConfigError` for a URL of another kind. Methods that read raise
-    `GamesUnavailableError` if the database can't be read.
-    """
+    A game is identified by its id and the snake of ours that played it. Where that snake plays
+    several bodies in one game, `you`, the body's id, says which. Raises `ConfigError` for a URL of
+    another kind. Methods that read raise `GamesUnavailableError` if the database can't be read."""
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
@@ -61,9 +69,9 @@ class GameArchive:
     def check(self) -> None:
         """Make a file if there is none, so that it's known that games can be kept in it.
 
-        Raises `NewerDatabaseError` if this procsnake doesn't know the schema, and `ConfigError` if the file is no database or
-        can't be made. A database that is away, locked or full at the moment passes.
-        """
+        Raises `NewerDatabaseError` if this procsnake doesn't know the schema, and `ConfigError` if
+        the file is no database or can't be made. A database that is away, locked or full at the
+        moment passes."""
         try:
             with self._database.reading():
                 pass
@@ -71,7 +79,8 @@ class GameArchive:
             cause = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
             if self._database.file is not None and not _PASSES.search(str(cause)):
                 raise ConfigError(
-                    f"no games can be kept in {self._database.file}: {cause}. Choose another --database, or --no-games"
+                    f"no games can be kept in {self._database.file}: {cause}. Choose another"
+                    " --database, or --no-games"
                 ) from error
 
     @property
@@ -79,19 +88,24 @@ class GameArchive:
         """Whether there is such a database. It is True for a database that isn't a file."""
         return self._database.file is None or os.path.isfile(self._database.file)
 
-    def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
-        """Return games, those seen last first: all, those being played (`live=True`), or those that are over (`live=False`).
+    def games(
+        self, *, live: bool | None = None, limit: int = 50, offset: int = 0
+    ) -> list[dict[str, Any]]:
+        """Return games, those seen last first: all, those being played (`live=True`), or those that
+        are over (`live=False`).
 
-        Each game has `id`, `is_check` (`procsnake doctor` played it), `is_arena` (its engine is Arena's), `snake`, `you`,
-        `ruleset`, `map`, `width`, `height`,
-        `snakes` (names at the start), `started` and `ended` (seconds since 1970; None while it is played), `turns` (number of
-        the last), `result` ("won", "lost", "draw", None), `cause` (of our death, as far as the rules tell), `timeouts`
-        (answers that the engine didn't play), `errors` (answers by the watchdog), and `p50`, `p95`, `p99` (milliseconds).
-        """
+        Each game has `id`, `is_check` (`procsnake doctor` played it), `is_arena` (its engine is
+        Arena's), `snake`, `you`, `ruleset`, `map`, `width`, `height`, `snakes` (names at the
+        start), `started` and `ended` (seconds since 1970; None while it is played), `turns` (number
+        of the last), `result` ("won", "lost", "draw", None), `cause` (of our death, as far as the
+        rules tell), `timeouts` (answers that the engine didn't play), `errors` (answers by the
+        watchdog), and `p50`, `p95`, `p99` (milliseconds)."""
         return [game for _, game in self._placed(_last_first(live).limit(limit).offset(offset))]
 
     def every_game(self, *, live: bool | None = None) -> Iterator[dict[str, Any]]:
-        """Yield all of `games`, reading page by page. What is seen meanwhile makes no game come twice."""
+        """Yield all of `games`, reading page by page. What is seen meanwhile makes no game come
+        twice.
+        """
         query = _last_first(live).limit(_PAGE)
         page = self._placed(query)
         while page:
@@ -107,36 +121,43 @@ class GameArchive:
     def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
         """Return one game in the form of `games`; None if it isn't known.
 
-        It also has `game` (the webhook's object), `bodies` ([{"snake", "you"}], all of ours that play in it), `is_end_known`
-        (whether `/end` came), and `is_whole`. That is False, because others' deaths, and what happened while nobody of ours
-        was asked, are not known.
-        """
+        It also has `game` (the webhook's object), `bodies` ([{"snake", "you"}], all of ours that
+        play in it), `is_end_known` (whether `/end` came), and `is_whole`. That is False, because
+        others' deaths, and what happened while nobody of ours was asked, are not known."""
         with self._reading() as connection:
             bodies = bodies_of(connection, game_id)
             row = _own(bodies, snake, you)
             return None if row is None else _shown_whole(connection, row, bodies)
 
     def bodies(self, game_id: str) -> list[dict[str, Any]]:
-        """Return a game as each body of ours saw it, in the form of `game`. The body that was asked last comes first."""
+        """Return a game as each body of ours saw it, in the form of `game`. The body that was asked
+        last comes first.
+        """
         with self._reading() as connection:
             bodies = bodies_of(connection, game_id)
             return [_shown_whole(connection, body, bodies) for body in bodies]
 
     def turns(
-        self, game_id: str, snake: str, *, since: int = 0, you: str | None = None, limit: int | None = None
+        self,
+        game_id: str,
+        snake: str,
+        *,
+        since: int = 0,
+        you: str | None = None,
+        limit: int | None = None,
     ) -> list[dict[str, Any]]:
         """Return the turns from number `since` on, in order; none for a game that isn't known.
 
-        Each turn has `turn`, `board` (webhook form: width, height, food, hazards, and the living snakes), `you` (id), `move`
-        ("up", "down", "left", "right"), `probabilities` and `values` (4, in that order, or None), `value` (or None), `note`,
-        `fallback` (why the watchdog answered, or None), `latency_ms`, and `eliminated` (for each body of ours that is gone
-        from the board: `id`, `eliminatedOnTurn`, `eliminatedCause`, `eliminatedBy`). If this body is dead and only another
-        body of ours was asked, the turn has that body's board, and `move` is None. The board of `/end` comes last, in the same
-        form.
+        Each turn has `turn`, `board` (webhook form: width, height, food, hazards, and the living
+        snakes), `you` (id), `move` ("up", "down", "left", "right"), `probabilities` and `values`
+        (4, in that order, or None), `value` (or None), `note`, `fallback` (why the watchdog
+        answered, or None), `latency_ms`, and `eliminated` (for each body of ours that is gone from
+        the board: `id`, `eliminatedOnTurn`, `eliminatedCause`, `eliminatedBy`). If this body is
+        dead and only another body of ours was asked, the turn has that body's board, and `move` is
+        None. The board of `/end` comes last, in the same form.
 
-        With a `limit`, these are the first so many turns, or fewer if their boards hold very many points, but one if there is
-        any. The others stay packed.
-        """
+        With a `limit`, these are the first so many turns, or fewer if their boards hold very many
+        points, but one if there is any. The others stay packed."""
         with self._reading() as connection:
             bodies = bodies_of(connection, game_id)
             game = _own(bodies, snake, you)
@@ -151,22 +172,29 @@ class GameArchive:
     def statistics(self) -> dict[str, Any]:
         """Return the figures of all games that are kept.
 
-        They are `games`, `live`, `won`, `lost`, `draw`, `timeouts`, `errors`, `causes` ({cause: deaths}), `snakes` ({snake:
-        games}), and `p50`, `p95`, `p99` in milliseconds over the last 10 000 turns written. The checks of `procsnake doctor`
-        count in none of these; `checks` is their number.
-        """
-        count, is_check = sa.func.count(), GAMES.c.game_id.startswith(CHECK_PREFIX, autoescape=True)
+        They are `games`, `live`, `won`, `lost`, `draw`, `timeouts`, `errors`, `causes` ({cause:
+        deaths}), `snakes` ({snake: games}), and `p50`, `p95`, `p99` in milliseconds over the last
+        10 000 turns written. The checks of `procsnake doctor` count in none of these; `checks` is
+        their number."""
+        count = sa.func.count()
+        is_check = GAMES.c.game_id.startswith(CHECK_PREFIX, autoescape=True)
         with self._reading() as connection:
 
             def counted(column: sa.ColumnElement[Any]) -> dict[str, int]:
-                found = connection.execute(sa.select(column, count).where(column.is_not(None), ~is_check).group_by(column))
+                found = connection.execute(
+                    sa.select(column, count).where(column.is_not(None), ~is_check).group_by(column)
+                )
                 return dict(map(tuple, found))
 
-            sums = (sa.func.coalesce(sa.func.sum(GAMES.c[name]), 0) for name in ("timeouts", "errors"))
+            sums = (
+                sa.func.coalesce(sa.func.sum(GAMES.c[name]), 0) for name in ("timeouts", "errors")
+            )
             figures = sa.select(count, sa.func.count(GAMES.c.ended), *sums).where(~is_check)
             games, over, timeouts, errors = connection.execute(figures).one()
             recent = sa.select(TURNS.c.latency_ms).join(GAMES).where(~is_check)
-            recent = recent.order_by(TURNS.c.number.desc(), TURNS.c.turn.desc()).limit(_RECENT_TURNS)
+            recent = recent.order_by(TURNS.c.number.desc(), TURNS.c.turn.desc()).limit(
+                _RECENT_TURNS
+            )
             results = counted(GAMES.c.result)
             return {
                 "games": games,
@@ -181,16 +209,21 @@ class GameArchive:
             }
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
-        """Return a game as a recording (`envs.battlesnake.recording`); None if it isn't known or has no turns.
+        """Return a game as a recording (`envs.battlesnake.recording`); None if it isn't known or
+        has no turns.
 
-        Raises `RecordingError` for a game that recordings can't hold: a stranger's may have any number of snakes.
-        """
-        game, turns = self.game(game_id, snake, you), self.turns(game_id, snake, you=you)
+        Raises `RecordingError` for a game that recordings can't hold: a stranger's may have any
+        number of snakes."""
+        game = self.game(game_id, snake, you)
+        turns = self.turns(game_id, snake, you=you)
         if game is None or not turns:
             return None
         with _named_damage():
             eliminated = with_bodies(turns)
-            requests = [_request(game, turn, turns[0], dead) for turn, dead in zip(turns, eliminated, strict=True)]
+            requests = [
+                _request(game, turn, turns[0], dead)
+                for turn, dead in zip(turns, eliminated, strict=True)
+            ]
             return Recording(game["game"], requests, _ending(game, turns[-1]))
 
     def export(
@@ -200,11 +233,11 @@ class GameArchive:
         snake: str | None = None,
         leave_out: Callable[[str], object] = log.warning,
     ) -> Iterator[Path]:
-        """Write every game that is over to `directory` as a recording, and yield the paths. Checks are left out.
+        """Write every game that is over to `directory` as a recording, and yield the paths. Checks
+        are left out.
 
-        A game that can't be read, or that recordings can't hold, doesn't hold up the others: `leave_out` is called with a
-        sentence about it.
-        """
+        A game that can't be read, or that recordings can't hold, doesn't hold up the others:
+        `leave_out` is called with a sentence about it."""
         for game in self.every_game(live=False):
             if snake not in (None, game["snake"]) or game["is_check"]:
                 continue
@@ -214,7 +247,9 @@ class GameArchive:
                 leave_out(printable(f"left out the game {game['id']} of {game['snake']}: {error}"))
                 continue
             if recording is not None:
-                yield recording.write(Path(directory, f"{file_name(game['id'], game['snake'], game['you'])}.jsonl"))
+                yield recording.write(
+                    Path(directory, f"{file_name(game['id'], game['snake'], game['you'])}.jsonl")
+                )
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -222,16 +257,24 @@ class GameArchive:
             with _named_damage(), self._database.reading() as connection:
                 yield connection
         except (sa.exc.SQLAlchemyError, OSError, NewerDatabaseError, UnsafeDatabaseError) as error:
-            raise GamesUnavailableError(f"the games can't be read: {str(error).splitlines()[0]}") from error
+            raise GamesUnavailableError(
+                f"the games can't be read: {str(error).splitlines()[0]}"
+            ) from error
 
 
 def _last_first(live: bool | None) -> sa.Select[Any]:
     query = sa.select(GAMES).order_by(*(column.desc() for column in _PLACE))
-    return query if live is None else query.where(GAMES.c.ended.is_(None) if live else GAMES.c.ended.is_not(None))
+    return (
+        query
+        if live is None
+        else query.where(GAMES.c.ended.is_(None) if live else GAMES.c.ended.is_not(None))
+    )
 
 
 def _own(bodies: Sequence[Row], snake: str, you: str | None) -> Row | None:
-    """The row that is asked for; of several bodies of one snake the first by id, unless `you` says which."""
+    """The row that is asked for; of several bodies of one snake the first by id, unless `you` says
+    which.
+    """
     mine = [body for body in bodies if body["snake"] == snake and you in (None, body["you"])]
     return min(mine, key=lambda body: body["you"], default=None)
 
@@ -258,7 +301,9 @@ def _named_damage() -> Iterator[None]:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise GamesUnavailableError(f"the games can't be read, because the database is damaged ({what})") from error
+        raise GamesUnavailableError(
+            f"the games can't be read, because the database is damaged ({what})"
+        ) from error
 
 
 def _shown(connection: sa.Connection, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,11 +327,15 @@ def _shown(connection: sa.Connection, row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(connection: sa.Connection, game: Row, others: Sequence[Row], since: int) -> Iterator[dict[str, Any]]:
+def _told(
+    connection: sa.Connection, game: Row, others: Sequence[Row], since: int
+) -> Iterator[dict[str, Any]]:
     """A game's turns in order, as one body knows them, each unpacked when it is taken."""
     query = sa.select(TURNS).where(TURNS.c.number == game["number"], TURNS.c.turn >= since)
     own = (_shown_turn(row, game["you"]) for row in in_order(connection, query))
-    theirs = (_only_board(game, *told) for told in boards_of_others(connection, game, others, since))
+    theirs = (
+        _only_board(game, *told) for told in boards_of_others(connection, game, others, since)
+    )
     for turn in heapq.merge(own, theirs, key=itemgetter("turn")):
         since = turn["turn"] + 1
         yield turn
@@ -305,7 +354,11 @@ def _page(turns: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
 
 
 def _points_of(board: Mapping[str, Any]) -> int:
-    return len(board["hazards"]) + len(board["food"]) + sum(len(snake["body"]) for snake in board["snakes"])
+    return (
+        len(board["hazards"])
+        + len(board["food"])
+        + sum(len(snake["body"]) for snake in board["snakes"])
+    )
 
 
 def _shown_turn(row: Mapping[str, Any], you: str) -> dict[str, Any]:
@@ -317,7 +370,11 @@ def _last_board(bodies: Sequence[Row], since: int) -> list[dict[str, Any]]:
     """The board that `/end` told to the first of these bodies, or else to any."""
     ends = (unpack(body["end"]) for body in bodies if body["end"] is not None)
     end = next((end for end in ends if end["board"] is not None), None)
-    return [] if end is None or end["turn"] < since else [_only_board(bodies[0], end["turn"], end["board"])]
+    return (
+        []
+        if end is None or end["turn"] < since
+        else [_only_board(bodies[0], end["turn"], end["board"])]
+    )
 
 
 def _only_board(game: Row, turn: int, board: dict[str, Any]) -> dict[str, Any]:
@@ -327,15 +384,31 @@ def _only_board(game: Row, turn: int, board: dict[str, Any]) -> dict[str, Any]:
 
 
 def _request(
-    game: Mapping[str, Any], turn: Mapping[str, Any], first: Mapping[str, Any], dead: Sequence[Mapping[str, Any]]
+    game: Mapping[str, Any],
+    turn: Mapping[str, Any],
+    first: Mapping[str, Any],
+    dead: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """A turn as the move request it was, with what was decided. Once dead, `you` is shown as on the first board."""
+    """A turn as the move request it was, with what was decided. Once dead, `you` is shown as on the
+    first board.
+    """
     bodies = {snake["id"]: snake for board in (first, turn) for snake in board["board"]["snakes"]}
-    request = {"game": game["game"], "turn": turn["turn"], "board": turn["board"], "you": bodies.get(turn["you"], {})}
+    request = {
+        "game": game["game"],
+        "turn": turn["turn"],
+        "board": turn["board"],
+        "you": bodies.get(turn["you"], {}),
+    }
     extras: dict[str, Any] = {"eliminated": dead} if dead else {}
     if turn["move"] is not None:
-        told = {key: turn[key] for key in ("move", "probabilities", "values", "value", "latency_ms") if turn[key] is not None}
-        extras["decisions"] = {turn["you"]: {**told, **({"note": turn["note"]} if turn["note"] else {})}}
+        told = {
+            key: turn[key]
+            for key in ("move", "probabilities", "values", "value", "latency_ms")
+            if turn[key] is not None
+        }
+        extras["decisions"] = {
+            turn["you"]: {**told, **({"note": turn["note"]} if turn["note"] else {})}
+        }
     return {**request, **({EXTRAS: extras} if extras else {})}
 
 
@@ -346,4 +419,8 @@ def _ending(game: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any] 
     is_end = last["move"] is None and last["turn"] == game["turns"]
     alive = last["board"]["snakes"] if is_end and game["result"] != DRAW else []
     winner = alive[0] if len(alive) == 1 else {"id": "", "name": ""}
-    return {"winnerId": winner["id"], "winnerName": winner["name"], "isDraw": game["result"] == DRAW}
+    return {
+        "winnerId": winner["id"],
+        "winnerName": winner["name"],
+        "isDraw": game["result"] == DRAW,
+    }

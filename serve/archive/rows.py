@@ -1,7 +1,7 @@
 """Turns a request and our answer to it into rows for the database. These are pure functions.
 
-The names, shouts and colours of strangers are kept as text of limited length. Whoever shows them must escape them.
-"""
+The names, shouts and colours of strangers are kept as text of limited length. Whoever shows them
+must escape them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,25 @@ from envs.battlesnake.state import MAX_SIDE, MOVE_NAMES, State
 from envs.battlesnake.webhook import Turn, WebhookError, game_object, most_hazards
 from envs.common.bounded import inflate, parse_json
 
-MAX_TEXT, MAX_NOTE_BYTES = 256, 16 * 1024
+MAX_TEXT = 256
+MAX_NOTE_BYTES = 16 * 1024
 MAX_UNPACKED_BYTES = 16 << 20
-"""What is kept of a request has hardly more bytes than the request with each of its hazards once."""
-GAME_BYTES, TURN_BYTES = 500, 100
-"""How many bytes the database needs for a game and a turn besides their texts and data: numbers, indexes, half-empty pages."""
+"""What is kept of a request has hardly more bytes than the request with each of its hazards
+once.
+"""
+GAME_BYTES = 500
+TURN_BYTES = 100
+"""How many bytes the database needs for a game and a turn besides their texts and data: numbers,
+indexes, half-empty pages.
+"""
 _ROWS_BYTES = 600
 
 
 @dataclass(frozen=True)
 class Event:
-    """One request as the server saw it. `turn` is `/start` or `/move` as it was read; None for `/end`."""
+    """One request as the server saw it. `turn` is `/start` or `/move` as it was read; None for
+    `/end`.
+    """
 
     snake: str
     body: Mapping[str, Any]
@@ -63,7 +71,12 @@ class GameRows:
     @property
     def size(self) -> int:
         """The approximate size in memory, in bytes."""
-        return _ROWS_BYTES + game_bytes(self.game or {}) + len(self.end or b"") + turn_bytes(self.turn or {})
+        return (
+            _ROWS_BYTES
+            + game_bytes(self.game or {})
+            + len(self.end or b"")
+            + turn_bytes(self.turn or {})
+        )
 
 
 def game_bytes(row: Mapping[str, Any]) -> int:
@@ -77,7 +90,9 @@ def turn_bytes(row: Mapping[str, Any]) -> int:
 
 
 def rows_of(event: Event) -> GameRows:
-    """Return the rows of an event. Raises `WebhookError` for an `/end` that doesn't tell which game ended."""
+    """Return the rows of an event. Raises `WebhookError` for an `/end` that doesn't tell which game
+    ended.
+    """
     if event.turn is None:
         return _end_rows(event)
     key = (clean(event.turn.game_id), event.snake, clean(event.turn.ids[event.turn.you]))
@@ -86,7 +101,8 @@ def rows_of(event: Event) -> GameRows:
 
 
 def _game_row(event: Event, turn: Turn, key: tuple[str, str, str]) -> dict[str, Any]:
-    state, source = turn.state, event.body["game"].get("source", "")
+    state = turn.state
+    source = event.body["game"].get("source", "")
     game = game_object(state.settings, key[0], timeout_ms=turn.timeout_ms, source=clean(source))
     # It says which engine played.
     game["ruleset"]["version"] = _version(event.body["game"])
@@ -135,39 +151,55 @@ def _turn_row(event: Event, turn: Turn, decision: Decision) -> dict[str, Any]:
 
 def _end_rows(event: Event) -> GameRows:
     body = event.body
-    game_id, you = _identity(body, "game"), _identity(body, "you")
+    game_id = _identity(body, "game")
+    you = _identity(body, "you")
     key = (clean(game_id), event.snake, clean(you))
     final = event.final
     number = body.get("turn")
     is_plausible = isinstance(number, int) and 0 <= number < 1 << 30
     end: dict[str, Any] = {"turn": number if is_plausible else 0, "alive": [], "board": None}
     if final is not None:
-        end |= {"alive": [clean(snake) for snake in final.ids], "board": _tidy_board(body, final, with_you=False)}
-    return GameRows(None if final is None else _game_row(event, final, key), key, event.at, end=pack(end))
+        end |= {
+            "alive": [clean(snake) for snake in final.ids],
+            "board": _tidy_board(body, final, with_you=False),
+        }
+    return GameRows(
+        None if final is None else _game_row(event, final, key), key, event.at, end=pack(end)
+    )
 
 
 def _identity(body: Mapping[str, Any], name: str) -> str:
     parent = body.get(name)
     value = parent.get("id") if isinstance(parent, Mapping) else None
     if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise WebhookError(f"{name}.id is {reprlib.repr(value)[:40]}; without it nobody knows which game ended")
+        raise WebhookError(
+            f"{name}.id is {reprlib.repr(value)[:40]}; without it nobody knows which game ended"
+        )
     return value
 
 
 def _tidy_board(body: Mapping[str, Any], turn: Turn, *, with_you: bool = True) -> dict[str, Any]:
-    """The board of a request that was read already, the living alone, with the fields that the API has and no others."""
-    board, you = body["board"], turn.ids[turn.you] if with_you else None
+    """The board of a request that was read already, the living alone, with the fields that the API
+    has and no others.
+    """
+    board = body["board"]
+    you = turn.ids[turn.you] if with_you else None
     return {
         "width": turn.state.width,
         "height": turn.state.height,
         "food": [point for point in _points(board.get("food")) if _on_board(point, turn.state)],
         **_stacked(hazard_layers(turn.state)),
-        "snakes": [_tidy_snake(body["you"] if one == you else _entry(board["snakes"], one, turn.state)) for one in turn.ids],
+        "snakes": [
+            _tidy_snake(body["you"] if one == you else _entry(board["snakes"], one, turn.state))
+            for one in turn.ids
+        ],
     }
 
 
 def _entry(listed: list[dict[str, Any]], snake_id: str, state: State) -> dict[str, Any]:
-    """The entry of a living snake. A stranger's list may have its id again, dead, and an entry behind it may hold anything."""
+    """The entry of a living snake. A stranger's list may have its id again, dead, and an entry
+    behind it may hold anything.
+    """
     entries = [snake for snake in listed if snake["id"] == snake_id]
     return next((snake for snake in entries[:-1] if _lives(snake, state)), entries[-1])
 
@@ -182,7 +214,8 @@ def _on_board(point: Mapping[str, int], state: State) -> bool:
 
 
 def _tidy_snake(snake: Mapping[str, Any]) -> dict[str, Any]:
-    body, looks = _points(snake["body"]), snake.get("customizations")
+    body = _points(snake["body"])
+    looks = snake.get("customizations")
     return {
         "id": clean(snake["id"]),
         "name": clean(snake.get("name", "")),
@@ -194,7 +227,8 @@ def _tidy_snake(snake: Mapping[str, Any]) -> dict[str, Any]:
         "shout": clean(snake.get("shout", "")),
         "squad": clean(snake.get("squad", "")),
         "customizations": {
-            part: clean(looks.get(part, "")) if isinstance(looks, Mapping) else "" for part in ("color", "head", "tail")
+            part: clean(looks.get(part, "")) if isinstance(looks, Mapping) else ""
+            for part in ("color", "head", "tail")
         },
     }
 
@@ -210,7 +244,11 @@ def _unstacked(board: dict[str, Any]) -> dict[str, Any]:
     if layers is not None:
         if sum(layers) > most_hazards(MAX_SIDE, MAX_SIDE) or min(layers, default=0) < 0:
             raise ValueError(f"the board has more hazards than a game can have ({sum(layers)})")
-        board["hazards"] = [dict(point) for point, times in zip(board["hazards"], layers, strict=True) for _ in range(times)]
+        board["hazards"] = [
+            dict(point)
+            for point, times in zip(board["hazards"], layers, strict=True)
+            for _ in range(times)
+        ]
     return board
 
 
@@ -219,7 +257,9 @@ def _points(points: Iterable[Mapping[str, int]] | None) -> list[dict[str, int]]:
 
 
 def clean(text: Any) -> str:
-    """Return text that any database and any page takes: at most 256 characters, no NUL, no half of a surrogate pair."""
+    """Return text that any database and any page takes: at most 256 characters, no NUL, no half of
+    a surrogate pair.
+    """
     shown = text if isinstance(text, str) else "" if text is None else reprlib.repr(text)
     return shown[:MAX_TEXT].encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
@@ -254,7 +294,9 @@ def _number(value: Any) -> float | None:
 
 
 def pack(value: Any) -> bytes:
-    """Return the value as compressed JSON. Boards repeat themselves, so a tenth of the size is left."""
+    """Return the value as compressed JSON. Boards repeat themselves, so a tenth of the size is
+    left.
+    """
     try:
         text = orjson.dumps(value)
     except TypeError:  # Such as an integer of more than 64 bits in an agent's note.
@@ -263,8 +305,8 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes, *, stacked: bool = False) -> Any:
-    """Return what `pack` was given, with all hazards of its `board`. If `stacked`, each point of them stays there once, and
-    `layers`, where there is one, says how many lie on each.
+    """Return what `pack` was given, with all hazards of its `board`. If `stacked`, each point of
+    them stays there once, and `layers`, where there is one, says how many lie on each.
 
     Raises `ValueError` for data that `pack` can't have written.
     """

@@ -1,7 +1,7 @@
 """Adds to one snake's turns what other bodies of ours in the same game saw.
 
-An engine tells a dead snake only the end. If another snake of ours plays on, its boards tell how the game continued.
-"""
+An engine tells a dead snake only the end. If another snake of ours plays on, its boards tell how
+the game continued."""
 
 from __future__ import annotations
 
@@ -19,29 +19,40 @@ _CHUNK = 50
 
 
 def bodies_of(connection: sa.Connection, game_id: str) -> list[Row]:
-    """Return the rows of `games` with this id, one for each body of ours. The body that was asked last comes first."""
-    query = sa.select(GAMES).where(GAMES.c.game_id == game_id).order_by(GAMES.c.seen.desc(), GAMES.c.number.desc())
+    """Return the rows of `games` with this id, one for each body of ours. The body that was asked
+    last comes first.
+    """
+    query = (
+        sa.select(GAMES)
+        .where(GAMES.c.game_id == game_id)
+        .order_by(GAMES.c.seen.desc(), GAMES.c.number.desc())
+    )
     return [row._asdict() for row in connection.execute(query)]
 
 
 def boards_of_others(
     connection: sa.Connection, own: Row, others: Sequence[Row], since: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (turn, board) of the turns from `since` on, in order, at which other bodies were asked and our own wasn't.
+    """Yield (turn, board) of the turns from `since` on, in order, at which other bodies were asked
+    and our own wasn't.
 
-    A board after our last turn on which our body still lives is left out, because our own turn is about to be written.
-    """
+    A board after our last turn on which our body still lives is left out, because our own turn is
+    about to be written."""
     if not others:
         return
     own_turns = sa.select(TURNS.c.turn).where(TURNS.c.number == own["number"])
     query = sa.select(TURNS).where(
-        TURNS.c.number.in_([other["number"] for other in others]), TURNS.c.turn >= since, TURNS.c.turn.not_in(own_turns)
+        TURNS.c.number.in_([other["number"] for other in others]),
+        TURNS.c.turn >= since,
+        TURNS.c.turn.not_in(own_turns),
     )
-    last, told = last_turn(connection, own), -1
+    last = last_turn(connection, own)
+    told = -1
     for row in in_order(connection, query):
         if row["turn"] == told:
             continue
-        # Few are told of very many that there may be, and hazards are what takes time and memory to unpack.
+        # Few are told of very many that there may be, and hazards are what takes time and memory to
+        # unpack.
         if row["turn"] < last or own["you"] not in _ids(unpack(row["data"], stacked=True)["board"]):
             told = row["turn"]
             yield told, unpack(row["data"])["board"]
@@ -49,7 +60,8 @@ def boards_of_others(
 
 def in_order(connection: sa.Connection, turns: sa.Select[Any]) -> Iterator[Row]:
     """Yield rows of `turns` by turn. Few are loaded at a time, because whoever asks may stop."""
-    place, after = (TURNS.c.turn, TURNS.c.number), (-1, -1)
+    place = (TURNS.c.turn, TURNS.c.number)
+    after = (-1, -1)
     query = turns.order_by(*place).limit(_CHUNK)
     while rows := connection.execute(query.where(sa.tuple_(*place) > sa.tuple_(*after))).all():
         yield from (row._asdict() for row in rows)
@@ -58,16 +70,18 @@ def in_order(connection: sa.Connection, turns: sa.Select[Any]) -> Iterator[Row]:
 
 def last_turn(connection: sa.Connection, game: Row) -> int:
     """Return the number of the last turn at which a body was asked; -1 if it never was."""
-    found = connection.scalar(sa.select(sa.func.max(TURNS.c.turn)).where(TURNS.c.number == game["number"]))
+    found = connection.scalar(
+        sa.select(sa.func.max(TURNS.c.turn)).where(TURNS.c.number == game["number"])
+    )
     return -1 if found is None else found
 
 
 def deaths(connection: sa.Connection, bodies: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return a death for each body of ours: `id`, `eliminatedOnTurn`, `eliminatedCause` and `eliminatedBy` (unknown: "").
+    """Return a death for each body of ours: `id`, `eliminatedOnTurn`, `eliminatedCause` and
+    `eliminatedBy` (unknown: "").
 
-    Engines ask a snake every turn while it lives, so it died on the turn after the last one. The boards say whether it died at
-    all.
-    """
+    Engines ask a snake every turn while it lives, so it died on the turn after the last one. The
+    boards say whether it died at all."""
     fates = {
         body["you"]: {
             "id": body["you"],
@@ -83,18 +97,28 @@ def deaths(connection: sa.Connection, bodies: Sequence[Row]) -> list[dict[str, A
 def dead_on(turn: Mapping[str, Any], fates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return those of `fates` whose snake is no longer on the board of a turn."""
     living = _ids(turn["board"])
-    return [fate for fate in fates if fate["eliminatedOnTurn"] <= turn["turn"] and fate["id"] not in living]
+    return [
+        fate
+        for fate in fates
+        if fate["eliminatedOnTurn"] <= turn["turn"] and fate["id"] not in living
+    ]
 
 
-def with_bodies(turns: Sequence[Mapping[str, Any]], known: Iterable[Mapping[str, Any]] = ()) -> list[list[dict[str, Any]]]:
-    """Return the `eliminated` of each turn in the form of recordings, each snake with what was last seen of it.
+def with_bodies(
+    turns: Sequence[Mapping[str, Any]], known: Iterable[Mapping[str, Any]] = ()
+) -> list[list[dict[str, Any]]]:
+    """Return the `eliminated` of each turn in the form of recordings, each snake with what was last
+    seen of it.
 
     `known` are the snakes of the board before these turns.
     """
-    seen, found = {snake["id"]: snake for snake in known}, []
+    seen = {snake["id"]: snake for snake in known}
+    found = []
     for turn in turns:
         seen |= {snake["id"]: snake for snake in turn["board"]["snakes"]}
-        found.append([{**seen[fate["id"]], **fate} for fate in turn["eliminated"] if fate["id"] in seen])
+        found.append(
+            [{**seen[fate["id"]], **fate} for fate in turn["eliminated"] if fate["id"] in seen]
+        )
     return found
 
 

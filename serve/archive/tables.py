@@ -1,9 +1,10 @@
-"""The database of games, in SQLite or PostgreSQL: its tables, what is written to them, and when games are deleted.
+"""The database of games, in SQLite or PostgreSQL: its tables, what is written to them, and when
+games are deleted.
 
-Every write may be repeated: a turn is kept as it came first, and a game's figures are worked out again from its turns. So
-requests may come twice, late or to another process, and a batch that may or may not have been written is simply written again.
-A turn with another board than before begins a new attempt at the game, which replaces the one that crashed.
-"""
+Every write may be repeated: a turn is kept as it came first, and a game's figures are worked out
+again from its turns. So requests may come twice, late or to another process, and a batch that may
+or may not have been written is simply written again. A turn with another board than before begins a
+new attempt at the game, which replaces the one that crashed."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ ABANDONED_AFTER_S = 600
 _BUSY_S = 2
 _MAX_ABANDONED = 1000
 _KEY = ("game_id", "snake", "you")
-_NOBODYS, _CREATION_LOCK = (-1, -1), 7_061_966
+_NOBODYS = (-1, -1)
+_CREATION_LOCK = 7_061_966
 _INSERTS: dict[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
@@ -88,50 +90,64 @@ TURNS = sa.Table(
     sqlite_with_rowid=False,
 )
 # The first databases have no such table, which is version 0.
-_SCHEMA_VERSION = sa.Table("schema_version", _META, sa.Column("version", sa.Integer, nullable=False))
+_SCHEMA_VERSION = sa.Table(
+    "schema_version", _META, sa.Column("version", sa.Integer, nullable=False)
+)
 _SIZES = f"""UPDATE games SET size = {GAME_BYTES}
     + length(game_id) + length(snake) + length(you) + length(game) + length(names) + coalesce(length("end"), 0)
     + coalesce((
         SELECT sum({TURN_BYTES} + length(data) + coalesce(length(fallback), 0)) FROM turns WHERE turns.number = games.number
     ), 0)"""
 _NOTHING = "SELECT 1"
-# The two before worked out sizes as well, and each left something out. Their places in the list stay.
+# The two before worked out sizes as well, and each left something out. Their places in the list
+# stay.
 STATEMENTS = (_NOTHING, _NOTHING, _SIZES)
-"""What leads from the first schema to today's (`envs.common.migrations`), in SQL that SQLite and PostgreSQL both know. Tables
-that are missing altogether are made as they are above."""
+"""What leads from the first schema to today's (`envs.common.migrations`), in SQL that SQLite and
+PostgreSQL both know. Tables that are missing altogether are made as they are above."""
 
 
 class Database:
     """A database at `url`, which is `sqlite:///FILE` or begins with `postgresql://`.
 
-    It connects when it is first used, so a server can start while its database is still away. A database of an older procsnake
-    then gets today's schema; one of a newer procsnake raises `NewerDatabaseError`. Other failures raise
-    `sqlalchemy.exc.SQLAlchemyError` or `OSError`.
+    It connects when it is first used, so a server can start while its database is still away. A
+    database of an older procsnake then gets today's schema; one of a newer procsnake raises
+    `NewerDatabaseError`. Other failures raise `sqlalchemy.exc.SQLAlchemyError` or `OSError`.
 
-    Raises `ConfigError` for any other URL, and `MissingDependencyError` if PostgreSQL's driver is not installed.
-    """
+    Raises `ConfigError` for any other URL, and `MissingDependencyError` if PostgreSQL's driver is
+    not installed."""
 
     def __init__(self, url: str) -> None:
         try:
             parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
         except (sa.exc.ArgumentError, ValueError) as error:
-            told = f"the database is {without_password(url)}, which is no URL; one looks like sqlite:///games.db"
+            told = (
+                f"the database is {without_password(url)}, which is no URL; one looks like"
+                " sqlite:///games.db"
+            )
             raise ConfigError(told) from error
         kind = parsed.get_backend_name()
         if kind not in _INSERTS or (kind == "sqlite" and not parsed.database):
-            raise ConfigError(f"the database is {without_password(url)}; sqlite:///games.db and postgresql://… are known")
+            raise ConfigError(
+                f"the database is {without_password(url)}; sqlite:///games.db and postgresql://…"
+                " are known"
+            )
         self.file = Path(parsed.database) if kind == "sqlite" and parsed.database else None
         if kind == "postgresql":
-            parsed, options = parsed.set(drivername="postgresql+psycopg"), {"connect_timeout": 3}
+            parsed = parsed.set(drivername="postgresql+psycopg")
+            options = {"connect_timeout": 3}
         else:
             options = {"timeout": _BUSY_S}
         self._insert = _INSERTS[kind]
         self._name = without_password(url)
         try:
-            self._engine = sa.create_engine(parsed, connect_args=options, pool_pre_ping=kind == "postgresql")
+            self._engine = sa.create_engine(
+                parsed, connect_args=options, pool_pre_ping=kind == "postgresql"
+            )
         except ModuleNotFoundError as error:
             raise MissingDependencyError(
-                "psycopg", feature="a PostgreSQL database", install=pip_install("procsnake[postgres]")
+                "psycopg",
+                feature="a PostgreSQL database",
+                install=pip_install("procsnake[postgres]"),
             ) from error
         if kind == "sqlite":
             sa.event.listen(self._engine, "connect", self._set_up_sqlite)
@@ -140,7 +156,9 @@ class Database:
         self._is_sure = False
         self._connecting = threading.Lock()
         self.times_created = 0
-        """How often the database was found without tables. It is more than once if the database was lost in the meantime."""
+        """How often the database was found without tables. It is more than once if the database was
+        lost in the meantime.
+        """
 
     def close(self) -> None:
         """Close all connections."""
@@ -162,15 +180,19 @@ class Database:
     def _writing(self) -> Iterator[sa.Connection]:
         if not self._is_sure or self._identity != _identity(self.file):
             self._connect(sure=True)
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with (
+            self._engine.connect().execution_options(writes=True) as connection,
+            connection.begin(),
+        ):
             yield connection
 
     def _connect(self, *, sure: bool) -> None:
-        """Connect and make sure of the tables, unless another thread has just done so; `sure` asks for the tables, too.
+        """Connect and make sure of the tables, unless another thread has just done so; `sure` asks
+        for the tables, too.
 
-        Called when another file lies there than before: a deleted SQLite file lives on for whoever has it open. Connections to
-        PostgreSQL need not be left for that, and another thread may be using one.
-        """
+        Called when another file lies there than before: a deleted SQLite file lives on for whoever
+        has it open. Connections to PostgreSQL need not be left for that, and another thread may be
+        using one."""
         with self._connecting:
             if self._identity == _identity(self.file) and (self._is_sure or not sure):
                 return
@@ -178,7 +200,10 @@ class Database:
                 self._engine.dispose()
                 refuse_companions(self.file)
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-            with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+            with (
+                self._engine.connect().execution_options(writes=True) as connection,
+                connection.begin(),
+            ):
                 if self.file is None:
                     # Two processes that create the same table at once would both fail.
                     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})")
@@ -186,7 +211,8 @@ class Database:
                 _META.create_all(connection)
                 self._migrate(connection, is_new=not existed)
             self.times_created += not existed
-            self._identity, self._is_sure = _identity(self.file), True
+            self._identity = _identity(self.file)
+            self._is_sure = True
 
     def _set_up_sqlite(self, connection: sqlite3.Connection, _: Any) -> None:
         # The driver's own transactions begin too late to be of use (see `_begin_sqlite`).
@@ -203,8 +229,11 @@ class Database:
             connection.execute(f"PRAGMA {setting}").fetchall()
 
     def _refuse_other_schemas(self, connection: sqlite3.Connection) -> None:
-        """Before anything is written: a file has tables of ours alone, in the form that we gave them."""
-        found, expected = schema_of(connection), _own_schema(STATEMENTS)
+        """Before anything is written: a file has tables of ours alone, in the form that we gave
+        them.
+        """
+        found = schema_of(connection)
+        expected = _own_schema(STATEMENTS)
         if {entry for entry in expected if entry[1] == _SCHEMA_VERSION.name} <= found:
             # A newer archive may have more tables.
             row = connection.execute(f"SELECT version FROM {_SCHEMA_VERSION.name}").fetchone()
@@ -212,8 +241,8 @@ class Database:
         strange = strange_entry(found, expected)
         if strange is not None:
             raise UnsafeDatabaseError(
-                f"{self.file} is no archive of games: it holds {strange[:40]!r}, which is not as procsnake makes it. "
-                "Choose another --database"
+                f"{self.file} is no archive of games: it holds {strange[:40]!r}, which is not as"
+                " procsnake makes it. Choose another --database"
             )
 
     def _migrate(self, connection: sa.Connection, *, is_new: bool) -> None:
@@ -226,36 +255,47 @@ class Database:
             connection.execute(sa.insert(_SCHEMA_VERSION).values(version=len(STATEMENTS)))
 
     def write(self, batch: Sequence[GameRows], *, new_games_only: bool = False) -> None:
-        """Add the rows of a batch, all or none; with `new_games_only` without those of games that are kept already."""
+        """Add the rows of a batch, all or none; with `new_games_only` without those of games that
+        are kept already.
+        """
         by_game: dict[tuple[str, str, str], list[GameRows]] = {}
         for rows in batch:
             by_game.setdefault(rows.key, []).append(rows)
         with self._writing() as connection:
-            # In one order for everybody, so that two processes on PostgreSQL don't wait for each other.
+            # In one order for everybody, so that two processes on PostgreSQL don't wait for each
+            # other.
             for key in sorted(by_game):
                 if new_games_only and connection.execute(_select_key(key, GAMES.c.number)).first():
                     continue
                 self._write_game(connection, key, by_game[key])
 
-    def _write_game(self, connection: sa.Connection, key: tuple[str, str, str], batch: Sequence[GameRows]) -> None:
+    def _write_game(
+        self, connection: sa.Connection, key: tuple[str, str, str], batch: Sequence[GameRows]
+    ) -> None:
         names = connection.scalar(_select_key(key, GAMES.c.names))
         for row in batch:
             if row.game is not None:
                 self._write_about(connection, row.game)
-        stored = connection.execute(_select_key(key, GAMES.c.number, GAMES.c.names, GAMES.c.ended, GAMES.c.end)).first()
+        stored = connection.execute(
+            _select_key(key, GAMES.c.number, GAMES.c.names, GAMES.c.ended, GAMES.c.end)
+        ).first()
         if stored is None:
             return
         turns, ends, cut = _news(connection, stored.number, batch)
         this_game = sa.update(GAMES).where(GAMES.c.number == stored.number)
         if cut is not None:
             self._forget_attempt(connection, stored.number, cut)
-            stored = connection.execute(_select_key(key, GAMES.c.number, GAMES.c.names, GAMES.c.ended, GAMES.c.end)).one()
+            stored = connection.execute(
+                _select_key(key, GAMES.c.number, GAMES.c.names, GAMES.c.ended, GAMES.c.end)
+            ).one()
         if turns:
             connection.execute(self._insert(TURNS).on_conflict_do_nothing(), turns)
             connection.execute(this_game.values(size=GAMES.c.size + sum(map(turn_bytes, turns))))
         if stored.end is None and ends:
             end = ends[0].end or b""
-            connection.execute(this_game.values(end=end, ended=ends[0].at, size=GAMES.c.size + len(end)))
+            connection.execute(
+                this_game.values(end=end, ended=ends[0].at, size=GAMES.c.size + len(end))
+            )
         elif stored.end is None and stored.ended is not None:
             connection.execute(this_game.values(ended=None))
         # What is told again costs no new summary: strangers may tell an end as often as they like.
@@ -263,28 +303,50 @@ class Database:
             self._summarise(connection, stored.number)
 
     def _forget_attempt(self, connection: sa.Connection, number: int, cut: int) -> None:
-        """Delete a game's turns from `cut` on, and its end: its runner crashed, and plays it again."""
+        """Delete a game's turns from `cut` on, and its end: its runner crashed, and plays it
+        again.
+        """
         dropped = (TURNS.c.number == number) & (TURNS.c.turn >= cut)
-        row_bytes = TURN_BYTES + sa.func.length(TURNS.c.data) + sa.func.coalesce(sa.func.length(TURNS.c.fallback), 0)
-        size = connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(row_bytes), 0)).where(dropped)) or 0
+        row_bytes = (
+            TURN_BYTES
+            + sa.func.length(TURNS.c.data)
+            + sa.func.coalesce(sa.func.length(TURNS.c.fallback), 0)
+        )
+        size = (
+            connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(row_bytes), 0)).where(dropped))
+            or 0
+        )
         end_size = sa.func.coalesce(sa.func.length(GAMES.c.end), 0)
         this_game = sa.update(GAMES).where(GAMES.c.number == number)
-        connection.execute(this_game.values(size=GAMES.c.size - size - end_size, end=None, ended=None))
+        connection.execute(
+            this_game.values(size=GAMES.c.size - size - end_size, end=None, ended=None)
+        )
         connection.execute(sa.delete(TURNS).where(dropped))
 
     def _write_about(self, connection: sa.Connection, game: Mapping[str, Any]) -> None:
-        """Insert the game if it is new. PostgreSQL takes one of its 2 147 483 647 numbers for each insert, needed or not."""
-        known = {name: sa.literal(game[name], GAMES.c[name].type) for name in ("names", "first_turn", "started", "seen")}
+        """Insert the game if it is new. PostgreSQL takes one of its 2 147 483 647 numbers for each
+        insert, needed or not.
+        """
+        known = {
+            name: sa.literal(game[name], GAMES.c[name].type)
+            for name in ("names", "first_turn", "started", "seen")
+        }
         this_game = sa.update(GAMES).where(*(GAMES.c[name] == game[name] for name in _KEY))
         if connection.execute(this_game.values(_told_again(known))).rowcount:
             return
         insert = self._insert(GAMES).values(**game, size=game_bytes(game))
         # Another process may have been faster.
-        connection.execute(insert.on_conflict_do_update(index_elements=_KEY, set_=_told_again(dict(insert.excluded.items()))))
+        connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=_KEY, set_=_told_again(dict(insert.excluded.items()))
+            )
+        )
 
     def _summarise(self, connection: sa.Connection, number: int) -> None:
         row = connection.execute(sa.select(GAMES).where(GAMES.c.number == number)).one()._asdict()
-        connection.execute(sa.update(GAMES).where(GAMES.c.number == number).values(**summary(connection, row)))
+        connection.execute(
+            sa.update(GAMES).where(GAMES.c.number == number).values(**summary(connection, row))
+        )
 
     def close_abandoned(self, now: float) -> None:
         """End the games about which no engine asks any more."""
@@ -294,24 +356,32 @@ class Database:
             )
             for number, seen in connection.execute(silent.limit(_MAX_ABANDONED)).all():
                 self._summarise(connection, number)
-                connection.execute(sa.update(GAMES).where(GAMES.c.number == number).values(ended=seen))
+                connection.execute(
+                    sa.update(GAMES).where(GAMES.c.number == number).values(ended=seen)
+                )
 
     def forget(self, *, before: float, max_bytes: int) -> int:
-        """Delete the games last seen `before` a time, and the oldest ones until the rest takes `max_bytes`.
+        """Delete the games last seen `before` a time, and the oldest ones until the rest takes
+        `max_bytes`.
 
         Returns how many.
         """
         with self._writing() as connection:
-            running = sa.func.sum(GAMES.c.size).over(order_by=(GAMES.c.seen.desc(), GAMES.c.number.desc()))
+            running = sa.func.sum(GAMES.c.size).over(
+                order_by=(GAMES.c.seen.desc(), GAMES.c.number.desc())
+            )
             sized = sa.select(GAMES.c.number, GAMES.c.seen, running.label("total")).subquery()
-            old = sa.select(sized.c.number).where((sized.c.seen < before) | (sized.c.total > max_bytes))
+            old = sa.select(sized.c.number).where(
+                (sized.c.seen < before) | (sized.c.total > max_bytes)
+            )
             numbers = [number for (number,) in connection.execute(old)]
             for some in _chunks(numbers, 500):
                 connection.execute(sa.delete(TURNS).where(TURNS.c.number.in_(some)))
                 connection.execute(sa.delete(GAMES).where(GAMES.c.number.in_(some)))
         if numbers and self.file is not None:
             with self._engine.connect() as connection:
-                # As a script: a single statement without a result is stepped once, which frees one page.
+                # As a script: a single statement without a result is stepped once, which frees one
+                # page.
                 script = "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)"
                 driver = connection.connection.driver_connection
                 assert driver is not None, "the pool has just lent it"
@@ -328,21 +398,34 @@ def _told_again(new: Mapping[str, sa.ColumnElement[Any]]) -> dict[str, sa.Column
         "names": sa.case((earlier, new["names"]), else_=GAMES.c.names),
         "size": sa.case((earlier, GAMES.c.size + longer), else_=GAMES.c.size),
         "first_turn": sa.case((earlier, new["first_turn"]), else_=GAMES.c.first_turn),
-        "started": sa.case((new["started"] < GAMES.c.started, new["started"]), else_=GAMES.c.started),
+        "started": sa.case(
+            (new["started"] < GAMES.c.started, new["started"]), else_=GAMES.c.started
+        ),
         "seen": sa.case((new["seen"] > GAMES.c.seen, new["seen"]), else_=GAMES.c.seen),
     }
 
 
 def summary(connection: sa.Connection, game: Mapping[str, Any]) -> dict[str, Any]:
     """Return a game's figures as columns of `games`, worked out from its turns."""
-    about, end = json.loads(game["game"]), None if game["end"] is None else unpack(game["end"], stacked=True)
+    about = json.loads(game["game"])
+    end = None if game["end"] is None else unpack(game["end"], stacked=True)
     lines = read_lines(connection, game["number"])
     num_snakes = len(json.loads(game["names"]))
     died = end is not None and game["you"] not in end["alive"] and bool(lines)
-    timeouts = not_played(lines, width=game["width"], height=game["height"], timeout_ms=about["timeout"], map_name=about["map"])
+    timeouts = not_played(
+        lines,
+        width=game["width"],
+        height=game["height"],
+        timeout_ms=about["timeout"],
+        map_name=about["map"],
+    )
     return {
-        "turns": max([line.turn for line in lines[-1:]] + ([end["turn"]] if end else []), default=0),
-        "result": result(end, lines, you=game["you"], num_snakes=num_snakes, ruleset=about["ruleset"]["name"]),
+        "turns": max(
+            [line.turn for line in lines[-1:]] + ([end["turn"]] if end else []), default=0
+        ),
+        "result": result(
+            end, lines, you=game["you"], num_snakes=num_snakes, ruleset=about["ruleset"]["name"]
+        ),
         "cause": _cause(connection, game, about, lines) if died else None,
         "timeouts": timeouts,
         "errors": sum(line.fallback is not None for line in lines),
@@ -352,12 +435,23 @@ def summary(connection: sa.Connection, game: Mapping[str, Any]) -> dict[str, Any
 
 def read_lines(connection: sa.Connection, number: int) -> list[AnswerRow]:
     """Return a game's answers in order, without their boards."""
-    query = sa.select(*(TURNS.c[name] for name in AnswerRow._fields)).where(TURNS.c.number == number).order_by(TURNS.c.turn)
+    query = (
+        sa.select(*(TURNS.c[name] for name in AnswerRow._fields))
+        .where(TURNS.c.number == number)
+        .order_by(TURNS.c.turn)
+    )
     return [AnswerRow(*row) for row in connection.execute(query)]
 
 
-def _cause(connection: sa.Connection, game: Mapping[str, Any], about: Mapping[str, Any], lines: Sequence[AnswerRow]) -> str:
-    last = sa.select(TURNS.c.data).where(TURNS.c.number == game["number"], TURNS.c.turn == lines[-1].turn)
+def _cause(
+    connection: sa.Connection,
+    game: Mapping[str, Any],
+    about: Mapping[str, Any],
+    lines: Sequence[AnswerRow],
+) -> str:
+    last = sa.select(TURNS.c.data).where(
+        TURNS.c.number == game["number"], TURNS.c.turn == lines[-1].turn
+    )
     board = unpack(connection.execute(last).scalar_one(), stacked=True)["board"]
     rules = about["ruleset"]
     damage = rules["settings"]["hazardDamagePerTurn"]
@@ -368,13 +462,15 @@ def _cause(connection: sa.Connection, game: Mapping[str, Any], about: Mapping[st
 def _news(
     connection: sa.Connection, number: int, batch: Sequence[GameRows]
 ) -> tuple[list[dict[str, Any]], list[GameRows], int | None]:
-    """What a batch adds to a game: turns that aren't kept yet, ends, and from which turn on what is kept is of an attempt that
-    crashed (None: from none).
+    """What a batch adds to a game: turns that aren't kept yet, ends, and from which turn on what is
+    kept is of an attempt that crashed (None: from none).
 
-    Whoever tells a turn again doesn't make the game larger. A turn with another board than before is one of a new attempt.
-    """
+    Whoever tells a turn again doesn't make the game larger. A turn with another board than before
+    is one of a new attempt."""
     numbers = {rows.turn["turn"] for rows in batch if rows.turn is not None}
-    known = sa.select(TURNS.c.turn, TURNS.c.data).where(TURNS.c.number == number, TURNS.c.turn.in_(numbers))
+    known = sa.select(TURNS.c.turn, TURNS.c.data).where(
+        TURNS.c.number == number, TURNS.c.turn.in_(numbers)
+    )
     kept: dict[int, bytes] = dict(map(tuple, connection.execute(known))) if numbers else {}
     told: dict[int, dict[str, Any]] = {}
     ends: list[GameRows] = []
@@ -405,22 +501,35 @@ def _is_another_board(one: bytes, other: bytes) -> bool:
     if one == other:
         return False
     boards = [unpack(data, stacked=True)["board"] for data in (one, other)]
-    bodies = [{snake["id"]: (snake["body"], snake["health"]) for snake in board["snakes"]} for board in boards]
+    bodies = [
+        {snake["id"]: (snake["body"], snake["health"]) for snake in board["snakes"]}
+        for board in boards
+    ]
     common = bodies[0].keys() & bodies[1].keys()
-    return boards[0]["food"] != boards[1]["food"] or any(bodies[0][snake] != bodies[1][snake] for snake in common)
+    return boards[0]["food"] != boards[1]["food"] or any(
+        bodies[0][snake] != bodies[1][snake] for snake in common
+    )
 
 
 def _select_key(key: tuple[str, str, str], *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    return sa.select(*columns).where(GAMES.c.game_id == key[0], GAMES.c.snake == key[1], GAMES.c.you == key[2])
+    return sa.select(*columns).where(
+        GAMES.c.game_id == key[0], GAMES.c.snake == key[1], GAMES.c.you == key[2]
+    )
 
 
 @functools.cache
 def _own_schema(statements: tuple[str, ...]) -> set[SchemaEntry]:
-    """The entries of an archive's schema in SQLite, as it is created, and as the statements lead to it from an older one."""
+    """The entries of an archive's schema in SQLite, as it is created, and as the statements lead to
+    it from an older one.
+    """
     dialect = sqlite.dialect()
-    tables = [str(sa.schema.CreateTable(table).compile(dialect=dialect)) for table in _META.sorted_tables]
+    tables = [
+        str(sa.schema.CreateTable(table).compile(dialect=dialect)) for table in _META.sorted_tables
+    ]
     indexes = [
-        str(sa.schema.CreateIndex(index).compile(dialect=dialect)) for table in _META.sorted_tables for index in table.indexes
+        str(sa.schema.CreateIndex(index).compile(dialect=dialect))
+        for table in _META.sorted_tables
+        for index in table.indexes
     ]
     created = [*tables, *indexes]
     return schema_after(created) | schema_after([*created, *statements])
@@ -438,7 +547,9 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    """A writer asks for the lock at once: one that reads first and then wants to write is refused without a wait."""
+    """A writer asks for the lock at once: one that reads first and then wants to write is refused
+    without a wait.
+    """
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

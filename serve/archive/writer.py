@@ -1,4 +1,6 @@
-"""The writer: a thread that puts events into the database, so that no answer ever waits for the database."""
+"""The writer: a thread that puts events into the database, so that no answer ever waits for the
+database.
+"""
 
 from __future__ import annotations
 
@@ -18,43 +20,71 @@ from serve.logs import Seldom
 
 log = logging.getLogger(__name__)
 
-MAX_INCOMING, MAX_INCOMING_BYTES, MAX_HELD_BYTES, LARGE_REQUEST = 4000, 64 << 20, 64 << 20, 64 << 10
+MAX_INCOMING = 4000
+MAX_INCOMING_BYTES = 64 << 20
+MAX_HELD_BYTES = 64 << 20
+LARGE_REQUEST = 64 << 10
 _PARSED = 10
 """How many times its size a request takes in memory once it is read."""
 _MAX_UNFINISHED_BYTES = 32 << 20
-_BATCH, _PAUSE_S, _HOUSEKEEPING_S = 500, 0.05, 60.0
-_FIRST_RETRY_S, _LAST_RETRY_S = 0.2, 5.0
+_BATCH = 500
+_PAUSE_S = 0.05
+_HOUSEKEEPING_S = 60.0
+_FIRST_RETRY_S = 0.2
+_LAST_RETRY_S = 5.0
 _BATCH_BYTES = 1 << 20
-_HOUSEKEEPING_SHARE, _LEAST_HOUSEKEEPING = 8, 1 << 18
-_JUMP_S, _DAY_S = 60.0, 86400.0
+_HOUSEKEEPING_SHARE = 8
+_LEAST_HOUSEKEEPING = 1 << 18
+_JUMP_S = 60.0
+_DAY_S = 86400.0
 
 
 class Writer:
-    """Takes events without waiting, and writes them in batches. What the database refuses is held in memory and tried again.
+    """Takes events without waiting, and writes them in batches. What the database refuses is held
+    in memory and tried again.
 
-    At most `max_held_bytes` are held. Beyond that, new turns are dropped, logged and counted in `lost`; ends of games are
-    still taken, up to twice as much. If the database was lost and a new one begins, the games that haven't ended are written
-    again whole. Games older than `max_age_s` are deleted, and the oldest ones before all games take more than `max_bytes`.
-    """
+    At most `max_held_bytes` are held. Beyond that, new turns are dropped, logged and counted in
+    `lost`; ends of games are still taken, up to twice as much. If the database was lost and a new
+    one begins, the games that haven't ended are written again whole. Games older than `max_age_s`
+    are deleted, and the oldest ones before all games take more than `max_bytes`."""
 
-    def __init__(self, database: Database, *, max_bytes: int, max_age_s: float, max_held_bytes: int = MAX_HELD_BYTES) -> None:
-        self._database, self._max_bytes, self._max_age_s = database, max_bytes, max_age_s
-        self._max_held, self._held_bytes = max_held_bytes, 0
+    def __init__(
+        self,
+        database: Database,
+        *,
+        max_bytes: int,
+        max_age_s: float,
+        max_held_bytes: int = MAX_HELD_BYTES,
+    ) -> None:
+        self._database = database
+        self._max_bytes = max_bytes
+        self._max_age_s = max_age_s
+        self._max_held = max_held_bytes
+        self._held_bytes = 0
         self._incoming: deque[Event | GameRows] = deque()
-        self._incoming_bytes, self._taken, self._done = 0, 0, 0
+        self._incoming_bytes = 0
+        self._taken = 0
+        self._done = 0
         self._is_urgent = False
         self._held: deque[GameRows] = deque()
         self._unfinished = _Unfinished(_MAX_UNFINISHED_BYTES)
         self._wake = threading.Condition()
         self._give_up_at: float | None = None
-        self._next_housekeeping, self._unchecked_bytes, self._created = 0.0, 0, 0
-        self._seldom, self._clock = Seldom(), _WallClock()
+        self._next_housekeeping = 0.0
+        self._unchecked_bytes = 0
+        self._created = 0
+        self._seldom = Seldom()
+        self._clock = _WallClock()
         self.lost = 0
-        """The number of events that were dropped for want of room, or because no database could hold them."""
+        """The number of events that were dropped for want of room, or because no database could
+        hold them.
+        """
         self.problem = ""
         """Why the last attempt to write failed; empty if it succeeded."""
         self.report: Callable[[int, int], None] = lambda waiting, lost: None
-        """A function that is called after each attempt with the numbers of waiting and lost events."""
+        """A function that is called after each attempt with the numbers of waiting and lost
+        events.
+        """
         self._thread = threading.Thread(target=self._run, name="game-writer", daemon=True)
         self._thread.start()
 
@@ -64,10 +94,11 @@ class Writer:
         return len(self._incoming) + len(self._held)
 
     def put(self, event: Event, *, urgent: bool = False) -> int:
-        """Take an event, and return the number for which to `wait`. It never waits for the database and never raises.
+        """Take an event, and return the number for which to `wait`. It never waits for the database
+        and never raises.
 
-        An `urgent` event is written at once, without waiting for others that could be written with it.
-        """
+        An `urgent` event is written at once, without waiting for others that could be written with
+        it."""
         item: Event | GameRows | None = event
         room = MAX_INCOMING_BYTES // 2 - self._incoming_bytes
         if event.size > LARGE_REQUEST or _in_memory(event) > room:
@@ -88,7 +119,9 @@ class Writer:
             return self._taken
 
     def wait(self, number: int, timeout: float) -> bool:
-        """Wait until the event with this number and all before it are written. Returns whether they are."""
+        """Wait until the event with this number and all before it are written. Returns whether they
+        are.
+        """
         with self._wake:
             return self._wake.wait_for(lambda: self._done >= number, timeout)
 
@@ -103,7 +136,11 @@ class Writer:
             self._wake.notify_all()
         self._thread.join(timeout + 1)
         if self.waiting:
-            log.error("%d turns or ends of games were not saved: %s", self.waiting, self.problem or "no time was left")
+            log.error(
+                "%d turns or ends of games were not saved: %s",
+                self.waiting,
+                self.problem or "no time was left",
+            )
 
     def _run(self) -> None:
         retry = _FIRST_RETRY_S
@@ -116,7 +153,8 @@ class Writer:
                 self._take_for(retry)
                 retry = min(_LAST_RETRY_S, 2 * retry)
             else:
-                retry, self.problem = _FIRST_RETRY_S, ""
+                retry = _FIRST_RETRY_S
+                self.problem = ""
                 self.report(self.waiting, self.lost)
                 self._take_for(_PAUSE_S)
         self.report(self.waiting, self.lost)
@@ -127,7 +165,9 @@ class Writer:
         while True:
             with self._wake:
                 left = 0.0 if self._is_urgent and not self.problem else until - time.monotonic()
-                if self._give_up_at is not None or (left <= 0 and (self.waiting or time.monotonic() > self._next_housekeeping)):
+                if self._give_up_at is not None or (
+                    left <= 0 and (self.waiting or time.monotonic() > self._next_housekeeping)
+                ):
                     break
                 self._is_urgent = False
                 self._wake.wait(max(left, 0.01) if left > 0 or self._held else 1.0)
@@ -179,9 +219,13 @@ class Writer:
                 # It is one of these rows, not the database.
                 batch = batch[:1]
                 self._write_alone(batch[0])
-            was, self._created = self._created, self._database.times_created
+            was = self._created
+            self._created = self._database.times_created
             if 0 < was < self._created:
-                log.error("the database was lost; the games that are being played are written to the new one")
+                log.error(
+                    "the database was lost; the games that are being played are written to the"
+                    " new one"
+                )
                 self._hold_again(self._unfinished.take_all())
             self._unfinished.add(batch)
             self._drop(len(batch))
@@ -189,7 +233,8 @@ class Writer:
 
     def _next_batch(self) -> list[GameRows]:
         """What is held longest, up to so many rows or bytes: house is kept between batches."""
-        batch, size = [self._held[0]], self._held[0].size
+        batch = [self._held[0]]
+        size = self._held[0].size
         for n in range(1, min(_BATCH, len(self._held))):
             size += self._held[n].size
             if size > _BATCH_BYTES:
@@ -204,7 +249,9 @@ class Writer:
             if _is_trouble(error):
                 raise
             if self._seldom.allows(f"unheld {type(error).__name__}"):
-                log.exception("no database can hold what this game sent", extra={"game": rows.key[0]})
+                log.exception(
+                    "no database can hold what this game sent", extra={"game": rows.key[0]}
+                )
             self.lost += 1
 
     def _drop(self, count: int) -> None:
@@ -224,13 +271,18 @@ class Writer:
 
     def _keep_house(self) -> None:
         share = self._max_bytes // _HOUSEKEEPING_SHARE
-        if time.monotonic() < self._next_housekeeping and self._unchecked_bytes < max(share, _LEAST_HOUSEKEEPING):
+        if time.monotonic() < self._next_housekeeping and self._unchecked_bytes < max(
+            share, _LEAST_HOUSEKEEPING
+        ):
             return
-        self._next_housekeeping, self._unchecked_bytes = time.monotonic() + _HOUSEKEEPING_S, 0
+        self._next_housekeeping = time.monotonic() + _HOUSEKEEPING_S
+        self._unchecked_bytes = 0
         now, runs_evenly = self._clock.read()
         self._database.close_abandoned(now)
         # Less than there may be, so that what comes until the next time has room.
-        self._database.forget(before=now - self._max_age_s if runs_evenly else 0.0, max_bytes=self._max_bytes - share)
+        self._database.forget(
+            before=now - self._max_age_s if runs_evenly else 0.0, max_bytes=self._max_bytes - share
+        )
 
     def _failed(self, error: Exception) -> None:
         self.problem = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
@@ -245,24 +297,32 @@ class Writer:
 
 
 class _WallClock:
-    """The time, and whether to believe it: for a day after the clock has been set, nothing is deleted by its age."""
+    """The time, and whether to believe it: for a day after the clock has been set, nothing is
+    deleted by its age.
+    """
 
     def __init__(self) -> None:
-        self._ahead, self._believed_from = time.time() - time.monotonic(), 0.0
+        self._ahead = time.time() - time.monotonic()
+        self._believed_from = 0.0
 
     def read(self) -> tuple[float, bool]:
-        now, since_boot = time.time(), time.monotonic()
+        now = time.time()
+        since_boot = time.monotonic()
         if abs(now - since_boot - self._ahead) > _JUMP_S:
-            self._ahead, self._believed_from = now - since_boot, since_boot + _DAY_S
+            self._ahead = now - since_boot
+            self._believed_from = since_boot + _DAY_S
         return now, since_boot >= self._believed_from
 
 
 class _Unfinished:
-    """The rows of the games that haven't ended, the least recently played games dropped beyond `max_bytes`."""
+    """The rows of the games that haven't ended, the least recently played games dropped beyond
+    `max_bytes`.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._games: OrderedDict[tuple[str, str, str], list[GameRows]] = OrderedDict()
-        self._max_bytes, self._bytes = max_bytes, 0
+        self._max_bytes = max_bytes
+        self._bytes = 0
 
     def add(self, batch: list[GameRows]) -> None:
         for rows in batch:

@@ -1,1 +1,3 @@
-"""A person plays Battlesnake, in the browser or in the terminal, against agents and snakes behind URLs."""
+"""A person plays Battlesnake, in the browser or in the terminal, against agents and snakes behind
+URLs.
+"""

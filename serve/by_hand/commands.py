@@ -1,4 +1,6 @@
-"""`procsnake play --human`: a person plays Battlesnake in the browser or in the terminal, or Procgen in a window."""
+"""`procsnake play --human`: a person plays Battlesnake in the browser or in the terminal, or
+Procgen in a window.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from serve.by_hand.game import HumanGame
 
 BATTLESNAKE = "battlesnake"
-LEAST_CLOCK_S, MOST_CLOCK_S = 0.1, 60.0
+LEAST_CLOCK_S = 0.1
+MOST_CLOCK_S = 60.0
 _TEXT_BROWSERS = ("www-browser", "links", "elinks", "lynx", "w3m")
 """What Python's `webbrowser` falls back to where there is no screen. They run no scripts."""
 _OWN_OPTIONS = ("against", "clock", "hint", "terminal", "browser")
@@ -31,16 +34,29 @@ _OWN_OPTIONS = ("against", "clock", "hint", "terminal", "browser")
 def add_by_hand(parser: argparse.ArgumentParser) -> None:
     """Add the options for a person who plays."""
     group = parser.add_argument_group("playing by hand")
-    group.add_argument("--human", action="store_true", help="play yourself: battlesnake (default), or e.g. procgen/coinrun")
-    against = "who plays Battlesnake against you; without a name you play alone (default: champion-standard flood)"
+    group.add_argument(
+        "--human",
+        action="store_true",
+        help="play yourself: battlesnake (default), or e.g. procgen/coinrun",
+    )
+    against = (
+        "who plays Battlesnake against you; without a name you play alone (default:"
+        " champion-standard flood)"
+    )
     group.add_argument("--against", nargs="*", metavar="PLAYER", help=against)
-    clock = "seconds a turn takes, whether you have moved or not (default: every turn waits for you)"
+    clock = (
+        "seconds a turn takes, whether you have moved or not (default: every turn waits for you)"
+    )
     group.add_argument("--clock", type=_clock, metavar="SECONDS", help=clock)
-    hint = "who tells what it would play when you ask for a hint (default: alphabeta at 200000 nodes)"
+    hint = (
+        "who tells what it would play when you ask for a hint (default: alphabeta at 200000 nodes)"
+    )
     group.add_argument("--hint", metavar="PLAYER", help=hint)
     where = group.add_mutually_exclusive_group()
     terminal = "play in the terminal, which is what happens where no browser is found"
-    where.add_argument("--terminal", "--no-browser", action="store_true", default=None, help=terminal)
+    where.add_argument(
+        "--terminal", "--no-browser", action="store_true", default=None, help=terminal
+    )
     browser = "serve the page even if no browser is found here, and print its address"
     where.add_argument("--browser", action="store_true", default=None, help=browser)
 
@@ -48,7 +64,9 @@ def add_by_hand(parser: argparse.ArgumentParser) -> None:
 def _clock(text: str) -> float:
     value = float(text)
     if not LEAST_CLOCK_S <= value <= MOST_CLOCK_S:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds from {LEAST_CLOCK_S:g} to {MOST_CLOCK_S:g}")
+        raise argparse.ArgumentTypeError(
+            f"{text} is no number of seconds from {LEAST_CLOCK_S:g} to {MOST_CLOCK_S:g}"
+        )
     return value
 
 
@@ -69,7 +87,11 @@ def play_by_hand(options: argparse.Namespace) -> int:
         raise ConfigError("--json prints how a game of agents ended; leave it out with --human")
     refuse_given(options, ("position", "turn"), "games of agents; leave it out with --human")
     if options.players in ([], [BATTLESNAKE]):
-        refuse_given(options, ("levels", "mode"), "games of Procgen, and this is one of Battlesnake; leave it out")
+        refuse_given(
+            options,
+            ("levels", "mode"),
+            "games of Procgen, and this is one of Battlesnake; leave it out",
+        )
         return _play_battlesnake(options)
     world, _, game = options.players[0].rpartition("/")
     if len(options.players) > 1 or world != "procgen":
@@ -78,7 +100,10 @@ def play_by_hand(options: argparse.Namespace) -> int:
     refuse_given(options, ("nodes", "time"), "a game of Battlesnake; leave it out")
     refuse_game_options(options, "a game of Battlesnake; leave it out")
     if options.record is not None:
-        raise ConfigError("--record is for a game of Battlesnake or one that agents play; leave it out, or leave out --human")
+        raise ConfigError(
+            "--record is for a game of Battlesnake or one that agents play; leave it out, or leave"
+            " out --human"
+        )
     return _play_procgen(game, options)
 
 
@@ -86,22 +111,35 @@ def _refuse_players(players: list[str]) -> None:
     told = "--human plays battlesnake or one game of Procgen"
     if players[0] == BATTLESNAKE or len(players) > 1:
         opponents = [player for player in players if player != BATTLESNAKE]
-        raise ConfigError(f"{told}, not {' '.join(players)}; opponents stand behind --against: {' '.join(opponents)}")
-    raise UnknownNameError("game to play by hand", players[0], [BATTLESNAKE, "procgen/coinrun"], hint=f"{told}.")
+        raise ConfigError(
+            f"{told}, not {' '.join(players)}; opponents stand behind --against:"
+            f" {' '.join(opponents)}"
+        )
+    raise UnknownNameError(
+        "game to play by hand", players[0], [BATTLESNAKE, "procgen/coinrun"], hint=f"{told}."
+    )
 
 
 def _play_procgen(game: str, options: argparse.Namespace) -> int:
     from envs.procgen import keyboard
 
     print(keyboard.KEYS)
-    keyboard.play(game, seed=options.seed, levels=options.levels or "all", distribution_mode=options.mode or "easy")
+    keyboard.play(
+        game,
+        seed=options.seed,
+        levels=options.levels or "all",
+        distribution_mode=options.mode or "easy",
+    )
     return 0
 
 
 def _play_battlesnake(options: argparse.Namespace) -> int:
     in_terminal = options.terminal or not (options.browser or finds_browser())
     if in_terminal and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ConfigError("no terminal to play in, and no browser was found; --browser serves the page and prints its address")
+        raise ConfigError(
+            "no terminal to play in, and no browser was found; --browser serves the page and prints"
+            " its address"
+        )
     check_record(options.record)
     print("warming up …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -121,7 +159,8 @@ def _make_game(options: argparse.Namespace, recording: Path) -> HumanGame:
     from serve.by_hand.game import HINT, HumanGame
     from serve.by_hand.table import OPPONENTS, Setup
 
-    settings, opponents = game_settings(options), options.against
+    settings = game_settings(options)
+    opponents = options.against
     if opponents is None:
         opponents = [] if settings.ruleset == "solo" else OPPONENTS
     effort = effort_of(options)
@@ -163,12 +202,17 @@ def _in_the_browser(game: HumanGame, options: argparse.Namespace) -> None:
 
 
 def finds_browser() -> bool:
-    """Whether this machine has a browser that shows pages as they are meant. One that BROWSER names counts as such."""
+    """Whether this machine has a browser that shows pages as they are meant. One that BROWSER names
+    counts as such.
+    """
     try:
         found = webbrowser.get()
     except webbrowser.Error:
         return False
-    return bool(os.environ.get("BROWSER")) or Path(getattr(found, "name", "")).name not in _TEXT_BROWSERS
+    return (
+        bool(os.environ.get("BROWSER"))
+        or Path(getattr(found, "name", "")).name not in _TEXT_BROWSERS
+    )
 
 
 def _tell(game: HumanGame, *, is_kept: bool) -> None:

@@ -16,10 +16,20 @@ from types import TracebackType
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError
 
-GO_ON, HINT, UNDO, NEW, QUIT = "go on", "hint", "undo", "new", "quit"
+GO_ON = "go on"
+HINT = "hint"
+UNDO = "undo"
+NEW = "new"
+QUIT = "quit"
 KEYS = {
     **dict(zip("wsad", MOVE_NAMES, strict=True)),
-    **dict(zip((f"\x1b{mode}{arrow}" for mode in "[O" for arrow in "ABDC"), (*MOVE_NAMES, *MOVE_NAMES), strict=True)),
+    **dict(
+        zip(
+            (f"\x1b{mode}{arrow}" for mode in "[O" for arrow in "ABDC"),
+            (*MOVE_NAMES, *MOVE_NAMES),
+            strict=True,
+        )
+    ),
     " ": GO_ON,
     "h": HINT,
     "u": UNDO,
@@ -27,12 +37,19 @@ KEYS = {
     "q": QUIT,
     "\x04": QUIT,
 }
-"""What a key sends, and what it does. Arrows are sent in one of two ways, as the terminal is set."""
+"""What a key sends, and what it does. Arrows are sent in one of two ways, as the terminal is
+set.
+"""
 _KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~])|.", re.DOTALL)
-"""One key: an escape sequence (ECMA-48), of which no letter may be taken for a key, or else a letter."""
+"""One key: an escape sequence (ECMA-48), of which no letter may be taken for a key, or else a
+letter.
+"""
 _BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?")
-"""The beginning of an escape sequence, or the Escape key alone. The rest comes at once, if not with the same bytes."""
-_MOST_BYTES, _REST_S = 64, 0.05
+"""The beginning of an escape sequence, or the Escape key alone. The rest comes at once, if not with
+the same bytes.
+"""
+_MOST_BYTES = 64
+_REST_S = 0.05
 
 
 class Keyboard:
@@ -46,22 +63,37 @@ class Keyboard:
             import termios
             import tty
         except ModuleNotFoundError as error:
-            raise ConfigError("the game in the terminal needs a POSIX terminal; leave out --terminal") from error
+            raise ConfigError(
+                "the game in the terminal needs a POSIX terminal; leave out --terminal"
+            ) from error
         if not sys.stdin.isatty():
-            raise ConfigError("the game in the terminal needs a keyboard, but standard input is no terminal; try --browser")
-        self._file, self._left = sys.stdin.fileno(), ""
+            raise ConfigError(
+                "the game in the terminal needs a keyboard, but standard input is no terminal; try"
+                " --browser"
+            )
+        self._file = sys.stdin.fileno()
+        self._left = ""
         with ExitStack() as stack:
             self._signals = stack.enter_context(_signals())
-            stack.callback(termios.tcsetattr, self._file, termios.TCSADRAIN, termios.tcgetattr(self._file))
+            stack.callback(
+                termios.tcsetattr, self._file, termios.TCSADRAIN, termios.tcgetattr(self._file)
+            )
             tty.setcbreak(self._file)
             self._opened = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._opened.close()
 
     def read(self, timeout: float | None = None) -> str | None:
-        """Return what the next key does; None if `timeout` seconds pass first. Keys that do nothing are left out."""
+        """Return what the next key does; None if `timeout` seconds pass first. Keys that do nothing
+        are left out.
+        """
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             if not self._left:
@@ -92,9 +124,8 @@ class Keyboard:
 def _signals() -> Iterator[socket.socket]:
     """Open what every signal makes readable.
 
-    A signal that comes in the last microseconds before `select` waits doesn't end the waiting: Ctrl-C would be heard only with
-    the next key.
-    """
+    A signal that comes in the last microseconds before `select` waits doesn't end the waiting:
+    Ctrl-C would be heard only with the next key."""
     reader, writer = socket.socketpair()
     with reader, writer:
         writer.setblocking(False)
@@ -106,6 +137,8 @@ def _signals() -> Iterator[socket.socket]:
 
 
 def next_action(text: str) -> tuple[str | None, str]:
-    """Return what the first key of a text does, None for a key that does nothing, and the text behind it."""
+    """Return what the first key of a text does, None for a key that does nothing, and the text
+    behind it.
+    """
     sent = _KEY.match(text)[0]  # type: ignore[index]  # any letter is a key
     return KEYS.get(sent if len(sent) > 1 else sent.lower()), text[len(sent) :]

@@ -10,8 +10,8 @@
 | `POST /api/play/hint` | `turn` | `move` and `text` |
 | `POST /api/play/new` | any of `ruleset`, `map`, `width`, `height`, `seed`, `opponents` | the first board |
 
-Whatever can't be is answered with status 400 or 409 and `error`, one line. The viewer's pages show the same game.
-"""
+Whatever can't be is answered with status 400 or 409 and `error`, one line. The viewer's pages show
+the same game."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ from serve.viewer.own_browsers import own_app, own_pages, refusal
 from serve.viewer.routes import Games, static_file
 
 PAGE = "/play"
-MAX_BODY_BYTES, MAX_SEED, _MAX_NAME = 1 << 12, (1 << 32) - 1, 500
+MAX_BODY_BYTES = 1 << 12
+MAX_SEED = (1 << 32) - 1
+_MAX_NAME = 500
 
 
 class _Current:
@@ -50,8 +52,8 @@ class _Current:
 def play_app(game: HumanGame, *, clock_s: float = 0.0) -> Flask:
     """Make the application that lets a person on this machine play `game`, and nobody elsewhere.
 
-    `clock_s` is how many seconds a turn takes until the person chooses otherwise; 0 waits for every move.
-    """
+    `clock_s` is how many seconds a turn takes until the person chooses otherwise; 0 waits for every
+    move."""
     games = cast("Games", _Current(game))
     return own_app(games, _pages(game, clock_s), first_page=PAGE, max_bytes=MAX_BODY_BYTES)
 
@@ -72,8 +74,18 @@ def _pages(game: HumanGame, clock_s: float) -> Blueprint:
     @pages.get("/api/play/choices")
     def choices() -> Response:
         sides = {"least": MIN_SIDE, "most": MAX_SIDE}
-        known = {"opponents": offered(game), "rulesets": RULESETS, "maps": list(MAP_IDS), "sides": sides}
-        return jsonify(**known, most_opponents=MAX_SNAKES - 1, most_seed=MAX_SEED, clock_ms=round(1000 * clock_s))
+        known = {
+            "opponents": offered(game),
+            "rulesets": RULESETS,
+            "maps": list(MAP_IDS),
+            "sides": sides,
+        }
+        return jsonify(
+            **known,
+            most_opponents=MAX_SNAKES - 1,
+            most_seed=MAX_SEED,
+            clock_ms=round(1000 * clock_s),
+        )
 
     @pages.post("/api/play/move")
     def move() -> Response:
@@ -106,7 +118,9 @@ def _pages(game: HumanGame, clock_s: float) -> Blueprint:
 
 
 def view(game: HumanGame) -> dict[str, Any]:
-    """Return what the page shows: the board with the dead among the living, and what is told of it."""
+    """Return what the page shows: the board with the dead among the living, and what is told of
+    it.
+    """
     with game.lock:
         settings = game.setup.settings
         return {
@@ -132,7 +146,9 @@ def view(game: HumanGame) -> dict[str, Any]:
 
 
 def offered(game: HumanGame) -> list[str]:
-    """Return who may be chosen on the page: the built-in agents, and whoever has been named to play. No page names files."""
+    """Return who may be chosen on the page: the built-in agents, and whoever has been named to
+    play. No page names files.
+    """
     return list(dict.fromkeys([*game.named, *names()]))
 
 
@@ -141,14 +157,20 @@ def _setup(game: HumanGame, body: Mapping[str, Any]) -> Setup | None:
     if not body:
         return None
     old = game.setup
-    opponents, known = body.get("opponents", list(old.opponents)), offered(game)
+    opponents = body.get("opponents", list(old.opponents))
+    known = offered(game)
     if not isinstance(opponents, list) or len(opponents) >= MAX_SNAKES:
         raise ConfigError(f"opponents is no list of at most {MAX_SNAKES - 1} names")
     for name in opponents:
         if name not in known:
             raise UnknownNameError("opponent", str(name)[:_MAX_NAME], known)
-    ruleset, chosen_map = (str(body.get(part, getattr(old.settings, part)))[:_MAX_NAME] for part in ("ruleset", "map"))
-    sides = {side: _integer(body, side, MIN_SIDE, MAX_SIDE, default=getattr(old, side)) for side in ("width", "height")}
+    ruleset, chosen_map = (
+        str(body.get(part, getattr(old.settings, part)))[:_MAX_NAME] for part in ("ruleset", "map")
+    )
+    sides = {
+        side: _integer(body, side, MIN_SIDE, MAX_SIDE, default=getattr(old, side))
+        for side in ("width", "height")
+    }
     return replace(
         old,
         opponents=tuple(opponents),
@@ -168,7 +190,9 @@ def _body(*known: str) -> dict[str, Any]:
     return body
 
 
-def _integer(body: Mapping[str, Any], name: str, low: int, high: int, *, default: int | None = None) -> int:
+def _integer(
+    body: Mapping[str, Any], name: str, low: int, high: int, *, default: int | None = None
+) -> int:
     value = body.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ConfigError(f"{name} is {str(value)[:40]!r}; expected a number from {low} to {high}")

@@ -19,7 +19,8 @@ from envs.battlesnake.state import UP, State
 from envs.common.errors import ConfigError, ProcsnakeError
 from serve.viewer.hosted_game import HostedGame
 
-YOU, NAME = 0, "you"
+YOU = 0
+NAME = "you"
 """The person's slot and name."""
 OPPONENTS = ("champion-standard", "flood")
 """Who plays against a person who names nobody."""
@@ -33,7 +34,9 @@ class Setup:
     """What a game begins with."""
 
     opponents: tuple[str, ...] = OPPONENTS
-    """Agents or URLs, as commands take them: PLAYER or NAME=PLAYER. Without any, the game is played solo."""
+    """Agents or URLs, as commands take them: PLAYER or NAME=PLAYER. Without any, the game is played
+    solo.
+    """
     settings: Settings = field(default_factory=Settings)
     width: int = 11
     height: int = 11
@@ -71,11 +74,17 @@ class Played:
 
 
 class Table:
-    """Where games begin. Opponents keep nothing between games, so each is made once; `make` makes one of its spec."""
+    """Where games begin. Opponents keep nothing between games, so each is made once; `make` makes
+    one of its spec.
+    """
 
-    def __init__(self, *, make: Callable[[str], Agent], adviser: Agent, timeout_ms: int, tell_deadline: bool) -> None:
-        self._make, self._adviser = make, adviser
-        self._timeout_ms, self._tell_deadline = timeout_ms, tell_deadline
+    def __init__(
+        self, *, make: Callable[[str], Agent], adviser: Agent, timeout_ms: int, tell_deadline: bool
+    ) -> None:
+        self._make = make
+        self._adviser = adviser
+        self._timeout_ms = timeout_ms
+        self._tell_deadline = tell_deadline
         self._agents = dict[str, Agent]()
         self.person = Person()
 
@@ -107,7 +116,9 @@ class Table:
             tell_deadline=self._tell_deadline,
             max_turns=MAX_TURNS,
             recording=path,
-            opening=np.array([[UP if move is None else move for move in row] for row in moves], np.int8),
+            opening=np.array(
+                [[UP if move is None else move for move in row] for row in moves], np.int8
+            ),
         )
 
     def _seat(self, spec: str) -> Agent | str:
@@ -118,7 +129,9 @@ class Table:
         return self._agents[spec]
 
     def _try_out(self, referee: Referee) -> None:
-        """Have all play a turn beside the game: who doesn't know such boards says so now, and all kernels are compiled."""
+        """Have all play a turn beside the game: who doesn't know such boards says so now, and all
+        kernels are compiled.
+        """
         state = referee.state.copy()
         running = start_games(state)
         for slot, seat in enumerate(referee.seats):
@@ -135,4 +148,6 @@ def _try_out_seat(agent: Agent, state: State, slot: int) -> None:
     except ProcsnakeError:
         raise
     except Exception as error:  # rules of the user's own may raise anything
-        raise ConfigError(f"{agent.name} can't play: its first move failed ({type(error).__name__}: {error})") from error
+        raise ConfigError(
+            f"{agent.name} can't play: its first move failed ({type(error).__name__}: {error})"
+        ) from error

@@ -1,4 +1,6 @@
-"""A person plays in the terminal: the board is drawn anew after every key, or with every tick of the clock."""
+"""A person plays in the terminal: the board is drawn anew after every key, or with every tick of
+the clock.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from serve.by_hand.keys import GO_ON, HINT, NEW, QUIT, UNDO, Keyboard
 from serve.by_hand.words import advice, ending, news
 
 HELP = "arrows or WASD move, space: straight on, H hint, U undo, N new game, Q quits"
-HELP_WITH_CLOCK = "arrows or WASD steer, space: start and pause, H hint, U undo, N new game, Q quits"
+HELP_WITH_CLOCK = (
+    "arrows or WASD steer, space: start and pause, H hint, U undo, N new game, Q quits"
+)
 _WATCHING_S = 0.25
 _WIDTH = 100
 
@@ -32,11 +36,13 @@ class Keys(Protocol):
 def play_in_terminal(game: HumanGame, *, clock_s: float = 0.0) -> None:
     """Let the person at this terminal play until it quits.
 
-    `clock_s` is how many seconds a turn takes; 0 waits for every move. Raises `ConfigError` without a terminal.
-    """
+    `clock_s` is how many seconds a turn takes; 0 waits for every move. Raises `ConfigError` without
+    a terminal."""
     with Keyboard() as keys, Redrawn(sys.stdout) as screen:
         if not screen.live:
-            raise ConfigError("the game in the terminal needs a terminal that can be redrawn; try --browser")
+            raise ConfigError(
+                "the game in the terminal needs a terminal that can be redrawn; try --browser"
+            )
         session = Session(game, clock_s=clock_s)
         screen.show(session.picture())
         while session.step(keys):
@@ -47,7 +53,8 @@ class Session:
     """A person's keys, one after the other, and what the screen shows."""
 
     def __init__(self, game: HumanGame, *, clock_s: float = 0.0) -> None:
-        self._game, self._clock_s = game, clock_s
+        self._game = game
+        self._clock_s = clock_s
         self._wanted: int | None = None
         self._due: float | None = None
         self._said = ""
@@ -58,7 +65,9 @@ class Session:
         return self._due is not None
 
     def step(self, keys: Keys) -> bool:
-        """Wait for a key or for the clock, and do what it says. Returns False once the person quits."""
+        """Wait for a key or for the clock, and do what it says. Returns False once the person
+        quits.
+        """
         key = keys.read(None if self._due is None else max(0.0, self._due - time.monotonic()))
         if key == QUIT:
             return False
@@ -70,12 +79,24 @@ class Session:
         return True
 
     def picture(self) -> str:
-        """Return the screen's text: what there is to say, the keys, and the board, which may be cut at the lower edge."""
+        """Return the screen's text: what there is to say, the keys, and the board, which may be cut
+        at the lower edge.
+        """
         game = self._game
-        looks, width = game.referee.customizations, columns()
-        board = draw(game.referee.state, 0, game.referee.names, color=wants_color(), columns=width, customizations=looks)
+        looks = game.referee.customizations
+        width = columns()
+        board = draw(
+            game.referee.state,
+            0,
+            game.referee.names,
+            color=wants_color(),
+            columns=width,
+            customizations=looks,
+        )
         told = self._said or ending(game) or " ".join(news(game))
-        return "\n".join([HELP_WITH_CLOCK if self._clock_s else HELP, fill(told, width or _WIDTH), board])
+        return "\n".join(
+            [HELP_WITH_CLOCK if self._clock_s else HELP, fill(told, width or _WIDTH), board]
+        )
 
     def _press(self, key: str) -> None:
         self._said = ""
@@ -105,12 +126,15 @@ class Session:
             self._play(None)
 
     def _tick(self) -> None:
-        self._due = time.monotonic() + (self._clock_s if self._game.is_alive and self._clock_s else _WATCHING_S)
+        self._due = time.monotonic() + (
+            self._clock_s if self._game.is_alive and self._clock_s else _WATCHING_S
+        )
         self._play(self._wanted)
 
     def _play(self, move: int | None) -> None:
         """One turn. Whoever dies in it, or ends the game, is shown how before anything goes on."""
-        lived, self._said = self._game.is_alive, ""
+        lived = self._game.is_alive
+        self._said = ""
         self._game.move(move, turn=self._game.turn)
         self._wanted = None
         if self._game.is_over or self._game.is_alive != lived:

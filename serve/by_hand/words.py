@@ -1,4 +1,6 @@
-"""Says in sentences what a person's game is about: who died of what, how it ended, and what the search advises."""
+"""Says in sentences what a person's game is about: who died of what, how it ended, and what the
+search advises.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,24 @@ Snake = dict[str, Any]
 
 
 def news(game: HumanGame) -> list[str]:
-    """Return a sentence for each snake that died on the last turn, and for each request that failed."""
-    board, names, failed = game.board(), game.referee.names, game.failures.items()
-    died = [death(board, snake) for snake in board["snakes"] if is_dead(snake) and snake["eliminatedOnTurn"] == game.turn]
-    return [*died, *(f"{display_name({'name': names[slot]})} played its last move again: {why}." for slot, why in failed)]
+    """Return a sentence for each snake that died on the last turn, and for each request that
+    failed.
+    """
+    board = game.board()
+    names = game.referee.names
+    failed = game.failures.items()
+    died = [
+        death(board, snake)
+        for snake in board["snakes"]
+        if is_dead(snake) and snake["eliminatedOnTurn"] == game.turn
+    ]
+    return [
+        *died,
+        *(
+            f"{display_name({'name': names[slot]})} played its last move again: {why}."
+            for slot, why in failed
+        ),
+    ]
 
 
 def death(board: dict[str, Any], snake: Snake) -> str:
@@ -27,8 +43,13 @@ def death(board: dict[str, Any], snake: Snake) -> str:
 
 
 def _cause(board: dict[str, Any], snake: Snake) -> str:
-    killer = next((other for other in board["snakes"] if other["id"] == snake["eliminatedBy"] != snake["id"]), None)
-    whose, against = ("another snake's", "another snake") if killer is None else (_whose(killer), _who(killer))
+    killer = next(
+        (other for other in board["snakes"] if other["id"] == snake["eliminatedBy"] != snake["id"]),
+        None,
+    )
+    whose, against = (
+        ("another snake's", "another snake") if killer is None else (_whose(killer), _who(killer))
+    )
     is_mutual = killer is not None and killer.get("eliminatedBy") == snake["id"]
     match snake["eliminatedCause"]:
         case "wall-collision":
@@ -50,20 +71,28 @@ def _cause(board: dict[str, Any], snake: Snake) -> str:
 
 
 def ending(game: HumanGame) -> str:
-    """Return how the game stands for a person whose snake is dead or whose game is over; "" while it plays."""
+    """Return how the game stands for a person whose snake is dead or whose game is over; "" while
+    it plays.
+    """
     board = game.board()
-    you, snakes = board["snakes"][YOU], board["snakes"]
+    you = board["snakes"][YOU]
+    snakes = board["snakes"]
     told = death(board, you) if is_dead(you) else ""
     turns = "1 turn" if game.turn == 1 else f"{game.turn} turns"
     if game.referee.result is None:
         return f"You are out. {told} The others play on." if told else ""
     if len(snakes) == 1:
-        return f"The game is over after {turns}, with a length of {len(you['body'])}. {told}".rstrip()
+        return (
+            f"The game is over after {turns}, with a length of {len(you['body'])}. {told}".rstrip()
+        )
     if game.result == "won":
         return f"You win after {turns}."
     if game.result == "draw":
         return f"A draw after {turns}. {told or _capped()}"
-    winner = next((display_name(snake) for snake in snakes if snake["name"] == game.referee.result.winner), "Nobody")
+    winner = next(
+        (display_name(snake) for snake in snakes if snake["name"] == game.referee.result.winner),
+        "Nobody",
+    )
     return f"You lose. {told} {winner} wins after {turns}."
 
 
@@ -77,7 +106,10 @@ def advice(game: HumanGame, decision: Decision) -> str:
     ahead = f"{depth} turn{'s' * (depth != 1)} ahead " if depth else ""
     outlook = _outlook(decision)
     adviser = game.hint_by.partition("?")[0]
-    return f"{adviser} would go {MOVE_NAMES[decision.move]}{f': {ahead}it {outlook}' if outlook else ''}."
+    return (
+        f"{adviser} would go"
+        f" {MOVE_NAMES[decision.move]}{f': {ahead}it {outlook}' if outlook else ''}."
+    )
 
 
 def _outlook(decision: Decision) -> str:

@@ -1,11 +1,12 @@
-"""Write what the images install, in constraints.txt's versions, with its hashes: `requirements.txt` beside each Dockerfile.
+"""Write what the images install, in constraints.txt's versions, with its hashes: `requirements.txt`
+beside each Dockerfile.
 
     python serve/deploy/lock_requirements.py          after each change of setup.py or constraints.txt
 
-pip is asked what it would install. For the server that is on x86-64 and on ARM, and wheels alone, so no code of a package runs
-while the image is built. The image that trains is for x86-64 alone, and gym comes as source. Its torch isn't locked: it comes
-from PyTorch's own index, which has one for CPUs and one for GPUs. Run this with Python 3.11 on Linux on x86-64.
-"""
+pip is asked what it would install. For the server that is on x86-64 and on ARM, and wheels alone,
+so no code of a package runs while the image is built. The image that trains is for x86-64 alone,
+and gym comes as source. Its torch isn't locked: it comes from PyTorch's own index, which has one
+for CPUs and one for GPUs. Run this with Python 3.11 on Linux on x86-64."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ SERVING = Path(__file__).with_name("requirements.txt")
 TRAINING = ROOT / "train" / "sagemaker" / "image" / "requirements.txt"
 BUILDING = TRAINING.with_name("build-requirements.txt")
 MACHINES = ("x86_64", "aarch64")
-PYTHON, GLIBCS = "3.11", (17, 26, 27, 28, 34)
+PYTHON = "3.11"
+GLIBCS = (17, 26, 27, 28, 34)
 """The versions of Python and glibc in the image. Debian bookworm has glibc 2.36."""
 BUILD = ["setuptools"]
 """The packages that build procsnake itself."""
@@ -36,36 +38,69 @@ PROCGEN = ("gym3==0.3.3", "procgen-mirror==0.10.7")
 def said_by_setup() -> dict[str, Any]:
     """Return what setup.py says of the project, by setuptools' own keywords."""
     with mock.patch("setuptools.setup") as told:
-        exec(compile((ROOT / "setup.py").read_text(), "setup.py", "exec"), {"__file__": str(ROOT / "setup.py")})
+        exec(
+            compile((ROOT / "setup.py").read_text(), "setup.py", "exec"),
+            {"__file__": str(ROOT / "setup.py")},
+        )
     return dict(told.call_args.kwargs)
 
 
 def wanted() -> list[str]:
     """Return the requirements of `procsnake[serve,postgres]`."""
     about = said_by_setup()
-    return [*about["install_requires"], *about["extras_require"]["serve"], *about["extras_require"]["postgres"], *BUILD]
+    return [
+        *about["install_requires"],
+        *about["extras_require"]["serve"],
+        *about["extras_require"]["postgres"],
+        *BUILD,
+    ]
 
 
 def wanted_for_training() -> list[str]:
     """Return the requirements of the image that trains, but for torch."""
     about = said_by_setup()
-    asked = [*about["install_requires"], *(one for extra in TRAINING_EXTRAS for one in about["extras_require"][extra])]
+    asked = [
+        *about["install_requires"],
+        *(one for extra in TRAINING_EXTRAS for one in about["extras_require"][extra]),
+    ]
     return [one for one in asked if not one.startswith("torch==")]
 
 
 def hashes(machine: str) -> dict[str, set[str]]:
-    """Return, by `name==version`, the SHA-256 of each file that pip would install for the server on the machine."""
-    platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in GLIBCS] + [f"--platform=manylinux2014_{machine}"]
+    """Return, by `name==version`, the SHA-256 of each file that pip would install for the server on
+    the machine.
+    """
+    platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in GLIBCS] + [
+        f"--platform=manylinux2014_{machine}"
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        elsewhere = [*platforms, f"--python-version={PYTHON}", f"--target={folder}", "--only-binary=:all:"]
+        elsewhere = [
+            *platforms,
+            f"--python-version={PYTHON}",
+            f"--target={folder}",
+            "--only-binary=:all:",
+        ]
         return _locked(wanted(), *elsewhere)
 
 
 def _locked(requirements: Sequence[str], *options: str) -> dict[str, set[str]]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", f"--report={report}"]
-        command += [*options, f"--constraint={ROOT / 'constraints.txt'}", *(one.partition(";")[0] for one in requirements)]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--dry-run",
+            "--ignore-installed",
+            "--quiet",
+            f"--report={report}",
+        ]
+        command += [
+            *options,
+            f"--constraint={ROOT / 'constraints.txt'}",
+            *(one.partition(";")[0] for one in requirements),
+        ]
         subprocess.run(command, check=True)
         installed = json.loads(report.read_text())["install"]
     locked: dict[str, set[str]] = {}
@@ -79,9 +114,15 @@ def _locked(requirements: Sequence[str], *options: str) -> dict[str, set[str]]:
 
 def write(target: Path, locked: dict[str, set[str]], machines: str) -> None:
     """Write a file of requirements with their hashes. `machines` names those for which it is."""
-    lines = [f"# Written by serve/deploy/lock_requirements.py; for Python 3.11 on Linux, {machines}."]
+    lines = [
+        f"# Written by serve/deploy/lock_requirements.py; for Python 3.11 on Linux, {machines}."
+    ]
     for requirement in sorted(locked):
-        lines.append(" \\\n".join([requirement, *(f"    --hash=sha256:{one}" for one in sorted(locked[requirement]))]))
+        lines.append(
+            " \\\n".join(
+                [requirement, *(f"    --hash=sha256:{one}" for one in sorted(locked[requirement]))]
+            )
+        )
     target.write_text("\n".join(lines) + "\n")
 
 

@@ -20,13 +20,17 @@ from agents.evaluation.connection import (
 from envs.battlesnake.state import MOVE_NAMES
 
 PATIENCE_S = 5.0
-"""How long any call may take before it is given up, in seconds. The arena's health check waits as long."""
+"""How long any call may take before it is given up, in seconds. The arena's health check waits as
+long.
+"""
 MAX_SHOUT = 256
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The result of one request. `fault` is a name in `FAULTS`, or ""; `data` is the answer's JSON, if it had any."""
+    """The result of one request. `fault` is a name in `FAULTS`, or ""; `data` is the answer's JSON,
+    if it had any.
+    """
 
     ms: float
     told: str
@@ -58,9 +62,17 @@ class SnakeClient:
         told, fault = _fault_of_move(reply.data)
         limit = body["game"]["timeout"]
         if reply.ms > limit and fault in ("", "long-shout"):
-            told, fault = f"answered after {reply.ms:.0f} ms, a game allows {limit}", "slow-move"
+            told = f"answered after {reply.ms:.0f} ms, a game allows {limit}"
+            fault = "slow-move"
         is_move = fault in ("", "long-shout", "slow-move")
-        return Reply(reply.ms, told or reply.told, fault, reply.answer, reply.data, reply.data["move"] if is_move else "")
+        return Reply(
+            reply.ms,
+            told or reply.told,
+            fault,
+            reply.answer,
+            reply.data,
+            reply.data["move"] if is_move else "",
+        )
 
     def play_one(self, body: Mapping[str, Any]) -> Reply:
         """Play a game of one move. Returns what `/move` answered between `/start` and `/end`."""
@@ -99,7 +111,9 @@ def _fault_of_error(error: Exception, ms: float) -> tuple[str, str]:
         return f"no answer within {PATIENCE_S:.0f} s", "timed-out"
     told = in_words(error)
     # `http.client` has errors of its own for answers that stop half-way or never begin.
-    is_cut_off = not isinstance(error, OSError) or isinstance(error, ConnectionResetError | BrokenPipeError)
+    is_cut_off = not isinstance(error, OSError) or isinstance(
+        error, ConnectionResetError | BrokenPipeError
+    )
     return told, "hangs-up" if is_cut_off else "unreachable"
 
 
@@ -109,17 +123,26 @@ def _fault_of_status(answer: Answer, ms: float) -> tuple[str, str]:
     told = f"HTTP status {answer.status}"
     if 300 <= answer.status < 400:
         return f"{told} to {answer.headers.get('Location', 'nowhere')}", "redirects"
-    kinds = {401: "not-allowed", 403: "not-allowed", 405: "not-allowed", 429: "not-allowed", 404: "not-found"}
+    kinds = {
+        401: "not-allowed",
+        403: "not-allowed",
+        405: "not-allowed",
+        429: "not-allowed",
+        404: "not-found",
+    }
     return told, kinds.get(answer.status, "server-error" if answer.status >= 500 else "not-200")
 
 
 def _fault_of_move(answer: Mapping[str, Any]) -> tuple[str, str]:
-    move, shout = answer.get("move"), answer.get("shout", "")
+    move = answer.get("move")
+    shout = answer.get("shout", "")
     try:
         read_move(answer)
     except BadAnswerError as error:
         is_shouted = isinstance(move, str) and move.strip().lower() in MOVE_NAMES
-        return str(error), "no-move" if move is None else "uppercase-move" if is_shouted else "invalid-move"
+        return str(error), (
+            "no-move" if move is None else "uppercase-move" if is_shouted else "invalid-move"
+        )
     if shout is None:
         return "", ""
     if not isinstance(shout, str):

@@ -22,10 +22,30 @@ exit code: 0 a platform would be content, 1 it wouldn't, 2 this isn't the URL of
 def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake doctor`."""
     parser.add_argument("url", help="URL of the snake, as you would give it to a platform")
-    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds per move (default: %(default)s)")
-    parser.add_argument("--games", type=at_least(1), default=4, help="games at a time (default: %(default)s, most: 20)")
-    parser.add_argument("--moves", type=at_least(1), default=200, help="moves in all (default: %(default)s, most: 2000)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="begin nothing new after these (default: %(default)s)")
+    parser.add_argument(
+        "--timeout",
+        type=at_least(1),
+        default=500,
+        help="milliseconds per move (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--games",
+        type=at_least(1),
+        default=4,
+        help="games at a time (default: %(default)s, most: 20)",
+    )
+    parser.add_argument(
+        "--moves",
+        type=at_least(1),
+        default=200,
+        help="moves in all (default: %(default)s, most: 2000)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        help="begin nothing new after these (default: %(default)s)",
+    )
     add_json(parser)
 
 
@@ -33,6 +53,12 @@ def run_doctor(options: argparse.Namespace) -> int:
     """Run `procsnake doctor`. Returns 0 if the snake is ready to play, otherwise 1."""
     from serve.doctor.examination import examine
 
-    report = examine(options.url, timeout_ms=options.timeout, games=options.games, moves=options.moves, seconds=options.seconds)
+    report = examine(
+        options.url,
+        timeout_ms=options.timeout,
+        games=options.games,
+        moves=options.moves,
+        seconds=options.seconds,
+    )
     print_json(report.as_json()) if options.json else print(report.as_text())
     return 0 if report.passed else 1

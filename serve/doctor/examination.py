@@ -1,4 +1,6 @@
-"""The examination: a series of checks, each of few requests. Checks that depend on a failed one aren't tried."""
+"""The examination: a series of checks, each of few requests. Checks that depend on a failed one
+aren't tried.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,13 @@ from serve.doctor.client import Reply, SnakeClient
 from serve.doctor.findings import FAULT, FINE, Finding, Report
 from serve.margins import REACH_MS
 
-MAX_GAMES, MAX_MOVES, MAX_SECONDS = 20, 2000, 600
+MAX_GAMES = 20
+MAX_MOVES = 2000
+MAX_SECONDS = 600
 _INFO_LIMIT_MS = 1000
 """The arena waits as long for `GET /` before each game."""
-_CALLERS, _ROUNDS = 8, 32
+_CALLERS = 8
+_ROUNDS = 32
 _WAY_CALLS = 5
 _FAR_SHARE = 0.4
 """The share of a time-out from which on the way to the snake is worth a warning."""
@@ -36,11 +41,15 @@ def examine(
 ) -> Report:
     """Check the snake at `url` as a platform would, and return a report.
 
-    It sends about 80 requests one by one and 32 at a time, then asks for up to `moves` moves in `games` games at a time.
-    Nothing new is begun after `seconds`. `tell` is called with each finding when it is made. Raises `ConfigError` if `url` is
-    no URL, and for more than 20 games, 2000 moves or 600 seconds, because this is a check and not a load test.
-    """
-    for name, value, most in (("games", games, MAX_GAMES), ("moves", moves, MAX_MOVES), ("seconds", seconds, MAX_SECONDS)):
+    It sends about 80 requests one by one and 32 at a time, then asks for up to `moves` moves in
+    `games` games at a time. Nothing new is begun after `seconds`. `tell` is called with each
+    finding when it is made. Raises `ConfigError` if `url` is no URL, and for more than 20 games,
+    2000 moves or 600 seconds, because this is a check and not a load test."""
+    for name, value, most in (
+        ("games", games, MAX_GAMES),
+        ("moves", moves, MAX_MOVES),
+        ("seconds", seconds, MAX_SECONDS),
+    ):
         if not 1 <= value <= most:
             raise ConfigError(f"{name} is {value}; this is a check and no load test: 1 to {most}")
     if timeout_ms < 1:
@@ -54,7 +63,9 @@ def examine(
     return report
 
 
-def _all_findings(client: SnakeClient, report: Report, *, games: int, moves: int, until: float) -> Iterator[Finding]:
+def _all_findings(
+    client: SnakeClient, report: Report, *, games: int, moves: int, until: float
+) -> Iterator[Finding]:
     timeout_ms = report.timeout_ms
     stages: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("GET /", lambda: _check_info(client)),
@@ -64,7 +75,10 @@ def _all_findings(client: SnakeClient, report: Report, *, games: int, moves: int
         ("odd requests", lambda: _check_odd_ones(client, timeout_ms, until)),
         ("invalid bodies", lambda: _check_garbage(client, timeout_ms)),
         ("games that mix", lambda: _check_mixing(report)),
-        ("concurrent games", lambda: company.check_games(report, games=games, moves=moves, until=until)),
+        (
+            "concurrent games",
+            lambda: company.check_games(report, games=games, moves=moves, until=until),
+        ),
     ]
     for number, (name, stage) in enumerate(stages):
         if time.monotonic() >= until:
@@ -81,7 +95,11 @@ def _is_hopeless(report: Report, *, after_calls: bool) -> bool:
     """Whether whatever comes next would only tell the same again."""
     if after_calls:
         return any(finding.verdict == FAULT for finding in report.findings)
-    return len(report.findings) == 1 and report.findings[0].fault in ("unreachable", "timed-out", "redirects")
+    return len(report.findings) == 1 and report.findings[0].fault in (
+        "unreachable",
+        "timed-out",
+        "redirects",
+    )
 
 
 def _check_info(client: SnakeClient) -> Iterator[Finding]:
@@ -111,7 +129,10 @@ def _check_way(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
         return
     way_ms = max(reply.ms for reply in replies)
     share = way_ms / timeout_ms
-    told = f"there and back takes up to {way_ms:.0f} of {timeout_ms} ms ({share:.0%}); the rest is left to think"
+    told = (
+        f"there and back takes up to {way_ms:.0f} of {timeout_ms} ms ({share:.0%}); the rest is"
+        " left to think"
+    )
     if timeout_ms - way_ms < REACH_MS:
         yield Finding("the way", told, "out-of-reach")
     else:
@@ -119,7 +140,8 @@ def _check_way(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
 
 
 def _check_look(reply: Reply) -> Iterator[Finding]:
-    version, color = reply.data.get("apiversion"), reply.data.get("color")
+    version = reply.data.get("apiversion")
+    color = reply.data.get("color")
     if version != "1":
         yield Finding("GET /", f"apiversion is {version!r}", "no-apiversion")
     else:
@@ -128,7 +150,9 @@ def _check_look(reply: Reply) -> Iterator[Finding]:
         if not isinstance(reply.data.get(name), str | None):
             yield Finding(name, f"{str(reply.data[name])[:40]!r} is no text", "not-text")
             return
-    if color not in (None, "") and not (isinstance(color, str) and re.fullmatch(r"#[0-9A-Fa-f]{6}", color)):
+    if color not in (None, "") and not (
+        isinstance(color, str) and re.fullmatch(r"#[0-9A-Fa-f]{6}", color)
+    ):
         yield Finding("color", f"{str(color)[:40]!r}", "bad-color")
 
 
@@ -141,9 +165,14 @@ def _check_calls(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
         # The second one tells a cold snake from a slow one.
         second = client.move(body)
         if not second.fault:
-            first = Reply(first.ms, f"{first.told}; the next one after {second.ms:.0f} ms", "cold-start")
+            first = Reply(
+                first.ms, f"{first.told}; the next one after {second.ms:.0f} ms", "cold-start"
+            )
     yield Finding("POST /move", first.told, first.fault)
-    for what, last in (("POST /end", body), ("POST /end, you dead", requests.last_call(timeout_ms))):
+    for what, last in (
+        ("POST /end", body),
+        ("POST /end, you dead", requests.last_call(timeout_ms)),
+    ):
         end = client.post("end", last)
         yield Finding(what, end.told, end.fault)
 
@@ -159,7 +188,11 @@ def _check_ways_out(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
     if not wrong:
         yield Finding("orientation", "takes the only way out, whichever it is")
     elif went["up"] == "down" and went["down"] == "up":
-        yield Finding("orientation", "goes up where only down is open, and down where only up is", "upside-down")
+        yield Finding(
+            "orientation",
+            "goes up where only down is open, and down where only up is",
+            "upside-down",
+        )
     else:
         told = ", ".join(f"{move} where only {way} is open" for way, move in wrong.items())
         yield Finding("orientation", told, "walks-into-death")
@@ -179,8 +212,15 @@ def _check_garbage(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
         reply = client.post("move", body)
         if reply.answer is None:
             yield Finding(f"invalid: {what}", reply.told, "fails-on-garbage")
-        elif b"Traceback (most recent" in reply.answer.body or b"Werkzeug Debugger" in reply.answer.body:
-            yield Finding(f"invalid: {what}", f"HTTP status {reply.answer.status}, with a trace", "shows-its-trace")
+        elif (
+            b"Traceback (most recent" in reply.answer.body
+            or b"Werkzeug Debugger" in reply.answer.body
+        ):
+            yield Finding(
+                f"invalid: {what}",
+                f"HTTP status {reply.answer.status}, with a trace",
+                "shows-its-trace",
+            )
         else:
             failed = "fails-on-garbage" if reply.answer.status >= 500 else ""
             yield Finding(f"invalid: {what}", f"HTTP status {reply.answer.status}", failed)
@@ -190,7 +230,9 @@ def _check_garbage(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
 
 def _check_mixing(report: Report) -> Iterator[Finding]:
     """Who takes the only way out alone, but not in company, takes others' games for its own."""
-    if any(finding.check == "orientation" and finding.verdict != FINE for finding in report.findings):
+    if any(
+        finding.check == "orientation" and finding.verdict != FINE for finding in report.findings
+    ):
         return
     asked = list(requests.one_way_out(report.timeout_ms).items())
     mine = threading.local()
@@ -208,5 +250,9 @@ def _check_mixing(report: Report) -> Iterator[Finding]:
     for client in opened:
         client.close()
     mixed = sum(bool(reply.move) and reply.move != way for way, reply in replies)
-    told = f"{mixed} of {len(replies)} moves were for another game" if mixed else "each gets the answer to its own"
+    told = (
+        f"{mixed} of {len(replies)} moves were for another game"
+        if mixed
+        else "each gets the answer to its own"
+    )
     yield Finding(f"{_CALLERS} requests at a time", told, "mixes-games" if mixed else "")

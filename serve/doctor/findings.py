@@ -8,7 +8,9 @@ from typing import Any
 
 from envs.common.printable import printable
 
-FINE, WARNING, FAULT = "✓", "!", "✗"
+FINE = "✓"
+WARNING = "!"
+FAULT = "✗"
 
 
 @dataclass(frozen=True)
@@ -20,40 +22,101 @@ class Fault:
 
 
 FAULTS: Mapping[str, Fault] = {
-    "unreachable": Fault(FAULT, "start the server, let it listen on 0.0.0.0, open its port, and check address and certificate"),
-    "timed-out": Fault(FAULT, "answer sooner: nearer to the platform, on a host that doesn't sleep, with less work a call"),
-    "hangs-up": Fault(FAULT, "the server closes the connection without an HTTP answer: look into its log"),
-    "redirects": Fault(FAULT, "give the URL that it redirects to (https, no slash at the end): engines may not follow"),
-    "not-found": Fault(FAULT, "check the path in the URL: engines add /start, /move and /end to it"),
-    "not-allowed": Fault(FAULT, "let strangers call it, GET on / and POST on the others, or give the URL with its secret path"),
+    "unreachable": Fault(
+        FAULT,
+        "start the server, let it listen on 0.0.0.0, open its port, and check address and"
+        " certificate",
+    ),
+    "timed-out": Fault(
+        FAULT,
+        "answer sooner: nearer to the platform, on a host that doesn't sleep, with less work a"
+        " call",
+    ),
+    "hangs-up": Fault(
+        FAULT, "the server closes the connection without an HTTP answer: look into its log"
+    ),
+    "redirects": Fault(
+        FAULT,
+        "give the URL that it redirects to (https, no slash at the end): engines may not follow",
+    ),
+    "not-found": Fault(
+        FAULT, "check the path in the URL: engines add /start, /move and /end to it"
+    ),
+    "not-allowed": Fault(
+        FAULT,
+        "let strangers call it, GET on / and POST on the others, or give the URL with its secret"
+        " path",
+    ),
     "not-200": Fault(FAULT, "answer with HTTP status 200"),
-    "server-error": Fault(FAULT, "the server failed on this request: send it the same one, and look into its log"),
-    "too-large": Fault(FAULT, "answer with a few bytes of JSON: a move, and a shout of up to 256 characters"),
-    "not-json": Fault(FAULT, 'answer with a JSON object in UTF-8 without a byte order mark, such as {"move": "up"}'),
+    "server-error": Fault(
+        FAULT, "the server failed on this request: send it the same one, and look into its log"
+    ),
+    "too-large": Fault(
+        FAULT, "answer with a few bytes of JSON: a move, and a shout of up to 256 characters"
+    ),
+    "not-json": Fault(
+        FAULT,
+        'answer with a JSON object in UTF-8 without a byte order mark, such as {"move": "up"}',
+    ),
     "not-text": Fault(FAULT, "write it as a text or leave it out: engines refuse the whole answer"),
     "no-apiversion": Fault(FAULT, 'GET / must answer with "apiversion": "1", a text'),
-    "bad-color": Fault(WARNING, 'GET / should have "color" as "#RRGGBB"; else the platform chooses one'),
-    "slow-info": Fault(FAULT, "answer GET / from memory within a second, or games begin without your snake's look"),
-    "cold-start": Fault(WARNING, "load and compile everything before listening, and choose a host that doesn't sleep"),
-    "far": Fault(WARNING, "host the snake nearer to the platform: what the way takes is taken from its thinking"),
-    "out-of-reach": Fault(FAULT, "no answer can be in time, not even one at once: host the snake nearer to the platform"),
+    "bad-color": Fault(
+        WARNING, 'GET / should have "color" as "#RRGGBB"; else the platform chooses one'
+    ),
+    "slow-info": Fault(
+        FAULT, "answer GET / from memory within a second, or games begin without your snake's look"
+    ),
+    "cold-start": Fault(
+        WARNING,
+        "load and compile everything before listening, and choose a host that doesn't sleep",
+    ),
+    "far": Fault(
+        WARNING,
+        "host the snake nearer to the platform: what the way takes is taken from its thinking",
+    ),
+    "out-of-reach": Fault(
+        FAULT,
+        "no answer can be in time, not even one at once: host the snake nearer to the platform",
+    ),
     "no-move": Fault(FAULT, 'answer /move with {"move": "up"}, "down", "left" or "right"'),
     "uppercase-move": Fault(FAULT, "write moves in lower case"),
-    "invalid-move": Fault(FAULT, 'moves are "up", "down", "left" and "right"; an engine plays your last one again'),
+    "invalid-move": Fault(
+        FAULT, 'moves are "up", "down", "left" and "right"; an engine plays your last one again'
+    ),
     "long-shout": Fault(WARNING, "keep a shout to a text of 256 characters"),
-    "slow-move": Fault(FAULT, "think for less than the game's timeout, the way there and back included (here: --timeout)"),
+    "slow-move": Fault(
+        FAULT,
+        "think for less than the game's timeout, the way there and back included (here: --timeout)",
+    ),
     "close-to-timeout": Fault(WARNING, "leave a margin: one slow packet now costs a move"),
     "closes-connection": Fault(
-        WARNING, "keep connections alive (HTTP/1.1): a new one for each move costs time, with TLS twice"
+        WARNING,
+        "keep connections alive (HTTP/1.1): a new one for each move costs time, with TLS twice",
     ),
     "upside-down": Fault(FAULT, "y grows upwards, (0, 0) is the bottom left: turn your board over"),
-    "walks-into-death": Fault(WARNING, "only one move isn't certain death here: filter moves that hit a wall or a body"),
-    "mixes-games": Fault(FAULT, "keep nothing of one game in global variables: games run at the same time; key by game.id"),
-    "fails-under-load": Fault(FAULT, "it answers alone but not in company: look for locks, global state and too few workers"),
-    "slow-under-load": Fault(FAULT, "more workers or cores, or less thinking while several games run"),
-    "fails-on-garbage": Fault(WARNING, "what isn't a game should get status 400: a 5xx looks like an outage"),
-    "shows-its-trace": Fault(WARNING, "turn debug mode off: an error page that shows code helps attackers"),
-    "never-recovers": Fault(FAULT, "after a request that was no game the next one failed: catch errors for each request"),
+    "walks-into-death": Fault(
+        WARNING, "only one move isn't certain death here: filter moves that hit a wall or a body"
+    ),
+    "mixes-games": Fault(
+        FAULT,
+        "keep nothing of one game in global variables: games run at the same time; key by game.id",
+    ),
+    "fails-under-load": Fault(
+        FAULT,
+        "it answers alone but not in company: look for locks, global state and too few workers",
+    ),
+    "slow-under-load": Fault(
+        FAULT, "more workers or cores, or less thinking while several games run"
+    ),
+    "fails-on-garbage": Fault(
+        WARNING, "what isn't a game should get status 400: a 5xx looks like an outage"
+    ),
+    "shows-its-trace": Fault(
+        WARNING, "turn debug mode off: an error page that shows code helps attackers"
+    ),
+    "never-recovers": Fault(
+        FAULT, "after a request that was no game the next one failed: catch errors for each request"
+    ),
     "not-tried": Fault(WARNING, "mend what is above, or give it more --seconds, and ask again"),
 }
 """Every kind of fault by name."""
@@ -86,7 +149,9 @@ class Report:
     timeout_ms: int
     findings: list[Finding] = field(default_factory=list)
     latency_ms: dict[str, float] = field(default_factory=dict)
-    """p50, p95, p99 and the longest time of moves in concurrent games, in milliseconds; empty if none was played."""
+    """p50, p95, p99 and the longest time of moves in concurrent games, in milliseconds; empty if
+    none was played.
+    """
 
     @property
     def passed(self) -> bool:
@@ -110,13 +175,17 @@ class Report:
         lines = [f"{self.url}, {self.timeout_ms} ms per move"]
         for finding in self.findings:
             name = f"  [{finding.fault}]" if finding.fault else ""
-            lines.append(f"{finding.verdict} {finding.check:<{width}}  {printable(finding.told)}{name}")
+            lines.append(
+                f"{finding.verdict} {finding.check:<{width}}  {printable(finding.told)}{name}"
+            )
             if finding.fault:
                 lines.append(f"  {'':<{width}}  → {finding.fix}")
         return "\n".join([*lines, self._summary()])
 
     def _summary(self) -> str:
-        faults, warnings = (sum(f.verdict == verdict for f in self.findings) for verdict in (FAULT, WARNING))
+        faults, warnings = (
+            sum(f.verdict == verdict for f in self.findings) for verdict in (FAULT, WARNING)
+        )
         if not self.passed:
             return f"{FAULT} not ready: {faults} fault{'s' * (faults != 1)}, {warnings} to look at"
         return f"{FINE} ready to play" + (f", {warnings} to look at" if warnings else "")

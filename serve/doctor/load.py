@@ -17,7 +17,9 @@ from serve.doctor.requests import new_game_id
 
 _OPPONENT = "flood"
 CLOSE_MS = 30
-"""How many milliseconds of its time a move should leave, because networks are often late by as much."""
+"""How many milliseconds of its time a move should leave, because networks are often late by as
+much.
+"""
 
 
 @dataclass
@@ -31,20 +33,29 @@ class _Measured:
 
 
 def check_games(report: Report, *, games: int, moves: int, until: float) -> Iterator[Finding]:
-    """Play `games` games at a time, each a duel with an agent of ours, until `moves` moves are asked for or time is up."""
+    """Play `games` games at a time, each a duel with an agent of ours, until `moves` moves are
+    asked for or time is up.
+    """
     _warm_up()
     shares = [moves // games + (number < moves % games) for number in range(games)]
     with ThreadPoolExecutor(games) as pool:
-        played = list(pool.map(lambda number: _play_on(report, shares[number], 1000 * number, until), range(games)))
+        played = list(
+            pool.map(
+                lambda number: _play_on(report, shares[number], 1000 * number, until), range(games)
+            )
+        )
     measured = _Measured(
         [ms for one in played for ms in one.latencies],
         [why for one in played for why in one.failures],
         sum(one.late for one in played),
     )
-    check, asked = f"{games} games at a time", len(measured.latencies)
+    check = f"{games} games at a time"
+    asked = len(measured.latencies)
     if not asked:
         yield Finding(
-            check, "".join(measured.failures[:1]) or "the time is up", "fails-under-load" if measured.failures else "not-tried"
+            check,
+            "".join(measured.failures[:1]) or "the time is up",
+            "fails-under-load" if measured.failures else "not-tried",
         )
         return
     p50, p95, p99 = np.percentile(measured.latencies, (50, 95, 99))
@@ -54,9 +65,14 @@ def check_games(report: Report, *, games: int, moves: int, until: float) -> Iter
         "p99": round(float(p99), 1),
         "max": round(max(measured.latencies), 1),
     }
-    told = f"{asked} moves: p50 {p50:.0f}, p95 {p95:.0f}, p99 {p99:.0f}, longest {max(measured.latencies):.0f} ms"
+    told = (
+        f"{asked} moves: p50 {p50:.0f}, p95 {p95:.0f}, p99 {p99:.0f}, longest"
+        f" {max(measured.latencies):.0f} ms"
+    )
     if measured.failures:
-        failed = f"{len(measured.failures)} of {asked} moves failed, the first: {measured.failures[0]}"
+        failed = (
+            f"{len(measured.failures)} of {asked} moves failed, the first: {measured.failures[0]}"
+        )
         yield Finding(check, failed, "fails-under-load")
     if measured.late:
         yield Finding(check, f"{measured.late} late; {told}", "slow-under-load")
@@ -77,12 +93,19 @@ def _play_on(report: Report, moves: int, seed: int, until: float) -> _Measured:
     """One game after the other, until as many moves are asked for or time is up."""
     import agents
 
-    opponent, seen = agents.make(_OPPONENT), _Measured()
+    opponent = agents.make(_OPPONENT)
+    seen = _Measured()
     while len(seen.latencies) < moves and time.monotonic() < until:
         seed += 1
         left = moves - len(seen.latencies)
         game_id = new_game_id()
-        referee = Referee([report.url, opponent], seed=seed, timeout_ms=report.timeout_ms, max_turns=left, game_id=game_id)
+        referee = Referee(
+            [report.url, opponent],
+            seed=seed,
+            timeout_ms=report.timeout_ms,
+            max_turns=left,
+            game_id=game_id,
+        )
         with closing(cast("Generator[Frame]", referee.play())) as frames:
             try:
                 _watch(frames, seen, report.timeout_ms, until)

@@ -23,7 +23,12 @@ _BODIES: Sequence[Cells] = (
     [(8, 4), (8, 3), (9, 3)],
 )
 _BORDER: Cells = [(0, y) for y in range(11)]
-INVALID_BODIES: Mapping[str, bytes] = {"no JSON": b"{", "empty": b"", "a list": b"[]", "no game in it": b"{}"}
+INVALID_BODIES: Mapping[str, bytes] = {
+    "no JSON": b"{",
+    "empty": b"",
+    "a list": b"[]",
+    "no game in it": b"{}",
+}
 """Bodies that scanners and broken clients send, of a few bytes each."""
 
 
@@ -52,20 +57,33 @@ def drawn(
         {"id": name, "health": 80, "body": [{"x": x, "y": y} for x, y in body]}
         for name, body in zip(_NAMES, bodies, strict=False)
     ]
-    points = {"food": [{"x": x, "y": y} for x, y in food], "hazards": [{"x": x, "y": y} for x, y in hazards]}
-    return _of_board({"turn": turn, "width": side, "height": side, "snakes": snakes, **points}, timeout_ms, game)
+    points = {
+        "food": [{"x": x, "y": y} for x, y in food],
+        "hazards": [{"x": x, "y": y} for x, y in hazards],
+    }
+    return _of_board(
+        {"turn": turn, "width": side, "height": side, "snakes": snakes, **points}, timeout_ms, game
+    )
 
 
-def opening(side: int, *, timeout_ms: int, num_snakes: int = 4, game: Settings | None = None) -> Body:
-    """Return the first request of a game: turn 0, with all three entries of each body on one cell."""
-    return _of_board(setup_board(width=side, height=side, snake_ids=_NAMES[:num_snakes]), timeout_ms, game)
+def opening(
+    side: int, *, timeout_ms: int, num_snakes: int = 4, game: Settings | None = None
+) -> Body:
+    """Return the first request of a game: turn 0, with all three entries of each body on one
+    cell.
+    """
+    return _of_board(
+        setup_board(width=side, height=side, snake_ids=_NAMES[:num_snakes]), timeout_ms, game
+    )
 
 
 def _of_board(board: Mapping[str, Any], timeout_ms: int, game: Settings | None) -> Body:
     settings = game or Settings(solo=len(board["snakes"]) == 1)
     ids = [snake["id"] for snake in board["snakes"]]
     played = game_object(settings, new_game_id(), timeout_ms=timeout_ms)
-    request = move_request(state_from_board(board, settings=settings), 0, game=played, ids=ids, names=ids, you=0)
+    request = move_request(
+        state_from_board(board, settings=settings), 0, game=played, ids=ids, names=ids, you=0
+    )
     return {**request, "you": copy.deepcopy(request["you"])}
 
 
@@ -82,12 +100,16 @@ def one_way_out(timeout_ms: int) -> dict[str, Body]:
 
 
 def odd_ones(timeout_ms: int) -> dict[str, Body]:
-    """Return odd requests that engines do send, by what is odd. Source: the arena's and the official engine's behaviour."""
+    """Return odd requests that engines do send, by what is odd. Source: the arena's and the
+    official engine's behaviour.
+    """
     requests = {
         "the first turn, bodies stacked": opening(11, timeout_ms=timeout_ms),
         "7×7 board": opening(7, timeout_ms=timeout_ms, num_snakes=2),
         "19×19 board": opening(19, timeout_ms=timeout_ms),
-        "a game alone": opening(11, timeout_ms=timeout_ms, num_snakes=1, game=Settings(ruleset="solo")),
+        "a game alone": opening(
+            11, timeout_ms=timeout_ms, num_snakes=1, game=Settings(ruleset="solo")
+        ),
     }
     for ruleset in ("royale", "constrictor", "wrapped"):
         settings = Settings(ruleset=ruleset)
@@ -99,7 +121,9 @@ def odd_ones(timeout_ms: int) -> dict[str, Body]:
 
 
 def last_call(timeout_ms: int) -> Body:
-    """Return the body of `/end` for a snake that died: nobody is left, and `you` lies off the board."""
+    """Return the body of `/end` for a snake that died: nobody is left, and `you` lies off the
+    board.
+    """
     body = ordinary(timeout_ms)
     _die(body["you"])
     body["board"] |= {"snakes": [], "food": []}
@@ -115,7 +139,13 @@ def _die(snake: Body) -> None:
 def _with_the_dead(body: Body) -> None:
     _die(body["board"]["snakes"][1])
     body["board"]["snakes"].append(
-        {**copy.deepcopy(body["board"]["snakes"][2]), "id": "gone", "health": 0, "body": [], "length": 0}
+        {
+            **copy.deepcopy(body["board"]["snakes"][2]),
+            "id": "gone",
+            "health": 0,
+            "body": [],
+            "length": 0,
+        }
     )
 
 
@@ -125,12 +155,23 @@ def _with_unmarked_corpses(body: Body) -> None:
     ours, loser = body["board"]["snakes"][:2]
     ours |= {"latency": "41"}
     body["you"] = copy.deepcopy(ours)
-    loser |= {"body": [ours["body"][1], {"x": 6, "y": 2}, {"x": 7, "y": 2}], "length": 3, "latency": "0"}
+    loser |= {
+        "body": [ours["body"][1], {"x": 6, "y": 2}, {"x": 7, "y": 2}],
+        "length": 3,
+        "latency": "0",
+    }
     loser["head"] = loser["body"][0]
 
 
 def _with_unknown_fields(body: Body) -> None:
-    for part in (body, body["game"], body["game"]["ruleset"], body["board"], body["you"], *body["board"]["snakes"]):
+    for part in (
+        body,
+        body["game"],
+        body["game"]["ruleset"],
+        body["board"],
+        body["you"],
+        *body["board"]["snakes"],
+    ):
         part["addedLater"] = {"by": ["an", "engine", None, 1.5]}
 
 
@@ -150,7 +191,10 @@ def _with_snail_hazards(body: Body) -> None:
 
 def _with_hostile_names(body: Body) -> None:
     for snake in body["board"]["snakes"][1:]:
-        snake |= {"name": "<img src=x onerror=alert(1)> 🐍\u202e", "shout": "'; DROP TABLE games; --" * 8}
+        snake |= {
+            "name": "<img src=x onerror=alert(1)> 🐍\u202e",
+            "shout": "'; DROP TABLE games; --" * 8,
+        }
 
 
 def _with_no_map(body: Body) -> None:

@@ -1,7 +1,7 @@
 """`ArenaClient`: Arena's API, one method per call, with the manners that a client owes it.
 
-One request is under way at a time, each has a time limit, and a refusal is an exception of its own kind. Source: facts about
-Arena's public API, read in its source at commit 7d33768; not tried live.
+One request is under way at a time, each has a time limit, and a refusal is an exception of its own
+kind. Source: facts about Arena's public API, read in its source at commit 7d33768; not tried live.
 """
 
 from __future__ import annotations
@@ -27,23 +27,33 @@ from serve.ladder.errors import (
 )
 from serve.ladder.records import GameRow, Ladder, Snake, Standing, listed, mapping
 
-TIMEOUT_S, PATIENCE_S = 20.0, 900.0
-MAX_ANSWER_BYTES, PAGE = 64 << 20, 100
-_RETRIES, _FIRST_PAUSE_S, _BUSY_PAUSE_S = 3, 1.0, 30.0
-_MAX_STATUS_IDS, _MAX_SHOWN, _MAX_DIGITS = 500, 200, 9
-_OK, _REDIRECTED, _FAILED, _BUSY = 200, 300, 500, 429
+TIMEOUT_S = 20.0
+PATIENCE_S = 900.0
+MAX_ANSWER_BYTES = 64 << 20
+PAGE = 100
+_RETRIES = 3
+_FIRST_PAUSE_S = 1.0
+_BUSY_PAUSE_S = 30.0
+_MAX_STATUS_IDS = 500
+_MAX_SHOWN = 200
+_MAX_DIGITS = 9
+_OK = 200
+_REDIRECTED = 300
+_FAILED = 500
+_BUSY = 429
 
 
 class ArenaClient:
-    """The API of the Arena at `arena` (without `/api`), for the account of `token`. Use it as a context manager.
+    """The API of the Arena at `arena` (without `/api`), for the account of `token`. Use it as a
+    context manager.
 
-    A request that got status 429 is sent again after the time in `Retry-After`, if that is at most `patience_s` seconds in
-    all. A reading request that got a status of 500 or more is sent up to three times more within that time. A writing one
-    isn't, because Arena may have done it. `tell` is called with a line for people before each pause, and `sleep` makes it.
+    A request that got status 429 is sent again after the time in `Retry-After`, if that is at most
+    `patience_s` seconds in all. A reading request that got a status of 500 or more is sent up to
+    three times more within that time. A writing one isn't, because Arena may have done it. `tell`
+    is called with a line for people before each pause, and `sleep` makes it.
 
-    Every method raises an `ArenaError`: `ArenaUnreachableError`, `ArenaDownError`, `StrangeAnswerError`, or what `BY_STATUS`
-    has for the status.
-    """
+    Every method raises an `ArenaError`: `ArenaUnreachableError`, `ArenaDownError`,
+    `StrangeAnswerError`, or what `BY_STATUS` has for the status."""
 
     def __init__(
         self,
@@ -59,8 +69,13 @@ class ArenaClient:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         self._token = token.encode()
-        self.arena, self._patience_s, self._tell, self._sleep = arena, patience_s, tell, sleep or time.sleep
-        self._connection = Connection(f"{arena}/api", headers=headers, max_answer_bytes=MAX_ANSWER_BYTES)
+        self.arena = arena
+        self._patience_s = patience_s
+        self._tell = tell
+        self._sleep = sleep or time.sleep
+        self._connection = Connection(
+            f"{arena}/api", headers=headers, max_answer_bytes=MAX_ANSWER_BYTES
+        )
 
     def __enter__(self) -> ArenaClient:
         return self
@@ -74,7 +89,9 @@ class ArenaClient:
 
     def create_snake(self, *, name: str, url: str, is_public: bool) -> Snake:
         """Register a snake. Raises `NameTakenError` if the account has one of this name."""
-        return Snake.of(self._ask("POST", "snakes", {"name": name, "url": url, "is_public": is_public}))
+        return Snake.of(
+            self._ask("POST", "snakes", {"name": name, "url": url, "is_public": is_public})
+        )
 
     def update_snake(self, snake_id: str, **changes: str | bool) -> Snake:
         """Change any of a snake's `name`, `url` and `is_public`."""
@@ -82,20 +99,35 @@ class ArenaClient:
 
     def ladders(self) -> list[Ladder]:
         """Return all leaderboards."""
-        return [Ladder.of(told) for told in listed(self._ask("GET", "leaderboards"), "leaderboards")]
+        return [
+            Ladder.of(told) for told in listed(self._ask("GET", "leaderboards"), "leaderboards")
+        ]
 
     def standings(self, ladder: Ladder) -> list[Standing]:
-        """Return those on a ladder: first with a rank, then those who haven't played enough games for one.
+        """Return those on a ladder: first with a rank, then those who haven't played enough games
+        for one.
 
         Arena tells at most `PAGE` of each kind, without further pages.
         """
-        told = mapping(self._ask("GET", f"leaderboards/{_part(ladder.id)}/rankings"), "a ladder's rankings")
+        told = mapping(
+            self._ask("GET", f"leaderboards/{_part(ladder.id)}/rankings"), "a ladder's rankings"
+        )
         min_games = told.get("min_games", 0)
-        read = partial(Standing.of, ladder=ladder.name, min_games=min_games if isinstance(min_games, int) else 0)
-        return [read(entry) for part in ("ranked", "placement") for entry in listed(told.get(part), "rankings")]
+        read = partial(
+            Standing.of,
+            ladder=ladder.name,
+            min_games=min_games if isinstance(min_games, int) else 0,
+        )
+        return [
+            read(entry)
+            for part in ("ranked", "placement")
+            for entry in listed(told.get(part), "rankings")
+        ]
 
     def join(self, ladder: Ladder, snake: Snake) -> None:
-        """Enter a public snake on a ladder, or have a paused one play on. Raises `NotAllowedError` for a private one."""
+        """Enter a public snake on a ladder, or have a paused one play on. Raises `NotAllowedError`
+        for a private one.
+        """
         self._ask("POST", f"leaderboards/{_part(ladder.id)}/entries", {"battlesnake_id": snake.id})
 
     def leave(self, ladder: Ladder, snake: Snake) -> None:
@@ -103,26 +135,39 @@ class ArenaClient:
         self._ask("DELETE", f"leaderboards/{_part(ladder.id)}/entries/{_part(snake.id)}")
 
     def create_game(self, snake_ids: Sequence[str], *, board: str, game_type: str) -> str:
-        """Have a game played, and return its id. An account may begin 20 in ten minutes; the next ones wait here."""
+        """Have a game played, and return its id. An account may begin 20 in ten minutes; the next
+        ones wait here.
+        """
         body = {"snakes": list(snake_ids), "board": board, "game_type": game_type}
         created = mapping(self._ask("POST", "games", body), "a new game")
         if not isinstance(created.get("id"), str):
-            raise StrangeAnswerError("Arena began a game but didn't tell its id; procsnake arena games lists it")
+            raise StrangeAnswerError(
+                "Arena began a game but didn't tell its id; procsnake arena games lists it"
+            )
         return str(created["id"])
 
     def games(self, snake_id: str) -> list[GameRow]:
-        """Return a snake's latest games, newest first. Arena tells 100 at most, and none of its ladders'."""
+        """Return a snake's latest games, newest first. Arena tells 100 at most, and none of its
+        ladders'.
+        """
         told = self._ask("GET", f"games?{urlencode({'snake_id': snake_id, 'limit': PAGE})}")
         return [GameRow.of(game) for game in listed(told, "games")]
 
     def statuses(self, game_ids: Sequence[str]) -> dict[str, str]:
-        """Return the states of up to 500 games of the account's snakes, by id. Arena leaves those of ladders out."""
-        told = listed(self._ask("POST", "games/status", {"game_ids": list(game_ids)[:_MAX_STATUS_IDS]}), "games")
+        """Return the states of up to 500 games of the account's snakes, by id. Arena leaves those
+        of ladders out.
+        """
+        told = listed(
+            self._ask("POST", "games/status", {"game_ids": list(game_ids)[:_MAX_STATUS_IDS]}),
+            "games",
+        )
         rows = [mapping(game, "a game") for game in told]
         return {str(row.get("id")): str(row.get("status")) for row in rows}
 
     def details(self, game_id: str) -> GameRow:
-        """Return what is known of any game, such as a ladder's. Arena sends all its frames along, which are left."""
+        """Return what is known of any game, such as a ladder's. Arena sends all its frames along,
+        which are left.
+        """
         return GameRow.of(self._ask("GET", f"games/{_part(game_id)}/details"))
 
     def game(self, game_id: str) -> dict[str, Any]:
@@ -131,28 +176,40 @@ class ArenaClient:
         return dict(mapping(told.get("Game"), "a game"))
 
     def frames(self, game_id: str, *, offset: int) -> list[Any]:
-        """Return up to 100 frames of a game from frame number `offset` on. Fewer than 100 are the last."""
-        told = self._ask("GET", f"games/{_part(game_id)}/frames?{urlencode({'offset': offset, 'limit': PAGE})}")
+        """Return up to 100 frames of a game from frame number `offset` on. Fewer than 100 are the
+        last.
+        """
+        told = self._ask(
+            "GET", f"games/{_part(game_id)}/frames?{urlencode({'offset': offset, 'limit': PAGE})}"
+        )
         page = mapping(told, "a page of frames")
         return listed(page.get("frames", page.get("Frames")), "frames")
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        waited, failures = 0.0, 0
+        waited = 0.0
+        failures = 0
         while True:
             answer = self._exchange(method, path, body)
             is_busy = isinstance(answer, Answer) and answer.status == _BUSY
             failures += not is_busy
-            may_repeat = is_busy or (method == "GET" and failures <= _RETRIES and _has_failed(answer))
+            may_repeat = is_busy or (
+                method == "GET" and failures <= _RETRIES and _has_failed(answer)
+            )
             pause = _pause(answer, failures)
             if not may_repeat or waited + pause > self._patience_s:
                 if is_busy:
                     raise _busy(method, path, pause)
                 return _read(method, path, answer)
-            self._tell(f"{self.arena}: {'too many requests' if is_busy else 'no answer'}; the next try in {pause:.0f} s")
+            self._tell(
+                f"{self.arena}: {'too many requests' if is_busy else 'no answer'}; the next try in"
+                f" {pause:.0f} s"
+            )
             waited += pause
             self._sleep(pause)
 
-    def _exchange(self, method: str, path: str, body: dict[str, Any] | None) -> Answer | ArenaUnreachableError:
+    def _exchange(
+        self, method: str, path: str, body: dict[str, Any] | None
+    ) -> Answer | ArenaUnreachableError:
         """One request, and the error of one that fails on the way."""
         if method != "GET":
             # On a kept connection a lost request would be sent twice.
@@ -165,12 +222,19 @@ class ArenaClient:
             lost.__cause__ = error
             return lost
         # Messages quote answers, and a site that is debugged may echo the request's headers.
-        return replace(answer, body=answer.body.replace(self._token, b"[token]")) if self._token else answer
+        return (
+            replace(answer, body=answer.body.replace(self._token, b"[token]"))
+            if self._token
+            else answer
+        )
 
 
 _TRY_LATER = {
     True: "Look whether its site is up, and repeat the command later: nothing is lost",
-    False: "It may have been done nevertheless: look with procsnake arena status, or games, before you repeat the command",
+    False: (
+        "It may have been done nevertheless: look with procsnake arena status, or games, before you"
+        " repeat the command"
+    ),
 }
 """What to do after a failure, by whether the request was only a reading one."""
 
@@ -190,7 +254,9 @@ def _has_failed(answer: Answer | ArenaUnreachableError) -> bool:
 
 
 def _pause(answer: Answer | ArenaUnreachableError, failures: int) -> float:
-    """How long to wait before the next try, in seconds: what `Retry-After` says, or else ever longer."""
+    """How long to wait before the next try, in seconds: what `Retry-After` says, or else ever
+    longer.
+    """
     told_in = answer.headers if isinstance(answer, Answer) else {}
     headers = {name.lower(): value.strip() for name, value in told_in.items()}
     told = headers.get("retry-after", "")
@@ -201,7 +267,8 @@ def _pause(answer: Answer | ArenaUnreachableError, failures: int) -> float:
 
 def _busy(method: str, path: str, pause: float) -> TooManyRequestsError:
     error = TooManyRequestsError(
-        f"Arena refuses {_call(method, path)} for another {pause:.0f} s (429: too many requests). Wait, and repeat the command"
+        f"Arena refuses {_call(method, path)} for another {pause:.0f} s (429: too many requests)."
+        " Wait, and repeat the command"
     )
     error.retry_after_s = pause
     return error
@@ -211,15 +278,24 @@ def _read(method: str, path: str, answer: Answer | ArenaUnreachableError) -> Any
     """The answer's value, or the exception that its status stands for."""
     if isinstance(answer, ArenaUnreachableError):
         raise answer
-    what, said = _call(method, path), printable(answer.body.decode("utf-8", "replace").strip()[:_MAX_SHOWN])
+    what = _call(method, path)
+    said = printable(answer.body.decode("utf-8", "replace").strip()[:_MAX_SHOWN])
     if answer.status >= _FAILED:
-        raise ArenaDownError(f"Arena failed on {what} (status {answer.status}: {said}). {_TRY_LATER[method == 'GET']}")
+        raise ArenaDownError(
+            f"Arena failed on {what} (status {answer.status}: {said})."
+            f" {_TRY_LATER[method == 'GET']}"
+        )
     if answer.status >= _REDIRECTED:
-        kind, fix = BY_STATUS.get(answer.status, (ArenaError, "look whether --arena is its address, and for a newer procsnake"))
+        kind, fix = BY_STATUS.get(
+            answer.status,
+            (ArenaError, "look whether --arena is its address, and for a newer procsnake"),
+        )
         raise kind(f"Arena refused {what} (status {answer.status}: {said}); {fix}")
     if not answer.body.strip():
         return None
     try:
         return parse_json(answer.body)
     except ValueError as error:
-        raise StrangeAnswerError(f"Arena's answer to {what} is no JSON ({said!r:.60}); is --arena its address?") from error
+        raise StrangeAnswerError(
+            f"Arena's answer to {what} is no JSON ({said!r:.60}); is --arena its address?"
+        ) from error

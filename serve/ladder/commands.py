@@ -1,4 +1,6 @@
-"""The command `procsnake arena`: enter a snake, follow it, and fetch its games. Each subcommand has a pair of functions."""
+"""The command `procsnake arena`: enter a snake, follow it, and fetch its games. Each subcommand has
+a pair of functions.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,14 @@ from serve.ladder.entry_commands import (
     run_leave,
     run_play,
 )
-from serve.ladder.game_commands import FETCH_HELP, GAMES_HELP, add_fetch, add_games, run_fetch, run_games
+from serve.ladder.game_commands import (
+    FETCH_HELP,
+    GAMES_HELP,
+    add_fetch,
+    add_games,
+    run_fetch,
+    run_games,
+)
 
 TOKEN_PAGE = "/auth/github?cli=true"
 """Where Arena makes a token; it ends on a page that shows it."""
@@ -66,7 +75,9 @@ def add_arena(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
     command = Commands(parser)
 
-    def add(name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str) -> argparse.ArgumentParser:
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
+    ) -> argparse.ArgumentParser:
         added = command(name, run, summary, examples)
         added.set_defaults(command=f"arena {name}")
         add_arena_address(added)
@@ -78,7 +89,14 @@ def add_arena(parser: argparse.ArgumentParser) -> None:
     _add_status(add("status", run_status, "Show your snakes' ranks and health.", STATUS_HELP))
     add_play(add("play", run_play, "Have games played on Arena.", PLAY_HELP))
     add_games(add("games", run_games, "List your snakes' games.", GAMES_HELP))
-    add_fetch(add("fetch", run_fetch, "Write games as recordings, and check each against the rules.", FETCH_HELP))
+    add_fetch(
+        add(
+            "fetch",
+            run_fetch,
+            "Write games as recordings, and check each against the rules.",
+            FETCH_HELP,
+        )
+    )
     add_leave(add("leave", run_leave, "Take a snake off the ladders.", LEAVE_HELP))
 
 
@@ -100,7 +118,11 @@ def run_login(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"arena": arena, "token_file": kept, "snakes": snakes})
         return 0
-    where = f"the token is kept in {kept}" if kept else f"the token of {VARIABLE} is right, and is kept nowhere else"
+    where = (
+        f"the token is kept in {kept}"
+        if kept
+        else f"the token of {VARIABLE} is right, and is kept nowhere else"
+    )
     print(f"logged in at {arena}: {where}")
     print(f"your snakes: {printable(', '.join(snakes)) or 'none yet'}")
     return 0
@@ -116,11 +138,15 @@ def _asked_for(arena: str) -> str:
     try:
         return getpass.getpass("token: ") if sys.stdin.isatty() else sys.stdin.readline(1024)
     except EOFError as error:
-        raise ConfigError(f"no token was given; make one on {arena}{TOKEN_PAGE}, and paste it") from error
+        raise ConfigError(
+            f"no token was given; make one on {arena}{TOKEN_PAGE}, and paste it"
+        ) from error
 
 
 def run_status(options: argparse.Namespace) -> int:
-    """Run `procsnake arena status`. Returns the exit code: 1 if a snake failed a call of the sweep."""
+    """Run `procsnake arena status`. Returns the exit code: 1 if a snake failed a call of the
+    sweep.
+    """
     from serve.ladder.standing import status_of
 
     with client_for(options) as client:
@@ -128,6 +154,8 @@ def run_status(options: argparse.Namespace) -> int:
     if options.json:
         print_json([one.as_json() for one in found])
     else:
-        for line in [line for one in found for line in one.as_lines()] or ["you have no snake on Arena yet"]:
+        for line in [line for one in found for line in one.as_lines()] or [
+            "you have no snake on Arena yet"
+        ]:
             print(printable(line))
     return 1 if any(one.sweep is not None and not one.sweep.passed for one in found) else 0

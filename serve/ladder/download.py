@@ -1,4 +1,6 @@
-"""Fetches games as frames, page by page, and makes recordings of them. What was downloaded stays for a next try."""
+"""Fetches games as frames, page by page, and makes recordings of them. What was downloaded stays
+for a next try.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ from serve.ladder.royale import seen_sides, ways_that_fit
 
 MAX_TURNS = 5000
 """Arena ends games there."""
-_SPARE_FRAMES, _MAX_PART_BYTES, _MAX_DEVIATIONS = 2, 1 << 28, 20
+_SPARE_FRAMES = 2
+_MAX_PART_BYTES = 1 << 28
+_MAX_DEVIATIONS = 20
 _GAME_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _SETTINGS = {
     "standard": Settings(hazard_damage=15),
     "royale": Settings(ruleset="royale", hazard_damage=14),
-    "constrictor": Settings(ruleset="constrictor", food_spawn_chance=0, minimum_food=0, hazard_damage=15),
+    "constrictor": Settings(
+        ruleset="constrictor", food_spawn_chance=0, minimum_food=0, hazard_damage=15
+    ),
     "snail": Settings(map="snail_mode", hazard_damage=14),
     "solo": Settings(ruleset="solo", hazard_damage=15),
 }
@@ -38,12 +44,16 @@ _SETTINGS = {
 
 
 class UnfinishedGameError(ArenaError):
-    """A game can't be fetched, because it is still played, because it never ends, or because its runner has died."""
+    """A game can't be fetched, because it is still played, because it never ends, or because its
+    runner has died.
+    """
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """A game on disk. `check` says in words how it compares with our rules, `deviations` where it deviates from them."""
+    """A game on disk. `check` says in words how it compares with our rules, `deviations` where it
+    deviates from them.
+    """
 
     game: str
     file: str
@@ -59,41 +69,57 @@ class Fetched:
 def recording_path(folder: Path, game_id: str) -> Path:
     """Return where a game's recording lies. Raises `ConfigError` for an id that is no UUID."""
     if not _GAME_ID.fullmatch(game_id):
-        raise ConfigError(f"{game_id[:80]!r} is no game's id, which looks like 3b241101-e2bb-4255-8caf-4136c566a962")
+        raise ConfigError(
+            f"{game_id[:80]!r} is no game's id, which looks like"
+            " 3b241101-e2bb-4255-8caf-4136c566a962"
+        )
     return folder / f"{game_id.lower()}.jsonl"
 
 
-def fetch(client: ArenaClient, game_id: str, folder: Path, *, row: GameRow | None = None) -> Fetched:
+def fetch(
+    client: ArenaClient, game_id: str, folder: Path, *, row: GameRow | None = None
+) -> Fetched:
     """Fetch a game that is over, write its recording to `folder`, and play it again by our rules.
 
-    `row` is what a list of games tells of it, and is asked for without one. Frames that an earlier try left in
-    `<game>.frames.part` aren't fetched again. Raises `UnfinishedGameError` for a game that is still played, was broken off or
-    has more turns than games can have, `StrangeAnswerError` for frames that can't be read, and what `ArenaClient` raises.
-    """
+    `row` is what a list of games tells of it, and is asked for without one. Frames that an earlier
+    try left in `<game>.frames.part` aren't fetched again. Raises `UnfinishedGameError` for a game
+    that is still played, was broken off or has more turns than games can have, `StrangeAnswerError`
+    for frames that can't be read, and what `ArenaClient` raises."""
     path = recording_path(folder, game_id)
     about = client.game(game_id)
     if about.get("Status") not in OVER:
-        raise UnfinishedGameError(f"game {game_id} is {about.get('Status')!s:.20}; fetch it when it is over")
+        raise UnfinishedGameError(
+            f"game {game_id} is {about.get('Status')!s:.20}; fetch it when it is over"
+        )
     # The board viewer calls a game complete that has failed.
     row = row or client.details(game_id)
     if not row.is_over:
-        why = "failed: Arena's runner died, and it has no result" if row.status == FAILED else f"is {row.status:.20}"
+        why = (
+            "failed: Arena's runner died, and it has no result"
+            if row.status == FAILED
+            else f"is {row.status:.20}"
+        )
         raise UnfinishedGameError(f"game {game_id} {why}; there is nothing to fetch")
     kind = row.game_type
     size = f"{about.get('Width')}x{about.get('Height')}"
     if size not in BOARDS or kind not in _SETTINGS:
         raise StrangeAnswerError(
-            f"game {game_id} is a {kind!r:.20} on {size:.20}, which is unknown; look for a newer procsnake"
+            f"game {game_id} is a {kind!r:.20} on {size:.20}, which is unknown; look for a newer"
+            " procsnake"
         )
     part = path.with_suffix(".frames.part")
     frames = _all_frames(client, game_id, part)
-    recording = recording_of(game_id, frames, width=about["Width"], height=about["Height"], game_type=kind)
+    recording = recording_of(
+        game_id, frames, width=about["Width"], height=about["Height"], game_type=kind
+    )
     recording.write(path)
     part.unlink()
     return checked(recording, path)
 
 
-def recording_of(game_id: str, frames: list[Any], *, width: int, height: int, game_type: str) -> Recording:
+def recording_of(
+    game_id: str, frames: list[Any], *, width: int, height: int, game_type: str
+) -> Recording:
     """Return the recording of a game's frames. Raises `RecordingError` if they are malformed."""
     recording = Recording.from_frames({"Frames": frames}, width=width, height=height)
     game = game_object(_SETTINGS[game_type], game_id, source="arena")
@@ -102,15 +128,24 @@ def recording_of(game_id: str, frames: list[Any], *, width: int, height: int, ga
     living = [snake for snake in last["snakes"] if not snake["eliminatedCause"]]
     winner = living[0] if len(living) == 1 and len(last["snakes"]) > 1 else {}
     is_draw = len(living) != 1 and len(last["snakes"]) > 1
-    result = {"winnerId": winner.get("id", ""), "winnerName": winner.get("name", ""), "isDraw": is_draw}
+    result = {
+        "winnerId": winner.get("id", ""),
+        "winnerName": winner.get("name", ""),
+        "isDraw": is_draw,
+    }
     return Recording(game, requests, result)
 
 
 def checked(recording: Recording, path: Path) -> Fetched:
     """Play a game again by our rules and say how it compares. At most 20 deviations are listed."""
     found = [str(one) for one in islice(deviations(recording), _MAX_DEVIATIONS)]
-    turns, game = len(recording.turns) - 1, recording.game
-    word = f"deviates from our rules, first on {found[0]}" if found else f"all {turns} turns follow the rules"
+    turns = len(recording.turns) - 1
+    game = recording.game
+    word = (
+        f"deviates from our rules, first on {found[0]}"
+        if found
+        else f"all {turns} turns follow the rules"
+    )
     if game["ruleset"]["name"] == "royale":
         word += f"; {_of_walls(game['id'], seen_sides(recording))}"
     return Fetched(game["id"], str(path), turns, word, found)
@@ -126,7 +161,9 @@ def _of_walls(game_id: str, seen: list[int]) -> str:
 
 
 def _all_frames(client: ArenaClient, game_id: str, part: Path) -> list[Any]:
-    """The frames that were kept, and those that Arena has beyond them. Each page is on disk before the next is asked for."""
+    """The frames that were kept, and those that Arena has beyond them. Each page is on disk before
+    the next is asked for.
+    """
     frames = _kept(part)
     with _open(part) as file:
         for page in _pages(client, game_id, len(frames)):
@@ -137,7 +174,8 @@ def _all_frames(client: ArenaClient, game_id: str, part: Path) -> list[Any]:
             frames += page
             if len(frames) > MAX_TURNS + _SPARE_FRAMES:
                 raise UnfinishedGameError(
-                    f"game {game_id} has more than {MAX_TURNS} turns, where Arena ends games. What came can be deleted: {part}"
+                    f"game {game_id} has more than {MAX_TURNS} turns, where Arena ends games. What"
+                    f" came can be deleted: {part}"
                 )
     return frames
 
@@ -157,7 +195,8 @@ def _check_page(page: list[Any], offset: int, game_id: str) -> None:
         found = frame.get("Turn") if isinstance(frame, dict) else None
         if found != turn:
             raise StrangeAnswerError(
-                f"frame {turn} of game {game_id} is of turn {found!r:.20}; frames are missing or in disorder"
+                f"frame {turn} of game {game_id} is of turn {found!r:.20}; frames are missing or in"
+                " disorder"
             )
 
 
@@ -170,7 +209,11 @@ def _kept(part: Path) -> list[Any]:
     try:
         for line in read_text(part, _MAX_PART_BYTES).splitlines(keepends=True):
             frame = parse_json(line)
-            if not line.endswith("\n") or not isinstance(frame, dict) or frame.get("Turn") != len(frames):
+            if (
+                not line.endswith("\n")
+                or not isinstance(frame, dict)
+                or frame.get("Turn") != len(frames)
+            ):
                 break
             frames.append(frame)
             whole += len(line.encode())
@@ -192,4 +235,6 @@ def _writing(part: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{part} can't be written: {error.strerror or error}. Choose another --out") from error
+        raise ConfigError(
+            f"{part} can't be written: {error.strerror or error}. Choose another --out"
+        ) from error

@@ -22,16 +22,23 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def check_entry(name: str, url: str, *, arena: str) -> None:
     """Raise `ConfigError` for a name or URL that Arena would refuse or couldn't reach."""
     if not 1 <= len(name.strip()) <= MAX_NAME:
-        raise ConfigError(f"the name has {len(name.strip())} characters; Arena takes 1 to {MAX_NAME}")
+        raise ConfigError(
+            f"the name has {len(name.strip())} characters; Arena takes 1 to {MAX_NAME}"
+        )
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
     except ValueError as error:
         raise ConfigError(f"{url!r} is not the URL of a snake: {error}") from error
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"{url!r} is not the URL of a snake; it looks like https://snake.example.org")
+        raise ConfigError(
+            f"{url!r} is not the URL of a snake; it looks like https://snake.example.org"
+        )
     if _is_private(host) and not is_here(urlsplit(arena).hostname or ""):
-        raise ConfigError(f"Arena can't reach {host}, which is an address of this machine or network. Give a public URL")
+        raise ConfigError(
+            f"Arena can't reach {host}, which is an address of this machine or network. Give a"
+            " public URL"
+        )
 
 
 def _is_private(host: str) -> bool:
@@ -41,20 +48,26 @@ def _is_private(host: str) -> bool:
         return host == "localhost" or host.endswith((".local", ".internal"))
 
 
-def planned(client: ArenaClient, name: str, *, public: bool, ladder: str | None) -> tuple[Snake | None, Ladder | None]:
+def planned(
+    client: ArenaClient, name: str, *, public: bool, ladder: str | None
+) -> tuple[Snake | None, Ladder | None]:
     """Return the account's snake of this name, None for a new one, and the ladder that is meant.
 
-    Nothing is changed yet. Raises `UnknownNameError` if there is no such ladder, and `NotAllowedError` if the snake would be
-    private: ladders take public snakes only.
-    """
+    Nothing is changed yet. Raises `UnknownNameError` if there is no such ladder, and
+    `NotAllowedError` if the snake would be private: ladders take public snakes only."""
     known = next((snake for snake in client.snakes() if snake.name == name.strip()), None)
     meant = named("ladder", ladder, client.ladders()) if ladder else None
     if meant and not (public or (known and known.is_public)):
-        raise NotAllowedError(f"{name.strip()} is private, and ladder {meant.name!r} takes public snakes only: add --public")
+        raise NotAllowedError(
+            f"{name.strip()} is private, and ladder {meant.name!r} takes public snakes only: add"
+            " --public"
+        )
     return known, meant
 
 
-def register(client: ArenaClient, known: Snake | None, *, name: str, url: str, public: bool) -> Snake:
+def register(
+    client: ArenaClient, known: Snake | None, *, name: str, url: str, public: bool
+) -> Snake:
     """Register a new snake, or give the known one its new URL. A public snake stays public."""
     if known is None:
         return client.create_snake(name=name.strip(), url=url, is_public=public)
@@ -89,17 +102,20 @@ def _leaves(client: ArenaClient, ladder: Ladder, snake: Snake) -> bool:
 
 
 def snake_ids(client: ArenaClient, names: Sequence[str]) -> list[str]:
-    """Return the ids of snakes: of one's own by name, of others that stand on a ladder by name, of any public one by its id.
+    """Return the ids of snakes: of one's own by name, of others that stand on a ladder by name, of
+    any public one by its id.
 
-    Raises `ConfigError` for more than four snakes and for a name that several authors have given, and `UnknownNameError`.
-    """
+    Raises `ConfigError` for more than four snakes and for a name that several authors have given,
+    and `UnknownNameError`."""
     if not 1 <= len(names) <= MAX_SNAKES:
         raise ConfigError(f"{len(names)} snakes are to play; Arena's games have 1 to {MAX_SNAKES}")
     mine = {snake.name: {snake.id} for snake in client.snakes()}
     strangers = [name for name in names if name not in mine and not _UUID.fullmatch(name)]
     others: dict[str, set[str]] = {}
     if strangers:
-        for standing in (one for ladder in client.ladders() if ladder.active for one in client.standings(ladder)):
+        for standing in (
+            one for ladder in client.ladders() if ladder.active for one in client.standings(ladder)
+        ):
             others.setdefault(standing.snake_name, set()).add(standing.snake_id)
     return [name if _UUID.fullmatch(name) else _the_one(name, {**others, **mine}) for name in names]
 
@@ -107,24 +123,37 @@ def snake_ids(client: ArenaClient, names: Sequence[str]) -> list[str]:
 def _the_one(name: str, known: dict[str, set[str]]) -> str:
     if name not in known:
         raise UnknownNameError(
-            "snake", name, known, hint="Of others, those on a ladder are known by name, all public ones by id."
+            "snake",
+            name,
+            known,
+            hint="Of others, those on a ladder are known by name, all public ones by id.",
         )
     if len(known[name]) > 1:
         raise ConfigError(
-            f"{len(known[name])} snakes on the ladders are called {name!r}; give the id of one: {sorted(known[name])}"
+            f"{len(known[name])} snakes on the ladders are called {name!r}; give the id of one:"
+            f" {sorted(known[name])}"
         )
     return next(iter(known[name]))
 
 
-def play(client: ArenaClient, ids: Sequence[str], *, board: str, game_type: str, games: int) -> Iterator[str]:
-    """Have games played one after the other, and yield each one's id as soon as Arena has begun it."""
+def play(
+    client: ArenaClient, ids: Sequence[str], *, board: str, game_type: str, games: int
+) -> Iterator[str]:
+    """Have games played one after the other, and yield each one's id as soon as Arena has begun
+    it.
+    """
     for _ in range(games):
         yield client.create_game(ids, board=board, game_type=game_type)
 
 
-def wait_for(client: ArenaClient, game_ids: Sequence[str], seconds: float, sleep: Callable[[float], None]) -> dict[str, str]:
-    """Look at games until they have ended or failed, for at most `seconds`. Returns their states by id."""
-    found, waited = client.statuses(game_ids), 0.0
+def wait_for(
+    client: ArenaClient, game_ids: Sequence[str], seconds: float, sleep: Callable[[float], None]
+) -> dict[str, str]:
+    """Look at games until they have ended or failed, for at most `seconds`. Returns their states by
+    id.
+    """
+    found = client.statuses(game_ids)
+    waited = 0.0
     while waited < seconds and any(found.get(game) not in ENDED for game in game_ids):
         sleep(POLL_S)
         waited += POLL_S

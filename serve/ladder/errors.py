@@ -16,7 +16,9 @@ class ArenaUnreachableError(ArenaError):
 
 
 class ArenaDownError(ArenaError):
-    """Arena answered with a status of 500 or more, several times in a row or for longer than the caller wants to wait."""
+    """Arena answered with a status of 500 or more, several times in a row or for longer than the
+    caller wants to wait.
+    """
 
 
 class WrongTokenError(ArenaError):
@@ -40,7 +42,9 @@ class RefusedError(ArenaError):
 
 
 class TooManyRequestsError(ArenaError):
-    """Arena asks for patience, for longer than the caller wants to wait. `retry_after_s` says for how long."""
+    """Arena asks for patience, for longer than the caller wants to wait. `retry_after_s` says for
+    how long.
+    """
 
     retry_after_s: float = 0.0
 
@@ -51,9 +55,18 @@ class StrangeAnswerError(ArenaError):
 
 BY_STATUS: Mapping[int, tuple[type[ArenaError], str]] = {
     400: (RefusedError, "check the values of the command"),
-    401: (WrongTokenError, "the token is wrong or was deleted; procsnake arena login opens the page that makes one"),
-    403: (NotAllowedError, "it may need a public snake of your own; procsnake arena enter makes one with --public"),
-    404: (NotFoundError, "it may have been deleted, or be somebody else's; procsnake arena status lists your snakes"),
+    401: (
+        WrongTokenError,
+        "the token is wrong or was deleted; procsnake arena login opens the page that makes one",
+    ),
+    403: (
+        NotAllowedError,
+        "it may need a public snake of your own; procsnake arena enter makes one with --public",
+    ),
+    404: (
+        NotFoundError,
+        "it may have been deleted, or be somebody else's; procsnake arena status lists your snakes",
+    ),
     409: (NameTakenError, "names are unique per account; choose another --name"),
     422: (RefusedError, "check the values of the command"),
     429: (TooManyRequestsError, "wait, and repeat the command"),

@@ -47,19 +47,34 @@ exit code: 0 all were fetched, 1 some can't be (they are named), 2 Arena refused
 
 def add_games(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake arena games`."""
-    parser.add_argument("--snake", metavar="NAME", help="only games of this snake of yours (default: all)")
+    parser.add_argument(
+        "--snake", metavar="NAME", help="only games of this snake of yours (default: all)"
+    )
     parser.add_argument("--lost", action="store_true", help="only games that you lost")
-    parser.add_argument("--since", metavar="WHEN", help="only games begun from then on: a date, or 90m, 12h, 3d ago")
+    parser.add_argument(
+        "--since", metavar="WHEN", help="only games begun from then on: a date, or 90m, 12h, 3d ago"
+    )
     add_database(parser)
 
 
 def add_fetch(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake arena fetch`."""
     parser.add_argument("games", nargs="*", metavar="GAME", help="ids of games, yours or others'")
-    parser.add_argument("--all", action="store_true", help="all games of your snakes that the options below leave")
+    parser.add_argument(
+        "--all", action="store_true", help="all games of your snakes that the options below leave"
+    )
     add_games(parser)
-    parser.add_argument("--out", metavar="DIR", default=kept_at("arena-games"), help="folder to write (default: %(default)s)")
-    parser.add_argument("--keep", action="store_true", help="also keep the games in the archive, whose viewer shows them")
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        default=kept_at("arena-games"),
+        help="folder to write (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="also keep the games in the archive, whose viewer shows them",
+    )
 
 
 def run_games(options: argparse.Namespace) -> int:
@@ -71,7 +86,9 @@ def run_games(options: argparse.Namespace) -> int:
     if options.json:
         print_json([game.as_json() for game in found])
     else:
-        print(in_columns([game.as_row() for game in found], GAME_HEADS) if found else "no such games")
+        print(
+            in_columns([game.as_row() for game in found], GAME_HEADS) if found else "no such games"
+        )
     return 0
 
 
@@ -95,7 +112,10 @@ def _archived(database: str) -> Iterator[Iterable[Mapping[str, Any]]]:
         if archive.exists:
             yield archive.every_game()
         else:
-            tell(f"no archive at {without_password(database)}, so the ladders' games aren't known; --database names another")
+            tell(
+                f"no archive at {without_password(database)}, so the ladders' games aren't known;"
+                " --database names another"
+            )
             yield ()
 
 
@@ -107,17 +127,34 @@ def run_fetch(options: argparse.Namespace) -> int:
         raise ConfigError("say which games: their ids, or --all for those of your snakes")
     folder = Path(options.out)
     with client_for(options) as client, progress_on_stderr(options):
-        known = {game.row.id: game for game in _own_games(client, options) if game.row.is_over} if options.all else {}
-        wanted = [game for game in known or dict.fromkeys(options.games) if not recording_path(folder, game).exists()]
+        known = (
+            {game.row.id: game for game in _own_games(client, options) if game.row.is_over}
+            if options.all
+            else {}
+        )
+        wanted = [
+            game
+            for game in known or dict.fromkeys(options.games)
+            if not recording_path(folder, game).exists()
+        ]
         make_place_for(str(folder / "any"))
         fetched, failed = _fetch_all(client, wanted, known, folder)
         if options.keep:
             files = [recording_path(folder, game) for game in known or dict.fromkeys(options.games)]
             _keep_all(client, [file for file in files if file.exists()], options.database)
         there = len(known or set(options.games)) - len(wanted)
-        print(f"{len(fetched)} games fetched to {folder}" + (f", {there} were there already" if there else ""))
+        print(
+            f"{len(fetched)} games fetched to {folder}"
+            + (f", {there} were there already" if there else "")
+        )
     if options.json:
-        print_json({"fetched": [one.as_json() for one in fetched], "failed": failed, "already_there": there})
+        print_json(
+            {
+                "fetched": [one.as_json() for one in fetched],
+                "failed": failed,
+                "already_there": there,
+            }
+        )
     return 1 if failed else 0
 
 
@@ -135,13 +172,16 @@ def _keep_all(client: ArenaClient, files: list[Path], database: str) -> None:
 def _fetch_all(
     client: ArenaClient, games: list[str], known: Mapping[str, OwnGame], folder: Path
 ) -> tuple[list[Fetched], dict[str, str]]:
-    """Fetch one game after the other. A game that can't be fetched doesn't hold up the others; a site that is down does."""
+    """Fetch one game after the other. A game that can't be fetched doesn't hold up the others; a
+    site that is down does.
+    """
     from envs.battlesnake.recording import RecordingError
     from serve.ladder.download import UnfinishedGameError, fetch
     from serve.ladder.errors import NotAllowedError, NotFoundError, RefusedError, StrangeAnswerError
     from serve.ladder.following import ARCHIVE
 
-    fetched, failed = [], {}
+    fetched = []
+    failed = {}
     for game in games:
         try:
             listed = known.get(game)
@@ -150,7 +190,14 @@ def _fetch_all(
             fetched.append(fetch(client, game, folder, row=row))
             source = f" (known from: {listed.source})" if listed is not None else ""
             print(printable(f"{game}  {fetched[-1].check}{source}"), flush=True)
-        except (NotAllowedError, NotFoundError, RefusedError, StrangeAnswerError, UnfinishedGameError, RecordingError) as error:
+        except (
+            NotAllowedError,
+            NotFoundError,
+            RefusedError,
+            StrangeAnswerError,
+            UnfinishedGameError,
+            RecordingError,
+        ) as error:
             failed[game] = str(error)
             print(printable(f"{game}  not fetched: {error}"), file=sys.stderr, flush=True)
     return fetched, failed

@@ -1,4 +1,6 @@
-"""Puts a fetched game into a server's archive, as if the server's own snake had been asked for each move."""
+"""Puts a fetched game into a server's archive, as if the server's own snake had been asked for each
+move.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ _TURN_S = 0.5
 
 
 def keep(recording: Recording, database: str, names: frozenset[str]) -> list[str]:
-    """Write a game to the archive at `database`, once per snake of these names, or once as its first snake saw it.
+    """Write a game to the archive at `database`, once per snake of these names, or once as its
+    first snake saw it.
 
-    Returns what the archive calls those snakes. A game that is there already stays as it is. The times are those of this call,
-    because frames don't tell any. Raises `ConfigError` if the database can't be written, and what `Database` and
-    `read_move_request` raise.
-    """
+    Returns what the archive calls those snakes. A game that is there already stays as it is. The
+    times are those of this call, because frames don't tell any. Raises `ConfigError` if the
+    database can't be written, and what `Database` and `read_move_request` raise."""
     snakes = recording.boards()[0]["snakes"]
     chosen = [snake for snake in snakes if snake.get("name") in names] or snakes[:1]
     events = [event for snake in chosen for event in _events(recording, snake)]
@@ -35,18 +37,24 @@ def keep(recording: Recording, database: str, names: frozenset[str]) -> list[str
         with closing(Database(database)) as archive:
             archive.write([rows_of(event) for event in events], new_games_only=True)
     except (sa.exc.SQLAlchemyError, OSError) as error:
-        raise ConfigError(f"the archive can't be written: {str(error).splitlines()[0]}. Is --database right?") from error
+        raise ConfigError(
+            f"the archive can't be written: {str(error).splitlines()[0]}. Is --database right?"
+        ) from error
     return [_name(snake) for snake in chosen]
 
 
 def _name(snake: Mapping[str, Any]) -> str:
-    """A snake's name, or its id, so that it can be a part of the path of its game's page in the viewer."""
+    """A snake's name, or its id, so that it can be a part of the path of its game's page in the
+    viewer.
+    """
     return re.sub(r"/|^\.{1,2}$", "_", clean(snake.get("name") or snake["id"]))
 
 
 def _events(recording: Recording, snake: Mapping[str, Any]) -> Iterator[Event]:
     """The requests that a snake got while it lived, and `/end`."""
-    name, you, last = _name(snake), dict(snake), recording.requests[-1]
+    name = _name(snake)
+    you = dict(snake)
+    last = recording.requests[-1]
     began = time.time() - _TURN_S * len(recording.requests)
     for number, request in enumerate(recording.requests):
         found = next((one for one in request["board"]["snakes"] if one["id"] == snake["id"]), None)

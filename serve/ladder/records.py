@@ -1,4 +1,6 @@
-"""What Arena's API answers, as typed records. A malformed answer raises `StrangeAnswerError`, unknown fields are ignored."""
+"""What Arena's API answers, as typed records. A malformed answer raises `StrangeAnswerError`,
+unknown fields are ignored.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from serve.ladder.errors import StrangeAnswerError
 
 BOARDS = ("7x7", "11x11", "19x19")
 GAME_TYPES = ("standard", "royale", "constrictor", "snail", "solo")
-MAX_SNAKES, MAX_NAME = 4, 64
+MAX_SNAKES = 4
+MAX_NAME = 64
 OVER = ("finished", "complete")
 """The states of a game that was played to its end: Arena's, and the old engine's."""
 FAILED = "failed"
@@ -32,7 +35,9 @@ class Snake:
     def of(cls, told: Any) -> Snake:
         """Read a snake as the API tells it."""
         with _named("a snake"):
-            return cls(_text(told["id"]), _text(told["name"]), _text(told["url"]), bool(told["is_public"]))
+            return cls(
+                _text(told["id"]), _text(told["name"]), _text(told["url"]), bool(told["is_public"])
+            )
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,9 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Standing:
-    """A snake's place on a ladder. `rank` is 0 until it has played `min_games`; `score` is the rating's μ − 3σ."""
+    """A snake's place on a ladder. `rank` is 0 until it has played `min_games`; `score` is the
+    rating's μ − 3σ.
+    """
 
     ladder: str
     snake_id: str
@@ -83,9 +90,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class GameRow:
-    """A game in a list. `winner` is a snake's id or name, "" for none: one of the last to die, after a draw. `snakes` are (id,
-    name) of those that take part; in a ladder's game the ids are "".
-    """
+    """A game in a list. `winner` is a snake's id or name, "" for none: one of the last to die,
+    after a draw. `snakes` are (id, name) of those that take part; in a ladder's game the ids are
+    ""."""
 
     id: str
     status: str
@@ -103,7 +110,10 @@ class GameRow:
                 id=_text(told["id"]),
                 status=_text(told["status"]),
                 winner=_winner(told.get("winner")),
-                snakes=tuple((_text(snake["id"] or ""), _text(snake.get("name", ""))) for snake in told.get("snakes") or ()),
+                snakes=tuple(
+                    (_text(snake["id"] or ""), _text(snake.get("name", "")))
+                    for snake in told.get("snakes") or ()
+                ),
                 board=_text(told.get("board", "")),
                 game_type=kind_of(_text(told.get("game_type", ""))),
                 created_at=_text(told.get("created_at", "")),
@@ -115,7 +125,9 @@ class GameRow:
         return self.status in OVER
 
     def result_for(self, snake: Snake) -> str:
-        """Return "won", "lost" or "draw" for one of its snakes; "" while it is played, and for a game without rivals."""
+        """Return "won", "lost" or "draw" for one of its snakes; "" while it is played, and for a
+        game without rivals.
+        """
         if not self.is_over or len(self.snakes) < 2:
             return ""
         if not self.winner:
@@ -124,7 +136,9 @@ class GameRow:
 
 
 def kind_of(game_type: str) -> str:
-    """Return one of `GAME_TYPES` for a game's type however it is spelt ("Snail Mode", "snail_mode"), or the text as it is."""
+    """Return one of `GAME_TYPES` for a game's type however it is spelt ("Snail Mode",
+    "snail_mode"), or the text as it is.
+    """
     name = game_type.strip().lower().replace("_", " ").removesuffix(" mode")
     return name if name in GAME_TYPES else game_type
 
@@ -135,15 +149,17 @@ def _named(what: str) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StrangeAnswerError(
-            f"Arena's answer holds {what} that can't be read ({type(error).__name__}: {str(error)[:80]}). "
-            "Its API may have changed; look for a newer procsnake"
+            f"Arena's answer holds {what} that can't be read ({type(error).__name__}:"
+            f" {str(error)[:80]}). Its API may have changed; look for a newer procsnake"
         ) from error
 
 
 def listed(answer: Any, what: str) -> list[Any]:
     """Return the answer if it is a list; otherwise raise `StrangeAnswerError`."""
     if not isinstance(answer, list):
-        raise StrangeAnswerError(f"Arena's answer should be a list of {what}, and is {type(answer).__name__}")
+        raise StrangeAnswerError(
+            f"Arena's answer should be a list of {what}, and is {type(answer).__name__}"
+        )
     return answer
 
 

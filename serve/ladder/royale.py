@@ -1,10 +1,11 @@
-"""Royale's walls of a game on Arena, worked out from the game's id: the generator ChaCha8, and the draws of its numbers.
+"""Royale's walls of a game on Arena, worked out from the game's id: the generator ChaCha8, and the
+draws of its numbers.
 
-Facts: Arena seeds ChaCha8 with the first eight bytes of the game's UUID, little-endian, and draws a number from 0 to 3 per
-shrink. How Rust's library makes a key of the seed (`seed_from_u64`) and draws a number from a range depends on its version, so
-each known way is tried on what a game shows. Sources: RFC 8439 for the block; the documented algorithms of the crates rand_core
-and rand. Not tried on a live game.
-"""
+Facts: Arena seeds ChaCha8 with the first eight bytes of the game's UUID, little-endian, and draws a
+number from 0 to 3 per shrink. How Rust's library makes a key of the seed (`seed_from_u64`) and
+draws a number from a range depends on its version, so each known way is tried on what a game shows.
+Sources: RFC 8439 for the block; the documented algorithms of the crates rand_core and rand. Not
+tried on a live game."""
 
 from __future__ import annotations
 
@@ -16,17 +17,21 @@ from envs.battlesnake.recording import Recording
 from envs.battlesnake.recording.replayed import walls
 
 Words = Iterator[int]
-_MASK, _MASK_64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
+_MASK = 0xFFFFFFFF
+_MASK_64 = 0xFFFFFFFFFFFFFFFF
 _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _COLUMNS_THEN_DIAGONALS = (
     (0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
     (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14),
 )  # fmt: skip
-_PCG_FACTOR, _PCG_STEP = 6364136223846793005, 11634580027462260723
+_PCG_FACTOR = 6364136223846793005
+_PCG_STEP = 11634580027462260723
 _MOST_DRAWS = 64
 
 
-def chacha_block(key: bytes, counter: int, nonce: bytes = bytes(12), *, rounds: int = 8) -> list[int]:
+def chacha_block(
+    key: bytes, counter: int, nonce: bytes = bytes(12), *, rounds: int = 8
+) -> list[int]:
     """Return the 16 words of 32 bits of a ChaCha block (RFC 8439, section 2.3).
 
     `key` has 32 bytes and `nonce` 12. The RFC's `rounds` are 20.
@@ -50,11 +55,15 @@ def _rotated(word: int, by: int) -> int:
 
 
 def _words(content: bytes) -> list[int]:
-    return [int.from_bytes(content[place : place + 4], "little") for place in range(0, len(content), 4)]
+    return [
+        int.from_bytes(content[place : place + 4], "little") for place in range(0, len(content), 4)
+    ]
 
 
 def key_of(seed: int) -> bytes:
-    """Return the key of 32 bytes that rand_core's `seed_from_u64` makes of a number: eight outputs of PCG32."""
+    """Return the key of 32 bytes that rand_core's `seed_from_u64` makes of a number: eight outputs
+    of PCG32.
+    """
     key = b""
     for _ in range(8):
         seed = (seed * _PCG_FACTOR + _PCG_STEP) & _MASK_64
@@ -65,7 +74,8 @@ def key_of(seed: int) -> bytes:
 
 def words_of(seed: int) -> Words:
     """Yield the 32-bit words of ChaCha8 under a seed, without end."""
-    key, counter = key_of(seed), 0
+    key = key_of(seed)
+    counter = 0
     while True:
         yield from chacha_block(key, counter)
         counter += 1
@@ -104,7 +114,9 @@ def drawn_sides(game_id: str, count: int, way: str) -> list[int]:
 
 
 def seen_sides(recording: Recording) -> list[int]:
-    """Return the sides that moved in during a game, as far as one at a time did and a rectangle was left."""
+    """Return the sides that moved in during a game, as far as one at a time did and a rectangle was
+    left.
+    """
     seen: list[int] = []
     for before, after in pairwise(walls(board) for board in recording.boards()):
         if before is None or after is None:
@@ -117,7 +129,9 @@ def seen_sides(recording: Recording) -> list[int]:
 
 
 def ways_that_fit(game_id: str, seen: Sequence[int]) -> list[str]:
-    """Return the names of the ways to draw that give exactly these sides for this game's id; none for an id that is no UUID."""
+    """Return the names of the ways to draw that give exactly these sides for this game's id; none
+    for an id that is no UUID.
+    """
     try:
         return [way for way in DRAWS if seen and drawn_sides(game_id, len(seen), way) == list(seen)]
     except ValueError:

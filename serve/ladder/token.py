@@ -1,4 +1,6 @@
-"""The token of an Arena account: where it comes from, and the file that keeps it, which its owner alone can read."""
+"""The token of an Arena account: where it comes from, and the file that keeps it, which its owner
+alone can read.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from serve.ladder.errors import WrongTokenError
 
 VARIABLE = "PROCSNAKE_ARENA_TOKEN"
 ARENA = "https://arena.battlesnake.com"
-_MAX_BYTES, _MAX_TOKEN = 4096, 512
+_MAX_BYTES = 4096
+_MAX_TOKEN = 512
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -32,17 +35,22 @@ def checked_token(text: str) -> str:
     """
     token = text.strip()
     if not token:
-        raise WrongTokenError("the token is empty; Arena makes one on its page /auth/github?cli=true")
+        raise WrongTokenError(
+            "the token is empty; Arena makes one on its page /auth/github?cli=true"
+        )
     if len(token) > _MAX_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise WrongTokenError(f"the token has characters that no token has, or more than {_MAX_TOKEN}; copy it again")
+        raise WrongTokenError(
+            f"the token has characters that no token has, or more than {_MAX_TOKEN}; copy it again"
+        )
     return token
 
 
 def token_for(arena: str) -> str:
-    """Return the token for the Arena at this address, of the environment or of the file that `save_token` wrote.
+    """Return the token for the Arena at this address, of the environment or of the file that
+    `save_token` wrote.
 
-    Raises `WrongTokenError` if there is none for this address, and `ConfigError` if others can read the file.
-    """
+    Raises `WrongTokenError` if there is none for this address, and `ConfigError` if others can read
+    the file."""
     if text := os.environ.get(VARIABLE):
         return checked_token(text)
     path = token_path()
@@ -51,18 +59,28 @@ def token_for(arena: str) -> str:
     try:
         is_shared = os.name == "posix" and path.stat().st_mode & _OTHERS
         kept = parse_json(read_text(path, _MAX_BYTES))
-        owner, token = str(kept["arena"]), str(kept["token"])
+        owner = str(kept["arena"])
+        token = str(kept["token"])
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ConfigError(f"{path} holds no token: {type(error).__name__}. Run procsnake arena login again") from error
+        raise ConfigError(
+            f"{path} holds no token: {type(error).__name__}. Run procsnake arena login again"
+        ) from error
     if is_shared:
-        raise ConfigError(f"other users of this machine can read {path}, which holds a token. Run: chmod 600 {path}")
+        raise ConfigError(
+            f"other users of this machine can read {path}, which holds a token. Run: chmod 600"
+            f" {path}"
+        )
     if owner != arena:
-        raise WrongTokenError(f"the token that is kept is for {owner}, not for {arena}; log in there, or leave --arena out")
+        raise WrongTokenError(
+            f"the token that is kept is for {owner}, not for {arena}; log in there, or leave"
+            " --arena out"
+        )
     return checked_token(token)
 
 
 def save_token(token: str, arena: str) -> Path:
-    """Write the token to a file of mode 600, which is returned. The file appears whole or not at all.
+    """Write the token to a file of mode 600, which is returned. The file appears whole or not at
+    all.
 
     Raises `ConfigError` if it can't be written.
     """
@@ -70,29 +88,41 @@ def save_token(token: str, arena: str) -> Path:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        with open(
+            os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
             json.dump({"arena": arena, "token": token}, file)
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise ConfigError(f"{path} can't be written: {error.strerror or error}. Set {VARIABLE} instead") from error
+        raise ConfigError(
+            f"{path} can't be written: {error.strerror or error}. Set {VARIABLE} instead"
+        ) from error
     return path
 
 
 def arena_address(url: str) -> str:
     """Return an Arena's address without a slash at its end.
 
-    Raises `ConfigError` if it is no HTTP URL, has a user or a query, or would send the token unencrypted to another machine.
-    """
+    Raises `ConfigError` if it is no HTTP URL, has a user or a query, or would send the token
+    unencrypted to another machine."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port is not None else ""
     except ValueError as error:
         raise ConfigError(f"{url!r} is not the address of an Arena: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.username
+        or parts.query
+        or parts.fragment
+    ):
         raise ConfigError(f"{url!r} is not the address of an Arena; it looks like {ARENA}")
     if parts.scheme == "http" and not is_here(parts.hostname):
-        raise ConfigError(f"{url} would send your token unencrypted; use https://{parts.hostname}{port}")
+        raise ConfigError(
+            f"{url} would send your token unencrypted; use https://{parts.hostname}{port}"
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 

@@ -1,1 +1,3 @@
-"""Recorded games in the browser, with what a search thinks of every move. It costs seconds, so it is for this machine only."""
+"""Recorded games in the browser, with what a search thinks of every move. It costs seconds, so it
+is for this machine only.
+"""

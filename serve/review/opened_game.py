@@ -1,7 +1,8 @@
-"""A recording in the viewer's form: its boards, what is told of the decisions, and how it ended for each snake.
+"""A recording in the viewer's form: its boards, what is told of the decisions, and how it ended for
+each snake.
 
-A recording may be a stranger's file. Of what `Recording` doesn't check itself, only known entries of known types are passed on.
-"""
+A recording may be a stranger's file. Of what `Recording` doesn't check itself, only known entries
+of known types are passed on."""
 
 from __future__ import annotations
 
@@ -26,30 +27,39 @@ SNAKE = "recording"
 MAX_TURNS = 5000
 """The most turns of a game that is opened. Official games end long before."""
 _FATES = ("eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
-_NOTHING = dict.fromkeys(("move", "probabilities", "values", "value", "fallback", "failure", "latency_ms"))
+_NOTHING = dict.fromkeys(
+    ("move", "probabilities", "values", "value", "fallback", "failure", "latency_ms")
+)
 
 
 class OpenedGame:
-    """A recording that the viewer shows. `id` is a hash of its content, so the same file twice is one game.
+    """A recording that the viewer shows. `id` is a hash of its content, so the same file twice is
+    one game.
 
-    Raises `ConfigError` for games without snakes or of more than `MAX_TURNS` turns, and `RecordingError` for settings that
-    can't be read.
-    """
+    Raises `ConfigError` for games without snakes or of more than `MAX_TURNS` turns, and
+    `RecordingError` for settings that can't be read."""
 
     def __init__(self, recording: Recording, name: str) -> None:
-        self.recording, self.name = recording, name
-        self._boards, self._settings = recording.boards(), recording.settings
+        self.recording = recording
+        self.name = name
+        self._boards = recording.boards()
+        self._settings = recording.settings
         if len(self._boards) > MAX_TURNS:
-            raise ConfigError(f"the game has {len(self._boards)} turns; at most {MAX_TURNS} are shown")
+            raise ConfigError(
+                f"the game has {len(self._boards)} turns; at most {MAX_TURNS} are shown"
+            )
         if not self._boards[0]["snakes"]:
             raise ConfigError("the game has no snakes on its first board")
         content = json.dumps([recording.game, recording.requests, recording.result])
         self.id = hashlib.sha256(content.encode()).hexdigest()[:16]
-        self.snakes = [(str(snake["id"]), clean(name_of(snake))) for snake in self._boards[0]["snakes"]]
+        self.snakes = [
+            (str(snake["id"]), clean(name_of(snake))) for snake in self._boards[0]["snakes"]
+        ]
         self._opened = time.time()
         you = recording.requests[0].get("you")
         self.default = next(
-            (one for one, _ in self.snakes if isinstance(you, dict) and one == you.get("id")), self.snakes[0][0]
+            (one for one, _ in self.snakes if isinstance(you, dict) and one == you.get("id")),
+            self.snakes[0][0],
         )
         self._decisions = [recording.decisions_at(n) for n in range(len(self._boards))]
         self._doubts = doubts_of(recording)
@@ -65,14 +75,16 @@ class OpenedGame:
         return int(self._boards[-1]["turn"])
 
     def entry(self, you: str | None = None) -> dict[str, Any] | None:
-        """Return the game as one snake saw it (`GameArchive.game`), where its analysis is, and what speaks against its file.
+        """Return the game as one snake saw it (`GameArchive.game`), where its analysis is, and what
+        speaks against its file.
 
         None for an unknown snake.
         """
         you = self.default if you is None else you
         if you not in dict(self.snakes):
             return None
-        board, settings = self._boards[-1], self._settings
+        board = self._boards[-1]
+        settings = self._settings
         ending = next(snake for snake in board["snakes"] if snake["id"] == you)
         timeout = self.recording.game.get("timeout")
         return {
@@ -93,8 +105,14 @@ class OpenedGame:
             "cause": clean(ending["eliminatedCause"]) or None,
             "timeouts": 0,
             "errors": 0,
-            **percentiles([_number(told.get(you, {}).get("latency_ms")) for told in self._decisions]),
-            "game": game_object(settings, self.id, timeout_ms=timeout if type(timeout) is int else DEFAULT_TIMEOUT_MS),
+            **percentiles(
+                [_number(told.get(you, {}).get("latency_ms")) for told in self._decisions]
+            ),
+            "game": game_object(
+                settings,
+                self.id,
+                timeout_ms=timeout if type(timeout) is int else DEFAULT_TIMEOUT_MS,
+            ),
             "bodies": [{"snake": SNAKE, "you": one} for one, _ in self.snakes],
             "is_end_known": bool(result_of(self.recording, you)) or bool(ending["eliminatedCause"]),
             "is_whole": True,
@@ -104,17 +122,27 @@ class OpenedGame:
 
     def turns(self, you: str, since: int, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the turns from number `since` on, as one snake saw them (`GameArchive.turns`)."""
-        return [self._turn(n, you) for n in [n for n, board in enumerate(self._boards) if board["turn"] >= since][:limit]]
+        return [
+            self._turn(n, you)
+            for n in [n for n, board in enumerate(self._boards) if board["turn"] >= since][:limit]
+        ]
 
     def _turn(self, place: int, you: str) -> dict[str, Any]:
         board = self._boards[place]
         earlier = self._boards[place - 1]["snakes"] if place else []
         alive = {snake["id"] for snake in earlier if not snake["eliminatedCause"]}
-        fallen = [snake for snake in board["snakes"] if snake["eliminatedCause"] and (not place or snake["id"] in alive)]
+        fallen = [
+            snake
+            for snake in board["snakes"]
+            if snake["eliminatedCause"] and (not place or snake["id"] in alive)
+        ]
         return {
             "turn": board["turn"],
             "board": _shown(board),
-            "eliminated": [{"id": snake["id"], **{fate: json_able(snake.get(fate)) for fate in _FATES}} for snake in fallen],
+            "eliminated": [
+                {"id": snake["id"], **{fate: json_able(snake.get(fate)) for fate in _FATES}}
+                for snake in fallen
+            ],
             "you": you,
             **_told(self._decisions[place].get(you, {})),
         }
@@ -122,21 +150,42 @@ class OpenedGame:
 
 def _shown(board: Board) -> dict[str, Any]:
     """A board in the webhook's form: the living snakes only, with what the pages show of them."""
-    points = {kind: [{"x": point["x"], "y": point["y"]} for point in board[kind]] for kind in ("food", "hazards")}
+    points = {
+        kind: [{"x": point["x"], "y": point["y"]} for point in board[kind]]
+        for kind in ("food", "hazards")
+    }
     alive = [_snake(snake) for snake in board["snakes"] if not snake["eliminatedCause"]]
     return {"width": board["width"], "height": board["height"], **points, "snakes": alive}
 
 
 def _snake(snake: Mapping[str, Any]) -> dict[str, Any]:
-    body, look = [{"x": point["x"], "y": point["y"]} for point in snake["body"]], snake.get("customizations")
-    parts = {part: clean(look.get(part)) for part in ("color", "head", "tail")} if isinstance(look, dict) else {}
-    health, latency = snake.get("health"), clean(snake.get("latency"))
-    told = {"name": clean(snake.get("name")), "health": health if type(health) is int and 0 <= health <= 100 else 0}
-    return {"id": snake["id"], **told, "latency": latency, "body": body, "head": body[0], "customizations": parts}
+    body = [{"x": point["x"], "y": point["y"]} for point in snake["body"]]
+    look = snake.get("customizations")
+    parts = (
+        {part: clean(look.get(part)) for part in ("color", "head", "tail")}
+        if isinstance(look, dict)
+        else {}
+    )
+    health = snake.get("health")
+    latency = clean(snake.get("latency"))
+    told = {
+        "name": clean(snake.get("name")),
+        "health": health if type(health) is int and 0 <= health <= 100 else 0,
+    }
+    return {
+        "id": snake["id"],
+        **told,
+        "latency": latency,
+        "body": body,
+        "head": body[0],
+        "customizations": parts,
+    }
 
 
 def _told(decision: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page tells of a decision. A stranger's file may have no known move there, or values that can't be shown."""
+    """What the page tells of a decision. A stranger's file may have no known move there, or values
+    that can't be shown.
+    """
     move = decision.get("move")
     if move not in MOVE_NAMES:
         return {**_NOTHING, "note": {}}
@@ -144,11 +193,16 @@ def _told(decision: Mapping[str, Any]) -> dict[str, Any]:
         note = json_able(decision.get("note"))
         if not isinstance(note, dict) or len(json.dumps(note)) > MAX_NOTE_BYTES:
             note = {}
-        numbers = {name: numbers_by_move(decision.get(name)) for name in ("probabilities", "values")}
+        numbers = {
+            name: numbers_by_move(decision.get(name)) for name in ("probabilities", "values")
+        }
         numbers["values"] = numbers["values"] or numbers_by_move(note.get("values"))
     except (RecursionError, OverflowError):
         return {**_NOTHING, "move": move, "note": {}}
-    told = {"value": _number(decision.get("value")), "latency_ms": _number(decision.get("latency_ms"))}
+    told = {
+        "value": _number(decision.get("value")),
+        "latency_ms": _number(decision.get("latency_ms")),
+    }
     return {**_NOTHING, "move": move, **numbers, **told, "note": note}
 
 

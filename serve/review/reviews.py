@@ -22,7 +22,9 @@ log = logging.getLogger(__name__)
 MAX_OPEN = 8
 """How many games are open at a time. One more closes the one that was opened first."""
 Judge = Callable[[Recording, str, Tell], dict[str, Any]]
-"""Analyses the part of the snake with this id in a recording, and tells how far it is. It may raise `ProcsnakeError`."""
+"""Analyses the part of the snake with this id in a recording, and tells how far it is. It may raise
+`ProcsnakeError`.
+"""
 
 
 class ClosedError(Exception):
@@ -45,23 +47,31 @@ class Side:
 
     def progress(self) -> dict[str, Any]:
         """Return what the page shows while it waits."""
-        return {"id": self.snake, "name": self.name, "state": self.state, "done": round(self.done, 3), "reason": self.reason}
+        return {
+            "id": self.snake,
+            "name": self.name,
+            "state": self.state,
+            "done": round(self.done, 3),
+            "reason": self.reason,
+        }
 
 
 class Reviews:
-    """Games that are open, at most `MAX_OPEN`, in the form in which the viewer asks for games (`serve.viewer.routes.Games`).
+    """Games that are open, at most `MAX_OPEN`, in the form in which the viewer asks for games
+    (`serve.viewer.routes.Games`).
 
-    `judge` is called in one thread while `working()` lasts, for one snake at a time: those of the game that was opened last
-    come first.
-    """
+    `judge` is called in one thread while `working()` lasts, for one snake at a time: those of the
+    game that was opened last come first."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._open: OrderedDict[str, tuple[OpenedGame, list[Side]]] = OrderedDict()
-        self._changed, self._is_over = threading.Condition(), False
+        self._changed = threading.Condition()
+        self._is_over = False
 
     def open(self, recording: Recording, name: str, *, first: str | None = None) -> OpenedGame:
-        """Open a game; the snake with the id `first` is analysed before the others. One that is open already stays so.
+        """Open a game; the snake with the id `first` is analysed before the others. One that is
+        open already stays so.
 
         Raises what `OpenedGame` raises.
         """
@@ -77,7 +87,9 @@ class Reviews:
             return self._open[game.id][0]
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return the open games for the page that lists them, the one that was opened last first."""
+        """Return the open games for the page that lists them, the one that was opened last
+        first.
+        """
         found = reversed(list(self._open.values()))
         told = (
             {
@@ -85,14 +97,19 @@ class Reviews:
                 "path": game.path,
                 "turns": game.last_turn,
                 "snakes": [name for _, name in game.snakes],
-                "done": sum(1.0 if side.state in ("done", "refused") else side.done for side in sides) / len(sides),
+                "done": (
+                    sum(1.0 if side.state in ("done", "refused") else side.done for side in sides)
+                    / len(sides)
+                ),
             }
             for game, sides in found
         )
         return list(told)
 
     def sides(self, game_id: str) -> list[Side] | None:
-        """Return the snakes of a game, in the order in which they are analysed; None if it isn't open."""
+        """Return the snakes of a game, in the order in which they are analysed; None if it isn't
+        open.
+        """
         found = self._open.get(game_id)
         return found and found[1]
 
@@ -119,11 +136,13 @@ class Reviews:
             except ClosedError:
                 continue
             except ProcsnakeError as error:
-                side.reason, side.state = clean(str(error)), "refused"
+                side.reason = clean(str(error))
+                side.state = "refused"
             except Exception as error:
                 # The next game is to be analysed all the same.
                 log.exception("the analysis of %s failed", game.id)
-                side.reason, side.state = clean(f"the analysis failed: {type(error).__name__}"), "refused"
+                side.reason = clean(f"the analysis failed: {type(error).__name__}")
+                side.state = "refused"
 
     def _next(self) -> tuple[OpenedGame, Side] | None:
         """Wait for a snake whose analysis is due; None at the end."""
@@ -144,8 +163,12 @@ class Reviews:
 
         return tell
 
-    def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
-        """Return the open games, the one that was opened last first (`GameArchive.games`); none is live."""
+    def games(
+        self, *, live: bool | None = None, limit: int = 50, offset: int = 0
+    ) -> list[dict[str, Any]]:
+        """Return the open games, the one that was opened last first (`GameArchive.games`); none is
+        live.
+        """
         shown = [] if live else [game.entry() for game, _ in reversed(list(self._open.values()))]
         return [entry for entry in shown if entry is not None][offset : offset + limit]
 
@@ -157,12 +180,20 @@ class Reviews:
         return [entry for side in sides if (entry := game.entry(side.snake)) is not None]
 
     def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
-        """Return a game as one snake saw it (`GameArchive.game`); `analysis` is the address of what `sides` tells."""
+        """Return a game as one snake saw it (`GameArchive.game`); `analysis` is the address of what
+        `sides` tells.
+        """
         found = self._open.get(game_id) if snake == SNAKE else None
         return found and found[0].entry(you)
 
     def turns(
-        self, game_id: str, snake: str, *, since: int = 0, you: str | None = None, limit: int | None = None
+        self,
+        game_id: str,
+        snake: str,
+        *,
+        since: int = 0,
+        you: str | None = None,
+        limit: int | None = None,
     ) -> list[dict[str, Any]]:
         """Return a game's turns (`GameArchive.turns`)."""
         shown = self.game(game_id, snake, you)
@@ -175,6 +206,14 @@ class Reviews:
         return found and found[0].recording
 
     def statistics(self) -> dict[str, Any]:
-        """Return figures in the form of `GameArchive.statistics`, of which only the number of games means something here."""
+        """Return figures in the form of `GameArchive.statistics`, of which only the number of games
+        means something here.
+        """
         nothing = dict.fromkeys(("live", "checks", WON, LOST, DRAW, "timeouts", "errors"), 0)
-        return {"games": len(self._open), **nothing, "causes": {}, "snakes": {}, **dict.fromkeys(("p50", "p95", "p99"))}
+        return {
+            "games": len(self._open),
+            **nothing,
+            "causes": {},
+            "snakes": {},
+            **dict.fromkeys(("p50", "p95", "p99")),
+        }

@@ -8,9 +8,9 @@
 | `GET /api/analyses/<game>` | | how far each snake's analysis is, and the curves that the probabilities come from |
 | `GET /api/analyses/<game>/<number>` | | the analysis of the snake of this number, as `procsnake analyse --json` prints it |
 
-A file that can't be read is answered with status 400 and `error`, one line. An analysis costs seconds of processor time, so
-all this is for the machine itself, and only for the pages of this server.
-"""
+A file that can't be read is answered with status 400 and `error`, one line. An analysis costs
+seconds of processor time, so all this is for the machine itself, and only for the pages of this
+server."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ from serve.viewer.own_browsers import own_app, own_pages, refusal
 from serve.viewer.routes import static_file
 
 PAGE = "/analyse"
-MAX_FILE_BYTES, MAX_NAME = 32 << 20, 100
+MAX_FILE_BYTES = 32 << 20
+MAX_NAME = 100
 """The most bytes of a dropped file, and the most characters of its name."""
 
 
 def review_app(reviews: Reviews, *, curves: WinProbability) -> Flask:
-    """Make the application that shows games and their analyses to browsers on this machine, and to nobody elsewhere."""
+    """Make the application that shows games and their analyses to browsers on this machine, and to
+    nobody elsewhere.
+    """
     return own_app(reviews, _pages(reviews, curves), first_page=PAGE, max_bytes=MAX_FILE_BYTES)
 
 
@@ -57,7 +60,9 @@ def _pages(reviews: Reviews, curves: WinProbability) -> Blueprint:
 
     @pages.get("/api/analyses/<game_id>")
     def progress(game_id: str) -> Response:
-        sides = reviews.sides(game_id) or abort(404, "this game isn't open any more; open its file again")
+        sides = reviews.sides(game_id) or abort(
+            404, "this game isn't open any more; open its file again"
+        )
         return jsonify(snakes=[side.progress() for side in sides], fit=fit_in_json(curves))
 
     @pages.get("/api/analyses/<game_id>/<int:number>")
@@ -70,12 +75,16 @@ def _pages(reviews: Reviews, curves: WinProbability) -> Blueprint:
 
 
 def fit_in_json(curves: WinProbability) -> dict[str, Any]:
-    """Return each group's curve, and how it did on games that were held out of the fit, as far as its file tells.
+    """Return each group's curve, and how it did on games that were held out of the fit, as far as
+    its file tells.
 
-    These are `held_out`, the positions with the mean loss in nats and that of the mean result alone, and `bins`, each the
-    number of its positions, the mean of the fitted probabilities, and the share of points that were won.
-    """
+    These are `held_out`, the positions with the mean loss in nats and that of the mean result
+    alone, and `bins`, each the number of its positions, the mean of the fitted probabilities, and
+    the share of points that were won."""
     known = {name: curves.training.get(name) for name in ("held_out", "bins")}
     measured = {name: value if isinstance(value, dict) else {} for name, value in known.items()}
-    told = {group: {name: value.get(group) for name, value in measured.items()} for group in curves.curves}
+    told = {
+        group: {name: value.get(group) for name, value in measured.items()}
+        for group in curves.curves
+    }
     return {group: {**asdict(curve), **told[group]} for group, curve in curves.curves.items()}

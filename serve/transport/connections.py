@@ -1,9 +1,11 @@
-"""Limits connections before a thread is taken: who may keep one open, and how long and how large a request may be.
+"""Limits connections before a thread is taken: who may keep one open, and how long and how large a
+request may be.
 
-uvicorn parses requests; this module adds the limits that it lacks. A request must be whole, headers and body, `READ_S` seconds
-after its first byte (or after the connection was made). When too many connections are open, the one that has been quiet the
-longest is closed for the newcomer. The silence of one that never completed a request counts tenfold. One that is being
-answered, or that is a WebSocket, is never closed; WebSockets are few.
+uvicorn parses requests; this module adds the limits that it lacks. A request must be whole, headers
+and body, `READ_S` seconds after its first byte (or after the connection was made). When too many
+connections are open, the one that has been quiet the longest is closed for the newcomer. The
+silence of one that never completed a request counts tenfold. One that is being answered, or that is
+a WebSocket, is never closed; WebSockets are few.
 
 A limit that is passed ends the parsing at once: what else came in the same packet is not looked at.
 """
@@ -35,21 +37,34 @@ except ImportError:  # Windows has no such limits.
 READ_S = 5.0
 """How many seconds a request may take to arrive, headers and body."""
 WRITE_S = 5.0
-"""How many seconds a client may leave an answer unread that doesn't fit into the buffers between us."""
-MAX_CONNECTIONS, MAX_PER_ADDRESS = 2048, 1024
-MAX_HEAD_BYTES, MAX_HEADERS = 16 << 10, 100
-"""How large a request's line and headers may be together, and how many headers there may be; the same for trailers."""
+"""How many seconds a client may leave an answer unread that doesn't fit into the buffers between
+us.
+"""
+MAX_CONNECTIONS = 2048
+MAX_PER_ADDRESS = 1024
+MAX_HEAD_BYTES = 16 << 10
+MAX_HEADERS = 100
+"""How large a request's line and headers may be together, and how many headers there may be; the
+same for trailers.
+"""
 MAX_ADDRESS_BYTES = 4 << 10
 MAX_PIPELINED = 8
 MAX_WEB_SOCKETS = 32
-"""How many WebSockets one process keeps open. More of them than there are places for spectators are told so, and closed."""
-MAX_HEARD_AT_ONCE, MAX_HEARD = 2 << 10, 64 << 10
-"""How many bytes a spectator may send at once, and in all: it has nothing to say but that it is there, or that it leaves."""
+"""How many WebSockets one process keeps open. More of them than there are places for spectators are
+told so, and closed.
+"""
+MAX_HEARD_AT_ONCE = 2 << 10
+MAX_HEARD = 64 << 10
+"""How many bytes a spectator may send at once, and in all: it has nothing to say but that it is
+there, or that it leaves.
+"""
 _FED_AT_ONCE = 16 << 10
 _LONGEST_HOST = len(":65535") + 253
 _RESERVED_FILES = 200
 _STRANGERS_IMPATIENCE = 10
-"""How many seconds of an idle player's silence weigh as much as one of somebody who never completed a request."""
+"""How many seconds of an idle player's silence weigh as much as one of somebody who never completed
+a request.
+"""
 
 
 log = logging.getLogger(__name__)
@@ -62,10 +77,11 @@ class _Quiet(NamedTuple):
 
 
 class Connections:
-    """The connections of one process: at most `most` in all and `per_address` of one address. `clock` counts seconds.
+    """The connections of one process: at most `most` in all and `per_address` of one address.
+    `clock` counts seconds.
 
-    Addresses are those that `caller_of` gives. Those of `proxies` are "" and may have as many connections as there are.
-    """
+    Addresses are those that `caller_of` gives. Those of `proxies` are "" and may have as many
+    connections as there are."""
 
     def __init__(
         self,
@@ -76,7 +92,8 @@ class Connections:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._proxies = proxies or TrustedProxies()
-        self.most, self.per_address = min(most, _files() - _RESERVED_FILES), per_address
+        self.most = min(most, _files() - _RESERVED_FILES)
+        self.per_address = per_address
         self.web_sockets = 0
         self._counts: Counter[str] = Counter()
         self._strangers: OrderedDict[_Protocol, _Quiet] = OrderedDict()
@@ -93,7 +110,9 @@ class Connections:
         return caller_of(client[0])
 
     def add(self, connection: _Protocol, address: str) -> None:
-        """Add a new connection. If it is one too many, another is closed, or this one if all others are being answered."""
+        """Add a new connection. If it is one too many, another is closed, or this one if all others
+        are being answered.
+        """
         self._counts[address] += 1
         self._strangers[connection] = _Quiet(address, self._clock())
         if address and self._counts[address] > self.per_address:
@@ -118,12 +137,15 @@ class Connections:
             del self._counts[address]
 
     def _quietest(self, newcomer: _Protocol, address: str | None) -> _Protocol:
-        now, weight, quietest = self._clock(), 0.0, newcomer
+        now = self._clock()
+        weight = 0.0
+        quietest = newcomer
         for connections, impatience in ((self._strangers, _STRANGERS_IMPATIENCE), (self._idle, 1)):
             for connection, quiet in connections.items():
                 if connection is not newcomer and address in (None, quiet.address):
                     if impatience * (now - quiet.since) > weight:
-                        weight, quietest = impatience * (now - quiet.since), connection
+                        weight = impatience * (now - quiet.since)
+                        quietest = connection
                     break
         return quietest
 
@@ -158,10 +180,13 @@ class _WebSocket(_WriteDeadline, WSProtocol):
 
     def __init__(self, *args: Any, on_lost: Callable[[], None], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._on_lost, self._heard = on_lost, 0
+        self._on_lost = on_lost
+        self._heard = 0
 
     def begin(self, request_head: bytes) -> None:
-        """Read the request for the WebSocket, which was parsed before. A fault in it ends this connection and nothing else."""
+        """Read the request for the WebSocket, which was parsed before. A fault in it ends this
+        connection and nothing else.
+        """
         try:
             super().data_received(request_head)
         except Exception as error:
@@ -188,11 +213,14 @@ class _Refusal(Exception):
 class _Head:
     """A request's line and headers, or the trailers behind its chunks, while they arrive.
 
-    `field_bytes` counts whole headers. `piece_bytes` counts the pieces that came after the one in which the head began.
-    """
+    `field_bytes` counts whole headers. `piece_bytes` counts the pieces that came after the one in
+    which the head began."""
 
     def __init__(self, *, is_trailer: bool = False) -> None:
-        self.address_bytes, self.field_bytes, self.piece_bytes, self.headers = 0, 0, 0, 0
+        self.address_bytes = 0
+        self.field_bytes = 0
+        self.piece_bytes = 0
+        self.headers = 0
         self.is_trailer = is_trailer
 
     def add_address(self, size: int) -> None:
@@ -209,7 +237,11 @@ class _Head:
     @property
     def is_too_large(self) -> bool:
         size = max(self.address_bytes + self.field_bytes, self.piece_bytes)
-        return size > MAX_HEAD_BYTES or self.headers > MAX_HEADERS or self.address_bytes > MAX_ADDRESS_BYTES
+        return (
+            size > MAX_HEAD_BYTES
+            or self.headers > MAX_HEADERS
+            or self.address_bytes > MAX_ADDRESS_BYTES
+        )
 
     def _check(self) -> None:
         if self.is_too_large:
@@ -221,14 +253,17 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
 
     def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._connections, self._is_counted, self._address = connections, False, ""
+        self._connections = connections
+        self._is_counted = False
+        self._address = ""
         self._deadline: asyncio.TimerHandle | None = None
         self._head: _Head | None = _Head()
         self._unanswered = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # An answer is two writes; asyncio sees to it only where the listening socket's protocol is named, gunicorn's isn't.
+        # An answer is two writes; asyncio sees to it only where the listening socket's protocol is
+        # named, gunicorn's isn't.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._is_counted, self._address = True, self._connections.address_of(self.client)
         self._begin_reading()
@@ -260,7 +295,9 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         self.connections.discard(self)
         lines = [b"%b %b HTTP/1.1" % (self.scope["method"].encode(), self.url)]
         lines += [b"%b: %b" % header for header in self.headers]
-        web_socket = _WebSocket(self.config, self.server_state, self.app_state, on_lost=self._web_socket_lost)
+        web_socket = _WebSocket(
+            self.config, self.server_state, self.app_state, on_lost=self._web_socket_lost
+        )
         web_socket.connection_made(self.transport)
         self.transport.set_protocol(web_socket)
         web_socket.begin(b"\r\n".join([*lines, b"", b""]))
@@ -270,7 +307,8 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         self._uncount()
 
     def data_received(self, data: bytes) -> None:
-        # Limits are looked at between these pieces, and what comes behind a request for a WebSocket is dropped.
+        # Limits are looked at between these pieces, and what comes behind a request for a WebSocket
+        # is dropped.
         for start in range(0, len(data), _FED_AT_ONCE):
             if self.transport.is_closing() or self.transport.get_protocol() is not self:
                 return
@@ -314,7 +352,9 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
             raise _Refusal
 
     def on_chunk_header(self) -> None:
-        """Expect trailers: the last chunk has no body, and nothing else tells that it is the last."""
+        """Expect trailers: the last chunk has no body, and nothing else tells that it is the
+        last.
+        """
         self._head = _Head(is_trailer=True)
 
     def on_body(self, body: bytes) -> None:
@@ -362,7 +402,10 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
             return
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             text = json.dumps({"error": reason}).encode()
-            head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(text)
+            head = (
+                b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+                % len(text)
+            )
             self.transport.write(STATUS_LINE[status] + head + text)
         self.transport.close()
 
@@ -373,7 +416,9 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
 
 
 def _can_be_upgraded(headers: list[tuple[bytes, bytes]]) -> bool:
-    """Whether wsproto can decode these headers, which it does without a guard and, for a long host, in quadratic time."""
+    """Whether wsproto can decode these headers, which it does without a guard and, for a long host,
+    in quadratic time.
+    """
     try:
         for name, value in headers:
             if name == b"host":

@@ -1,8 +1,9 @@
-"""Puts the application behind an event loop, which reads a request whole before it takes a thread for it.
+"""Puts the application behind an event loop, which reads a request whole before it takes a thread
+for it.
 
-The loop also has the last word. What works on a request may leave an answer with it (`PendingReply.at`) for the moment when
-time is up; that answer then goes out from the loop, whatever the threads are doing.
-"""
+The loop also has the last word. What works on a request may leave an answer with it
+(`PendingReply.at`) for the moment when time is up; that answer then goes out from the loop,
+whatever the threads are doing."""
 
 from __future__ import annotations
 
@@ -26,16 +27,15 @@ from serve.viewer.spectators import MAX_SPECTATORS, SPECTATE, Spectator
 THREADS = 512
 """How many requests are worked on at a time.
 
-Most of them only wait for a core or for an agent, some for a second. So there are many: whoever finds no thread is late. A
-thread that waits costs little memory.
-"""
+Most of them only wait for a core or for an agent, some for a second. So there are many: whoever
+finds no thread is late. A thread that waits costs little memory. """
 MAX_HELD_BYTES = 128 << 20
-"""How many bytes of bodies may be held at a time, over all requests that are being read or answered.
+"""How many bytes of bodies may be held at a time, over all requests that are being read or
+answered.
 
-Bodies of more than `MAX_SMALL_BYTES` may fill half of it, and those of more than `MAX_OTHER_BYTES` a quarter. The other half
-has room for a small body on each connection that may be open. So strangers' large bodies can't keep out moves, which are small
-unless hazards are stacked.
-"""
+Bodies of more than `MAX_SMALL_BYTES` may fill half of it, and those of more than `MAX_OTHER_BYTES`
+a quarter. The other half has room for a small body on each connection that may be open. So
+strangers' large bodies can't keep out moves, which are small unless hazards are stacked. """
 MAX_SMALL_BYTES = 32 << 10
 
 Message = dict[str, Any]
@@ -44,14 +44,18 @@ Send = Callable[[Message], Any]
 
 
 class PendingReply:
-    """The one answer to a request. Whoever claims it first gives it: the thread at work, or the loop when time is up."""
+    """The one answer to a request. Whoever claims it first gives it: the thread at work, or the
+    loop when time is up.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self.answer = loop, loop.create_future()
+        self._loop = loop
+        self.answer = loop.create_future()
         self._unclaimed = threading.Lock()
 
     def at(self, due: float, answer: Response) -> None:
-        """Have the loop give this answer at `due`, by `time.monotonic()`, unless somebody claims it before.
+        """Have the loop give this answer at `due`, by `time.monotonic()`, unless somebody claims it
+        before.
 
         Any thread may call this.
         """
@@ -62,7 +66,8 @@ class PendingReply:
         return self._unclaimed.acquire(blocking=False)
 
     def give(self, answer: Response | None, error: BaseException | None = None) -> None:
-        """Give the thread's answer, or the reason why there is none. It is dropped if time was up before.
+        """Give the thread's answer, or the reason why there is none. It is dropped if time was up
+        before.
 
         Any thread may call this.
         """
@@ -78,10 +83,14 @@ class PendingReply:
 
 
 class Front:
-    """An ASGI application that answers with a Flask one on `THREADS` threads. Spectators have threads of their own."""
+    """An ASGI application that answers with a Flask one on `THREADS` threads. Spectators have
+    threads of their own.
+    """
 
     def __init__(self, app: Flask) -> None:
-        self._app, self._limit, self._held = app, app.config["MAX_CONTENT_LENGTH"], 0
+        self._app = app
+        self._limit = app.config["MAX_CONTENT_LENGTH"]
+        self._held = 0
         self._proxies = app.extensions.get(TRUSTED_PROXIES, TrustedProxies())
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
         self._shows = ThreadPoolExecutor(MAX_SPECTATORS, thread_name_prefix="spectator")
@@ -111,7 +120,13 @@ class Front:
                 answer = await self._work(_environ(scope, bytes(body), length)).answer
         finally:
             self._held -= len(body)
-        await send({"type": "http.response.start", "status": answer.status_code, "headers": _headers(answer)})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": answer.status_code,
+                "headers": _headers(answer),
+            }
+        )
         await send({"type": "http.response.body", "body": answer.get_data()})
 
     async def _read(self, body: bytearray, receive: Receive) -> int | None:
@@ -119,12 +134,14 @@ class Front:
 
         None: the client left. -1: there is no room for it.
         """
-        length, more = 0, True
+        length = 0
+        more = True
         while more:
             message = await receive()
             if message["type"] != "http.request":
                 return None
-            part, more = message["body"], message["more_body"]
+            part = message["body"]
+            more = message["more_body"]
             length += len(part)
             part = part[: max(0, self._limit + 1 - len(body))]
             body += part
@@ -138,7 +155,9 @@ class Front:
     def _work(self, environ: dict[str, Any]) -> PendingReply:
         reply = PendingReply(asyncio.get_running_loop())
         environ[REPLY] = reply
-        environ["REMOTE_ADDR"] = self._proxies.caller(environ["REMOTE_ADDR"], environ.get("HTTP_X_FORWARDED_FOR", ""))
+        environ["REMOTE_ADDR"] = self._proxies.caller(
+            environ["REMOTE_ADDR"], environ.get("HTTP_X_FORWARDED_FOR", "")
+        )
         self._threads.submit(self._call, environ, reply)
         return reply
 
@@ -149,14 +168,22 @@ class Front:
             reply.give(None, error)
 
     async def _spectate(self, scope: Message, receive: Receive, send: Send) -> None:
-        """The application says who may watch, and what; a spectator's events then come from a thread of its own."""
+        """The application says who may watch, and what; a spectator's events then come from a
+        thread of its own.
+        """
         environ = _environ({**scope, "method": "GET"}, b"", 0)
         spectator = environ[SPECTATE] = Spectator(asyncio.get_running_loop(), self._shows)
         answer = await self._work(environ).answer
         if spectator.events is not None:
             await spectator.watch(receive, send)
             return
-        await send({"type": "websocket.http.response.start", "status": answer.status_code, "headers": _headers(answer)})
+        await send(
+            {
+                "type": "websocket.http.response.start",
+                "status": answer.status_code,
+                "headers": _headers(answer),
+            }
+        )
         await send({"type": "websocket.http.response.body", "body": answer.get_data()})
 
 
@@ -204,7 +231,9 @@ def _wsgi_headers(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[str, str
 
 
 def _headers(answer: Response) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+    return [
+        (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers
+    ]
 
 
 def _plain(status: int, reason: str) -> Response:

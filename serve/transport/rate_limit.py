@@ -15,16 +15,19 @@ from serve.logs import Seldom
 
 log = logging.getLogger(__name__)
 
-GAMES_PER_ADDRESS, GAMES_IN_ALL = (2.0, 100), (10.0, 500)
+GAMES_PER_ADDRESS = (2.0, 100)
+GAMES_IN_ALL = (10.0, 500)
 """How many new games are kept: (per second, at once), from one address and from all together."""
-_MAX_ADDRESSES, _MAX_GAMES = 4096, 8192
+_MAX_ADDRESSES = 4096
+_MAX_GAMES = 8192
 
 
 def caller_of(address: str) -> str:
-    """Return what stands for all addresses of one caller: of IPv6 the /64, of which whoever has one address has all.
+    """Return what stands for all addresses of one caller: of IPv6 the /64, of which whoever has one
+    address has all.
 
-    An IPv4 address, also one that is written as IPv6, stands for itself, and so does whatever is no address.
-    """
+    An IPv4 address, also one that is written as IPv6, stands for itself, and so does whatever is no
+    address."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -37,18 +40,29 @@ def caller_of(address: str) -> str:
 
 
 class RateLimit:
-    """A token bucket for each caller. It allows `per_second` requests on average, and after a pause `burst` requests at once.
+    """A token bucket for each caller. It allows `per_second` requests on average, and after a pause
+    `burst` requests at once.
 
-    `burst` is by default what comes in two seconds, but at least 10. Each process counts for itself, so W workers allow up to
-    W times as many requests (see `NewGames`). The 4096 callers that called last are remembered; one that was forgotten begins
-    with a full bucket. Addresses with the same `caller_of` are one caller's. `clock` counts seconds, never back. Raises
-    `ConfigError` for a rate that isn't positive.
-    """
+    `burst` is by default what comes in two seconds, but at least 10. Each process counts for
+    itself, so W workers allow up to W times as many requests (see `NewGames`). The 4096 callers
+    that called last are remembered; one that was forgotten begins with a full bucket. Addresses
+    with the same `caller_of` are one caller's. `clock` counts seconds, never back. Raises
+    `ConfigError` for a rate that isn't positive."""
 
-    def __init__(self, per_second: float, *, burst: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        per_second: float,
+        *,
+        burst: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         if not (math.isfinite(per_second) and per_second > 0):
-            raise ConfigError(f"the rate limit is {per_second}; it must be a positive number of requests per second")
-        self._rate, self._clock = per_second, clock
+            raise ConfigError(
+                f"the rate limit is {per_second}; it must be a positive number of requests per"
+                " second"
+            )
+        self._rate = per_second
+        self._clock = clock
         self._burst = max(10.0, 2 * per_second) if burst is None else burst
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
@@ -58,7 +72,8 @@ class RateLimit:
 
     def allows(self, address: str) -> bool:
         """Take a token from this address's bucket, and return whether there was one."""
-        now, address = self._clock(), caller_of(address)
+        now = self._clock()
+        address = caller_of(address)
         with self._lock:
             tokens, then = self._buckets.pop(address, (self._burst, now))
             tokens = min(self._burst, tokens + (now - then) * self._rate)
@@ -70,13 +85,14 @@ class RateLimit:
 
 
 class NewGames:
-    """Decides which games are kept. Strangers begin games just by making up a name, so a rate bounds how much they can fill.
+    """Decides which games are kept. Strangers begin games just by making up a name, so a rate
+    bounds how much they can fill.
 
-    A game beyond `GAMES_PER_ADDRESS` or `GAMES_IN_ALL` is played like any other, but none of its requests is kept.
-    Each worker process counts for itself, so W of them keep up to W times as many. If the rate were divided among them, a
-    caller with a single connection, which belongs to one worker, would get only a part of it. The 8192 games that were asked
-    about last are remembered. `clock` counts seconds, never back.
-    """
+    A game beyond `GAMES_PER_ADDRESS` or `GAMES_IN_ALL` is played like any other, but none of its
+    requests is kept. Each worker process counts for itself, so W of them keep up to W times as
+    many. If the rate were divided among them, a caller with a single connection, which belongs to
+    one worker, would get only a part of it. The 8192 games that were asked about last are
+    remembered. `clock` counts seconds, never back."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._seldom = Seldom(clock=clock)

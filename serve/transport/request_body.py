@@ -1,9 +1,8 @@
 """Reads a request's bytes as a JSON object, at a cost that is limited before it is paid.
 
-The cost of JSON grows with the number of values. A game has few values, except hazards: snail_mode stacks so many that a snake
-which fills 25 x 25 leaves 198 000 behind it. So runs of equal hazards are counted while they are text, and only one of each is
-parsed.
-"""
+The cost of JSON grows with the number of values. A game has few values, except hazards: snail_mode
+stacks so many that a snake which fills 25 x 25 leaves 198 000 behind it. So runs of equal hazards
+are counted while they are text, and only one of each is parsed."""
 
 from __future__ import annotations
 
@@ -18,16 +17,26 @@ from envs.battlesnake.webhook import StackedHazards, WebhookError, most_hazards
 from envs.common.errors import ProcsnakeError
 
 _LONGEST_POINT = '{"x": 24, "y": 24}, '
-"""A point of the largest board as a spaced writer writes it. The official program leaves the blanks out."""
-MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES = most_hazards(MAX_SIDE, MAX_SIDE) * len(_LONGEST_POINT), 1 << 18, 10_240
-"""The most bytes of hazards, the most bytes of everything else with each hazard once, and the most values in the latter."""
+"""A point of the largest board as a spaced writer writes it. The official program leaves the blanks
+out.
+"""
+MAX_HAZARDS_BYTES = most_hazards(MAX_SIDE, MAX_SIDE) * len(_LONGEST_POINT)
+MAX_OTHER_BYTES = 1 << 18
+MAX_VALUES = 10_240
+"""The most bytes of hazards, the most bytes of everything else with each hazard once, and the most
+values in the latter.
+"""
 MAX_BODY_BYTES = MAX_HAZARDS_BYTES + MAX_OTHER_BYTES
 _MAX_RUNS = 2048
-"""The most runs of equal hazards. Each of 25 x 25 stacks is one run, and few stacks are split into two."""
+"""The most runs of equal hazards. Each of 25 x 25 stacks is one run, and few stacks are split into
+two.
+"""
 _MAX_BLANKS = 256
 """How many blanks may stand before the list's end."""
 _LONGEST_ENTRY = 128
-"""How long the text of one hazard may be with the comma before it. The program compares with copies of 64 of them."""
+"""How long the text of one hazard may be with the comma before it. The program compares with copies
+of 64 of them.
+"""
 _HAZARDS = re.compile(rb'(?<!\\)"hazards"\s*:\s*\[')
 _POINT = re.compile(rb'\s*,\s*\{\s*"x"\s*:\s*-?\d{1,9}\s*,\s*"y"\s*:\s*-?\d{1,9}\s*\}')
 
@@ -46,12 +55,19 @@ def read_body(data: bytes) -> tuple[dict[str, Any], int]:
     if len(data) > MAX_OTHER_BYTES or _has_many_values(data):
         data, layers = _with_each_hazard_once(data)
     if len(data) > MAX_OTHER_BYTES:
-        raise TooLargeError(f"the body has {len(data)} bytes beside hazards; no game's has more than {MAX_OTHER_BYTES}")
+        raise TooLargeError(
+            f"the body has {len(data)} bytes beside hazards; no game's has more than"
+            f" {MAX_OTHER_BYTES}"
+        )
     if _has_many_values(data):
-        raise TooLargeError(f"the body has more than {MAX_VALUES} values; no game's board holds so many")
+        raise TooLargeError(
+            f"the body has more than {MAX_VALUES} values; no game's board holds so many"
+        )
     body = _parsed(data)
     if not isinstance(body, dict):
-        raise WebhookError("the body is not a JSON object; an engine sends one with game, turn, board and you")
+        raise WebhookError(
+            "the body is not a JSON object; an engine sends one with game, turn, board and you"
+        )
     board = body.get("board")
     if layers and isinstance(board, dict) and isinstance(board.get("hazards"), list):
         board["hazards"] = StackedHazards(board["hazards"], list(layers.values()))
@@ -63,7 +79,9 @@ def _has_many_values(data: bytes) -> bool:
 
 
 def _with_each_hazard_once(data: bytes) -> tuple[bytes, dict[bytes, int]]:
-    """The text with equal hazards left out, and how often each was there, in order; unchanged where that isn't sure."""
+    """The text with equal hazards left out, and how often each was there, in order; unchanged where
+    that isn't sure.
+    """
     found = _HAZARDS.search(data, max(0, data.find(b'"hazards"') - 1))
     end = data.find(b"]", found.end()) if found is not None else -1
     if (
@@ -80,23 +98,26 @@ def _with_each_hazard_once(data: bytes) -> tuple[bytes, dict[bytes, int]]:
 
 
 def _count_runs(data: bytes, start: int, end: int) -> dict[bytes, int]:
-    """How often each `,{…}` is in `data[start:end]`, a list without its brackets; a comma is put before its first entry.
+    """How often each `,{…}` is in `data[start:end]`, a list without its brackets; a comma is put
+    before its first entry.
 
-    Nothing is returned if there are more than `_MAX_RUNS` runs of equal ones, or if an entry is longer than `_LONGEST_ENTRY`.
-    The text, which may be long, is not copied.
-    """
+    Nothing is returned if there are more than `_MAX_RUNS` runs of equal ones, or if an entry is
+    longer than `_LONGEST_ENTRY`. The text, which may be long, is not copied."""
     layers: dict[bytes, int] = {}
     tail = data[max(start, end - _MAX_BLANKS) : end]
-    place, end = start, end - len(tail) + len(tail.rstrip())
+    place = start
+    end = end - len(tail) + len(tail.rstrip())
     for _ in range(_MAX_RUNS):
         after = data.find(b"}", place, min(end, place + _LONGEST_ENTRY)) + 1 or end
         if after - place >= _LONGEST_ENTRY:
             return {}
-        entry, times = (b"" if layers else b",") + data[place:after], 1
+        entry = (b"" if layers else b",") + data[place:after]
+        times = 1
         for count in (64, 8, 1):
             block = entry * count
             while data.startswith(block, after):
-                after, times = after + len(block), times + count
+                after = after + len(block)
+                times = times + count
         layers[entry] = layers.get(entry, 0) + times
         place = after
         if place >= end:

@@ -22,7 +22,8 @@ class TrustedProxies:
             self._networks = [ipaddress.ip_network(network) for network in networks]
         except ValueError as error:
             raise ConfigError(
-                f"--trusted-proxy takes an address or a network, such as 127.0.0.1 or 10.0.0.0/8: {error}"
+                "--trusted-proxy takes an address or a network, such as 127.0.0.1 or 10.0.0.0/8:"
+                f" {error}"
             ) from error
 
     def __contains__(self, address: str) -> bool:
@@ -30,10 +31,11 @@ class TrustedProxies:
         return parsed is not None and any(parsed in network for network in self._networks)
 
     def caller(self, peer: str, forwarded_for: str) -> str:
-        """Return for whom a request comes from `peer`: the last address in X-Forwarded-For that is no trusted proxy's.
+        """Return for whom a request comes from `peer`: the last address in X-Forwarded-For that is
+        no trusted proxy's.
 
-        Everybody can begin that header, but what a trusted proxy adds stands behind it. Nobody else is believed.
-        """
+        Everybody can begin that header, but what a trusted proxy adds stands behind it. Nobody else
+        is believed."""
         caller = peer
         for text in reversed(forwarded_for.split(",")):
             if caller not in self or _parsed(text.strip()) is None:

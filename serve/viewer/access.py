@@ -1,10 +1,10 @@
 """Decides who may watch: people on this machine or, once there is a token, whoever knows it.
 
-Strangers may ask for moves, but games, statistics and metrics belong to the owner. Without a token they are shown to requests
-that come from this machine *and* were meant for it. Two others are recognised by their headers: a web page elsewhere that
-reaches us by a forged host name, and a tunnel that passes on the world's requests from 127.0.0.1. A proxy that adds no header
-can't be recognised. Whoever runs one must set a token; then only the token counts.
-"""
+Strangers may ask for moves, but games, statistics and metrics belong to the owner. Without a token
+they are shown to requests that come from this machine *and* were meant for it. Two others are
+recognised by their headers: a web page elsewhere that reaches us by a forged host name, and a
+tunnel that passes on the world's requests from 127.0.0.1. A proxy that adds no header can't be
+recognised. Whoever runs one must set a token; then only the token counts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from envs.common.errors import ConfigError
 
-MIN_TOKEN, MAX_TOKEN = 16, 200
+MIN_TOKEN = 16
+MAX_TOKEN = 200
 COOKIE = "procsnake-viewer"
 COOKIE_SECONDS = 30 * 24 * 3600
 _TOKEN = re.compile(rf"[A-Za-z0-9._~-]{{{MIN_TOKEN},{MAX_TOKEN}}}")
-# What proxies, tunnels and content networks add, from their manuals; a browser on this machine sends none of it.
+# What proxies, tunnels and content networks add, from their manuals; a browser on this machine
+# sends none of it.
 _HANDED_ON = re.compile(
     r"forwarded|via|x-forwarded(-.*)?|x-original-.*|x-real-(ip|port)|x-(client|cluster-client|proxyuser|remote)-(ip|addr)|client-ip"
     r"|true-client-ip|x-remote-addr|(wl-)?proxy-client-ip|max-forwards|cdn-loop|surrogate-capability|x-varnish|x-request-start"
@@ -33,17 +35,19 @@ _HANDED_ON = re.compile(
 
 
 class Access:
-    """The check for every page and figure of the owner. `token` has at least 16 characters, or is None for this machine only.
+    """The check for every page and figure of the owner. `token` has at least 16 characters, or is
+    None for this machine only.
 
-    A token may come as `Authorization: Bearer …`, as the cookie that `remember` sets, or once as `?token=…`. Raises
-    `ConfigError` for a token that is too short to protect anything, or that can't be part of a URL.
-    """
+    A token may come as `Authorization: Bearer …`, as the cookie that `remember` sets, or once as
+    `?token=…`. Raises `ConfigError` for a token that is too short to protect anything, or that
+    can't be part of a URL."""
 
     def __init__(self, token: str | None = None) -> None:
         if token is not None and not _TOKEN.fullmatch(token):
             raise ConfigError(
-                f"the viewer's token ({len(token)} characters) won't do: it takes {MIN_TOKEN} to {MAX_TOKEN} letters, digits, "
-                "'.', '_', '~' and '-'. Make one: openssl rand -hex 16"
+                f"the viewer's token ({len(token)} characters) won't do: it takes {MIN_TOKEN} to"
+                f" {MAX_TOKEN} letters, digits, '.', '_', '~' and '-'. Make one: openssl rand"
+                " -hex 16"
             )
         self._token = token
 
@@ -55,12 +59,29 @@ class Access:
         return self.is_token(bearer) or _same(request.cookies.get(COOKIE, ""), self._seal("cookie"))
 
     def refusal(self) -> tuple[Response, int] | None:
-        """Return the answer that refuses the current request, or None if it is allowed. It is meant for `before_request`."""
+        """Return the answer that refuses the current request, or None if it is allowed. It is meant
+        for `before_request`.
+        """
         if self.allows():
             return None
         if self._token is None:
-            return jsonify(error="only shown on the machine itself; the owner can set a token: --viewer-token"), 403
-        return jsonify(error="needs the viewer's token: open /watch?token=…, or send Authorization: Bearer …"), 401
+            return (
+                jsonify(
+                    error=(
+                        "only shown on the machine itself; the owner can set a token:"
+                        " --viewer-token"
+                    )
+                ),
+                403,
+            )
+        return (
+            jsonify(
+                error=(
+                    "needs the viewer's token: open /watch?token=…, or send Authorization: Bearer …"
+                )
+            ),
+            401,
+        )
 
     def is_token(self, text: str) -> bool:
         """Whether `text` is the token. Without a token it never is."""
@@ -72,7 +93,12 @@ class Access:
         If the browser came by HTTPS, it sends the cookie by HTTPS only.
         """
         response.set_cookie(
-            COOKIE, self._seal("cookie"), max_age=COOKIE_SECONDS, httponly=True, samesite="Lax", secure=is_encrypted(request)
+            COOKIE,
+            self._seal("cookie"),
+            max_age=COOKIE_SECONDS,
+            httponly=True,
+            samesite="Lax",
+            secure=is_encrypted(request),
         )
         return response
 
@@ -89,7 +115,9 @@ class Access:
 
 
 def is_local(request: Request) -> bool:
-    """Whether a request comes from this machine, was meant for it, and wasn't passed on by a proxy that names itself."""
+    """Whether a request comes from this machine, was meant for it, and wasn't passed on by a proxy
+    that names itself.
+    """
     if any(_HANDED_ON.fullmatch(header.lower()) for header, _ in request.headers):
         return False
     return _is_loopback(request.remote_addr or "") and _is_for_here(request)
@@ -98,23 +126,41 @@ def is_local(request: Request) -> bool:
 def is_encrypted(request: Request) -> bool:
     """Whether the browser uses HTTPS, with us or with a proxy before us.
 
-    A proxy's header is believed, because a lie harms only the liar's own cookie. Without such a header the browser tells: it
-    sends `Sec-Fetch-Site` only over HTTPS or to the machine itself (w3.org/TR/fetch-metadata).
-    """
-    told = [request.headers.get(name, "") for name in ("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme", "CF-Visitor")]
-    told += [request.headers.get("CloudFront-Forwarded-Proto", ""), request.headers.get("Forwarded", "")]
+    A proxy's header is believed, because a lie harms only the liar's own cookie. Without such a
+    header the browser tells: it sends `Sec-Fetch-Site` only over HTTPS or to the machine itself
+    (w3.org/TR/fetch-metadata)."""
+    told = [
+        request.headers.get(name, "")
+        for name in ("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme", "CF-Visitor")
+    ]
+    told += [
+        request.headers.get("CloudFront-Forwarded-Proto", ""),
+        request.headers.get("Forwarded", ""),
+    ]
     says_so = any(re.search(r"\bhttps\b", text, re.IGNORECASE) for text in told)
-    is_on = any(request.headers.get(name, "").lower() == "on" for name in ("X-Forwarded-Ssl", "Front-End-Https"))
-    return request.is_secure or says_so or is_on or ("Sec-Fetch-Site" in request.headers and not _is_for_here(request))
+    is_on = any(
+        request.headers.get(name, "").lower() == "on"
+        for name in ("X-Forwarded-Ssl", "Front-End-Https")
+    )
+    return (
+        request.is_secure
+        or says_so
+        or is_on
+        or ("Sec-Fetch-Site" in request.headers and not _is_for_here(request))
+    )
 
 
 def is_a_web_pages(request: Request) -> bool:
-    """Whether a web page of any origin makes the request. Engines don't send the headers that browsers add to a page's POST."""
+    """Whether a web page of any origin makes the request. Engines don't send the headers that
+    browsers add to a page's POST.
+    """
     return any(header in request.headers for header in ("Origin", "Sec-Fetch-Site"))
 
 
 def is_another_sites(request: Request) -> bool:
-    """Whether a web page of another origin makes the request: it can send requests to this machine, and browsers name it."""
+    """Whether a web page of another origin makes the request: it can send requests to this machine,
+    and browsers name it.
+    """
     return request.origin not in (None, request.host_url.rstrip("/"))
 
 

@@ -1,10 +1,10 @@
 """Tells recorded games in the official engine's protocol, so that the official board can show them.
 
-Facts, from the public sources of the board and of the command line's `board` package (commit 57cf398): the board asks
-`GET {engine}/games/{id}` for `{"Game": {"ID", "Status", "Width", "Height", …}}` and reads WebSocket text messages
-`{"Type": "frame", "Data": {"Turn", "Snakes", "Food", "Hazards"}}` at `{engine}/games/{id}/events`, the last of them
-`{"Type": "game_end", "Data": {"game": …}}`. Points are `{"X", "Y"}`, y up. Dead snakes stay in `Snakes`, with a `Death`.
-"""
+Facts, from the public sources of the board and of the command line's `board` package (commit
+57cf398): the board asks `GET {engine}/games/{id}` for `{"Game": {"ID", "Status", "Width", "Height",
+…}}` and reads WebSocket text messages `{"Type": "frame", "Data": {"Turn", "Snakes", "Food",
+"Hazards"}}` at `{engine}/games/{id}/events`, the last of them `{"Type": "game_end", "Data":
+{"game": …}}`. Points are `{"X", "Y"}`, y up. Dead snakes stay in `Snakes`, with a `Death`."""
 
 from __future__ import annotations
 
@@ -42,16 +42,20 @@ def events(
     turns: Callable[..., Sequence[Mapping[str, Any]]],
     wait: Callable[[float], object],
 ) -> Iterator[Entry]:
-    """Yield the events of a game: one frame per turn, then `game_end`. Frames of a game that goes on come as it is played.
+    """Yield the events of a game: one frame per turn, then `game_end`. Frames of a game that goes
+    on come as it is played.
 
-    `game()` returns the store's current entry, `turns(since=…)` the turns from that number on, and `wait(seconds)` sleeps. The
-    events end without `game_end` if the game is deleted, or if nothing happens for `PATIENCE_SECONDS`.
-    """
-    since, quiet, last = 0, 0.0, None
+    `game()` returns the store's current entry, `turns(since=…)` the turns from that number on, and
+    `wait(seconds)` sleeps. The events end without `game_end` if the game is deleted, or if nothing
+    happens for `PATIENCE_SECONDS`."""
+    since = 0
+    quiet = 0.0
+    last = None
     while quiet < PATIENCE_SECONDS and (about := game()) is not None:
         new = turns(since=since)
         for board in _boards(new, last):
-            last, quiet = board, 0.0
+            last = board
+            quiet = 0.0
             yield {"Type": "frame", "Data": frame(board)}
         if new:
             since = new[-1]["turn"] + 1
@@ -75,7 +79,11 @@ def _boards(turns: Sequence[Mapping[str, Any]], last: Board | None) -> list[Boar
     if last is not None:
         dead = [snake for snake in last["snakes"] if snake["eliminatedCause"]]
         living = [snake for snake in last["snakes"] if not snake["eliminatedCause"]]
-        before = {"turn": last["turn"], "board": {**last, "snakes": living}, EXTRAS: {"eliminated": dead}}
+        before = {
+            "turn": last["turn"],
+            "board": {**last, "snakes": living},
+            EXTRAS: {"eliminated": dead},
+        }
         rank = {snake["id"]: n for n, snake in enumerate(last["snakes"])}
         boards = Recording({}, [before, *requests]).boards()[1:]
         for board in boards:
@@ -96,7 +104,11 @@ def frame(board: Board) -> Entry:
 
 def _snake(snake: Mapping[str, Any]) -> Entry:
     look = snake.get("customizations") or {}
-    dead = {"Cause": snake["eliminatedCause"], "Turn": snake["eliminatedOnTurn"], "EliminatedBy": snake["eliminatedBy"]}
+    dead = {
+        "Cause": snake["eliminatedCause"],
+        "Turn": snake["eliminatedOnTurn"],
+        "EliminatedBy": snake["eliminatedBy"],
+    }
     return {
         "ID": snake["id"],
         "Name": snake.get("name", ""),

@@ -1,4 +1,6 @@
-"""Shows a game that is refereed in this process in the viewer: every board, every death, and what all agents thought."""
+"""Shows a game that is refereed in this process in the viewer: every board, every death, and what
+all agents thought.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,25 @@ class _Answer:
 
 
 class HostedGame:
-    """Answers what the viewer asks of a `GameArchive`, for the one game of a `Referee` in this process.
+    """Answers what the viewer asks of a `GameArchive`, for the one game of a `Referee` in this
+    process.
 
-    `play` plays the game; other threads may watch in the meantime. `recording` is the file to which the referee writes the
-    game. A board is shown once its moves are known, and the last board at the end.
-    """
+    `play` plays the game; other threads may watch in the meantime. `recording` is the file to which
+    the referee writes the game. A board is shown once its moves are known, and the last board at
+    the end."""
 
     def __init__(self, referee: Referee, recording: str | os.PathLike[str]) -> None:
-        self._referee, self._recording = referee, recording
+        self._referee = referee
+        self._recording = recording
         self._lock = threading.Lock()
         self._boards: list[dict[str, Any]] = []
         self._answers: list[list[_Answer]] = []
         self._dead: set[str] = set()
-        self._started, self._ended = time.time(), cast(float | None, None)
-        self._default = next((slot for slot, seat in enumerate(referee.seats) if not isinstance(seat, str)), 0)
+        self._started = time.time()
+        self._ended = cast(float | None, None)
+        self._default = next(
+            (slot for slot, seat in enumerate(referee.seats) if not isinstance(seat, str)), 0
+        )
 
     @property
     def path(self) -> str:
@@ -61,11 +68,15 @@ class HostedGame:
         self._ended = time.time()
 
     def recall(self, earlier: HostedGame) -> None:
-        """Take over what was answered on the same turns of another game: an opening tells moves, but no thoughts."""
+        """Take over what was answered on the same turns of another game: an opening tells moves,
+        but no thoughts.
+        """
         with self._lock:
             self._answers[:] = earlier._answers[: len(self._answers)]
 
-    def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
+    def games(
+        self, *, live: bool | None = None, limit: int = 50, offset: int = 0
+    ) -> list[dict[str, Any]]:
         """Return the game, if it is among those that are asked for (`GameArchive.games`)."""
         is_asked_for = live in (None, self._ended is None) and self._boards
         return [self._entry(self._default)][offset:limit] if is_asked_for else []
@@ -77,17 +88,32 @@ class HostedGame:
 
     def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
         """Return the game (`GameArchive.game`), of which everything is known."""
-        return self._entry(self._slot(you)) if self._is(game_id, snake) and you in (None, *self._referee.ids) else None
+        return (
+            self._entry(self._slot(you))
+            if self._is(game_id, snake) and you in (None, *self._referee.ids)
+            else None
+        )
 
     def turns(
-        self, game_id: str, snake: str, *, since: int = 0, you: str | None = None, limit: int | None = None
+        self,
+        game_id: str,
+        snake: str,
+        *,
+        since: int = 0,
+        you: str | None = None,
+        limit: int | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the turns so far (`GameArchive.turns`), each with `failure` (why the snake's request failed, or None)."""
+        """Return the turns so far (`GameArchive.turns`), each with `failure` (why the snake's
+        request failed, or None).
+        """
         if self.game(game_id, snake, you) is None:
             return []
         with self._lock:
             shown = len(self._boards) if self._ended else len(self._answers)
-            return [self._turn(number, self._slot(you)) for number in range(min(since, shown), shown)[:limit]]
+            return [
+                self._turn(number, self._slot(you))
+                for number in range(min(since, shown), shown)[:limit]
+            ]
 
     def statistics(self) -> dict[str, Any]:
         """Return the figures of this one game (`GameArchive.statistics`)."""
@@ -123,17 +149,27 @@ class HostedGame:
         """A frame is a board, and what was decided on the one before."""
         if self._boards:
             answers = zip(frame.decisions, frame.latencies_ms, strict=True)
-            self._answers.append([_Answer(*told, frame.failures.get(slot)) for slot, told in enumerate(answers)])
+            self._answers.append(
+                [_Answer(*told, frame.failures.get(slot)) for slot, told in enumerate(answers)]
+            )
         snakes = board_from_state(frame.state, 0, self._referee.ids)["snakes"]
-        dead = [snake for snake in snakes if snake["eliminatedCause"] and snake["id"] not in self._dead]
+        dead = [
+            snake for snake in snakes if snake["eliminatedCause"] and snake["id"] not in self._dead
+        ]
         self._dead.update(snake["id"] for snake in dead)
         fates = ("id", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
         request = self._referee.request(0)
         told = {"turn": request["turn"], "board": request["board"]}
-        self._boards.append({**told, "eliminated": [{part: snake[part] for part in fates} for snake in dead]})
+        self._boards.append(
+            {**told, "eliminated": [{part: snake[part] for part in fates} for snake in dead]}
+        )
 
     def _turn(self, number: int, slot: int) -> dict[str, Any]:
-        answer = self._answers[number][slot] if number < len(self._answers) else _Answer(None, None, None)
+        answer = (
+            self._answers[number][slot]
+            if number < len(self._answers)
+            else _Answer(None, None, None)
+        )
         decision = answer.decision
         note = {} if decision is None else decision.note
         return {
@@ -150,7 +186,8 @@ class HostedGame:
         }
 
     def _entry(self, slot: int) -> dict[str, Any]:
-        referee, ended = self._referee, self._ended
+        referee = self._referee
+        ended = self._ended
         latencies = [answers[slot].latency_ms for answers in list(self._answers)]
         cause = CAUSE_NAMES[referee.result.causes[slot]] if ended and referee.result else ""
         return {
@@ -169,7 +206,12 @@ class HostedGame:
             "turns": len(self._boards) - 1,
             "result": self._result(slot) if ended else None,
             "cause": cause or None,
-            "timeouts": int(sum(latency is not None and latency >= referee.game["timeout"] for latency in latencies)),
+            "timeouts": int(
+                sum(
+                    latency is not None and latency >= referee.game["timeout"]
+                    for latency in latencies
+                )
+            ),
             "errors": len(referee.failures.get(slot, [])),
             **percentiles(latencies),
             "game": referee.game,

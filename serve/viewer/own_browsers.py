@@ -1,4 +1,6 @@
-"""The set-up that the pages share which change something, and are for the browsers of this machine: `/play` and `/analyse`."""
+"""The set-up that the pages share which change something, and are for the browsers of this machine:
+`/play` and `/analyse`.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,27 @@ _MAX_ERROR = 500
 
 
 def own_app(games: Games, pages: Blueprint, *, first_page: str, max_bytes: int) -> Flask:
-    """Make the application of `pages` and the viewer of `games`. Bodies of more than `max_bytes` are refused."""
+    """Make the application of `pages` and the viewer of `games`. Bodies of more than `max_bytes`
+    are refused.
+    """
     app = Flask("procsnake", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_bytes
     app.register_blueprint(viewer_blueprint(games))
     app.register_blueprint(pages)
-    app.register_error_handler(HTTPException, lambda error: (jsonify(error=str(error.description)), error.code or 500))
-    app.register_error_handler(RecursionError, lambda error: (jsonify(error="the body is nested too deeply"), 400))
+    app.register_error_handler(
+        HTTPException, lambda error: (jsonify(error=str(error.description)), error.code or 500)
+    )
+    app.register_error_handler(
+        RecursionError, lambda error: (jsonify(error="the body is nested too deeply"), 400)
+    )
     app.get("/")(lambda: redirect(first_page))
     return app
 
 
 def own_pages(name: str) -> Blueprint:
-    """Make a blueprint that answers browsers on this machine alone, and no pages of other sites that are open in them."""
+    """Make a blueprint that answers browsers on this machine alone, and no pages of other sites
+    that are open in them.
+    """
     pages = Blueprint(name, __name__)
     pages.before_request(Access().refusal)
     pages.before_request(_refuse_other_sites)
@@ -39,4 +49,8 @@ def refusal(status: int, error: Exception) -> tuple[Response, int]:
 
 
 def _refuse_other_sites() -> tuple[Response, int] | None:
-    return (jsonify(error="only this server's own pages may do this"), 403) if is_another_sites(request) else None
+    return (
+        (jsonify(error="only this server's own pages may do this"), 403)
+        if is_another_sites(request)
+        else None
+    )

@@ -1,4 +1,6 @@
-"""WebSockets to people who watch. They are few and have threads of their own, so that they never delay moves."""
+"""WebSockets to people who watch. They are few and have threads of their own, so that they never
+delay moves.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,14 @@ log = logging.getLogger(__name__)
 
 MAX_SPECTATORS = 4
 SPECTATE = "procsnake.spectate"
-"""Key at which a server with WebSockets leaves a `Spectator` in the environment of a request for one, and None in others."""
-_NORMAL, _INTERNAL_ERROR, _TRY_AGAIN_LATER = 1000, 1011, 1013
-_MAX_REASON, _PAUSE_S = 100, 0.1
+"""Key at which a server with WebSockets leaves a `Spectator` in the environment of a request for
+one, and None in others.
+"""
+_NORMAL = 1000
+_INTERNAL_ERROR = 1011
+_TRY_AGAIN_LATER = 1013
+_MAX_REASON = 100
+_PAUSE_S = 0.1
 
 Events = Callable[[Callable[[float], None]], Iterator[Any]]
 
@@ -31,13 +38,16 @@ class _LeftError(Exception):
 
 
 class SpectatorSlots:
-    """The places for spectators of one process: `MAX_SPECTATORS` at a time. Whoever comes later is told to try again."""
+    """The places for spectators of one process: `MAX_SPECTATORS` at a time. Whoever comes later is
+    told to try again.
+    """
 
     def __init__(self) -> None:
         self._free = threading.BoundedSemaphore(MAX_SPECTATORS)
 
     def show(self, events: Events) -> Response:
-        """Turn the current request into a WebSocket, send each of `events(wait)` over it as JSON, and close it.
+        """Turn the current request into a WebSocket, send each of `events(wait)` over it as JSON,
+        and close it.
 
         `wait(seconds)` sleeps, and ends the events when the spectator leaves.
         """
@@ -51,17 +61,21 @@ def has_websockets() -> bool:
 
 
 class Spectator:
-    """One WebSocket. It stands between the event loop, which has the connection, and the thread that produces the events."""
+    """One WebSocket. It stands between the event loop, which has the connection, and the thread
+    that produces the events.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor) -> None:
-        self._loop, self._threads = loop, threads
+        self._loop = loop
+        self._threads = threads
         self._has_left = threading.Event()
         self.events: Events | None = None
         """The events to show; None if the application has refused."""
 
     def show(self, events: Events, places: threading.BoundedSemaphore) -> None:
         """Show these events, if there is a place."""
-        self.events, self._places = events, places
+        self.events = events
+        self._places = places
 
     async def watch(self, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
         """Open the WebSocket, send the events and close it. Returns when the spectator has gone."""
@@ -92,7 +106,9 @@ class Spectator:
         try:
             for event in self.events(self._wait):
                 text = json.dumps(event, separators=(",", ":"))
-                asyncio.run_coroutine_threadsafe(send({"type": "websocket.send", "text": text}), self._loop).result()
+                asyncio.run_coroutine_threadsafe(
+                    send({"type": "websocket.send", "text": text}), self._loop
+                ).result()
         except ProcsnakeError as error:
             return _INTERNAL_ERROR, str(error)[:_MAX_REASON]
         except (_LeftError, OSError):

@@ -23,10 +23,13 @@ def board(
     health: int | list[int] = 90,
     **settings: Any,
 ) -> State:
-    """A state of one board: bodies head first; one health for all or one each; `settings` as `Settings` has them."""
+    """A state of one board: bodies head first; one health for all or one each; `settings` as
+    `Settings` has them.
+    """
     healths = [health] * len(bodies) if isinstance(health, int) else health
     snakes = [
-        {"id": str(i), "health": h, "body": points(body)} for i, (h, body) in enumerate(zip(healths, bodies, strict=True))
+        {"id": str(i), "health": h, "body": points(body)}
+        for i, (h, body) in enumerate(zip(healths, bodies, strict=True))
     ]
     plain = {"turn": 10, "width": size[0], "height": size[1], "snakes": snakes}
     plain |= {"food": points(food), "hazards": points(hazards)}
@@ -54,8 +57,17 @@ class Recorder(RandomLegal):
 def played_boards(
     num_games: int, *, width: int = 11, height: int = 11, num_snakes: int = 4, **settings: Any
 ) -> list[tuple[State, np.ndarray, np.ndarray]]:
-    """(state, boards, slots) of every seventh turn of random games: who is to move, and on which boards."""
+    """(state, boards, slots) of every seventh turn of random games: who is to move, and on which
+    boards.
+    """
     recorder = Recorder()
     agents = [recorder] * num_snakes
-    play_games(agents, num_games=num_games, width=width, height=height, settings=Settings(**settings), seed=5)
+    play_games(
+        agents,
+        num_games=num_games,
+        width=width,
+        height=height,
+        settings=Settings(**settings),
+        seed=5,
+    )
     return recorder.seen

@@ -9,7 +9,12 @@ from agents import bundle, networks
 from envs.battlesnake.observations import PLANE_SCALES, EgocentricPlanes
 
 OPTIONS = {
-    "snake-cnn": {"channels": [8, 8], "strides": [2, 2], "hidden": 32, "scales": list(PLANE_SCALES)},
+    "snake-cnn": {
+        "channels": [8, 8],
+        "strides": [2, 2],
+        "hidden": 32,
+        "scales": list(PLANE_SCALES),
+    },
     "mlp": {"hidden_sizes": [32], "scales": list(PLANE_SCALES)},
 }
 
@@ -25,7 +30,9 @@ def make_network(name: str, shape: tuple[int, ...], num_actions: int) -> Any:
     return network
 
 
-def make_card(observation: EgocentricPlanes, network: str = "snake-cnn", size: int = 11) -> dict[str, Any]:
+def make_card(
+    observation: EgocentricPlanes, network: str = "snake-cnn", size: int = 11
+) -> dict[str, Any]:
     """A card as training writes it, for square boards."""
     return {
         "environment": {"name": "battlesnake", "options": {"width": size, "height": size}},
@@ -41,7 +48,12 @@ def make_card(observation: EgocentricPlanes, network: str = "snake-cnn", size: i
     }
 
 
-def make_bundle(path: Path, observation: EgocentricPlanes | None = None, network: str = "snake-cnn", size: int = 11) -> Path:
+def make_bundle(
+    path: Path,
+    observation: EgocentricPlanes | None = None,
+    network: str = "snake-cnn",
+    size: int = 11,
+) -> Path:
     """Export an untrained network."""
     observation = observation or EgocentricPlanes(rotate=True)
     card = make_card(observation, network, size)

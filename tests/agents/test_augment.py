@@ -25,7 +25,9 @@ def _generator(seed: int = 0) -> torch.Generator:
 
 
 def _noise(batch: int = 64, size: int = 16, channels: int = 3) -> torch.Tensor:
-    return torch.randint(1, 256, (batch, size, size, channels), generator=_generator(1), dtype=torch.uint8)
+    return torch.randint(
+        1, 256, (batch, size, size, channels), generator=_generator(1), dtype=torch.uint8
+    )
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
@@ -54,9 +56,11 @@ def test_translations_are_shifts_with_black_borders_and_all_occur() -> None:
         for down in (-1, 0, 1):
             for right in (-1, 0, 1):
                 expected = torch.zeros_like(picture)
-                expected[max(0, down) : 16 + min(0, down), max(0, right) : 16 + min(0, right)] = picture[
-                    max(0, -down) : 16 + min(0, -down), max(0, -right) : 16 + min(0, -right)
-                ]
+                expected[max(0, down) : 16 + min(0, down), max(0, right) : 16 + min(0, right)] = (
+                    picture[
+                        max(0, -down) : 16 + min(0, -down), max(0, -right) : 16 + min(0, -right)
+                    ]
+                )
                 if torch.equal(moved, expected):
                     found.add((down, right))
                     break
@@ -71,7 +75,11 @@ def test_translations_are_shifts_with_black_borders_and_all_occur() -> None:
 def test_pad_crop_is_a_window_of_the_edge_padded_picture() -> None:
     picture = _noise(1)
     planes = picture.permute(0, 3, 1, 2).float()
-    padded = torch.nn.functional.pad(planes, (2, 2, 2, 2), mode="replicate")[0].permute(1, 2, 0).to(torch.uint8)
+    padded = (
+        torch.nn.functional.pad(planes, (2, 2, 2, 2), mode="replicate")[0]
+        .permute(1, 2, 0)
+        .to(torch.uint8)
+    )
     windows = [padded[a : a + 16, b : b + 16] for a in range(5) for b in range(5)]
     out = pad_crop(picture.expand(300, -1, -1, -1), _generator(), padding=2)
     matches = [[k for k, window in enumerate(windows) if torch.equal(one, window)] for one in out]
@@ -88,7 +96,8 @@ def test_rotation_moves_a_point_along_its_circle_and_keeps_the_middle() -> None:
     out[:, 31:34, 31:34] = 0
     at = torch.arange(65.0, dtype=torch.double) - 32
     mass = out.sum((1, 2))
-    y, x = (out.sum(2) * at).sum(1) / mass, (out.sum(1) * at).sum(1) / mass
+    y = (out.sum(2) * at).sum(1) / mass
+    x = (out.sum(1) * at).sum(1) / mass
     assert torch.allclose((x**2 + y**2).sqrt(), torch.full_like(x, 20.0), atol=0.2)
     angles = torch.rad2deg(torch.atan2(y, x))
     assert angles.abs().max() <= 20.5
@@ -98,9 +107,13 @@ def test_rotation_moves_a_point_along_its_circle_and_keeps_the_middle() -> None:
 
 def test_a_rotation_by_a_right_angle_is_the_turned_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     picture = _noise(1)
-    monkeypatch.setattr("agents.augment._draw", lambda pictures, generator: torch.ones(len(pictures)))
+    monkeypatch.setattr(
+        "agents.augment._draw", lambda pictures, generator: torch.ones(len(pictures))
+    )
     turned = rotate(picture, None, degrees=90)
-    assert torch.equal(turned, picture.rot90(1, (1, 2))) or torch.equal(turned, picture.rot90(-1, (1, 2)))
+    assert torch.equal(turned, picture.rot90(1, (1, 2))) or torch.equal(
+        turned, picture.rot90(-1, (1, 2))
+    )
 
 
 def test_a_crop_of_a_slope_is_a_gentler_slope_from_within() -> None:
@@ -129,15 +142,18 @@ def test_a_cutout_is_one_black_rectangle_of_the_right_size() -> None:
     pictures = _noise(300)
     out = cutout(pictures, _generator(), least=3, most=6)
     black = (out == 0).all(-1)
-    rows, columns = black.any(2), black.any(1)
-    heights, widths = rows.sum(1), columns.sum(1)
+    rows = black.any(2)
+    columns = black.any(1)
+    heights = rows.sum(1)
+    widths = columns.sum(1)
     assert torch.equal(black.sum((1, 2)), heights * widths)
     assert {*heights.tolist()} == {*widths.tolist()} == {3, 4, 5, 6}
     assert torch.equal(out[~black], pictures[~black])
     assert rows[:, 0].any()
     assert rows[:, -1].any()
     span = torch.arange(16).expand(300, -1)
-    last, first = torch.where(rows, span, -1).max(1).values, torch.where(rows, span, 99).min(1).values
+    last = torch.where(rows, span, -1).max(1).values
+    first = torch.where(rows, span, 99).min(1).values
     assert torch.equal(last - first + 1, heights)
 
 

@@ -63,7 +63,11 @@ def test_onnx_file_is_valid_opset_17_with_the_agreed_names(bundle_path):
         value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
         for value in [*model.graph.input, *model.graph.output]
     }
-    assert shapes == {"observations": ["batch", 21, 21, 12], "logits": ["batch", 3], "values": ["batch"]}
+    assert shapes == {
+        "observations": ["batch", 21, 21, 12],
+        "logits": ["batch", 3],
+        "values": ["batch"],
+    }
 
 
 def test_export_leaves_the_network_in_its_mode(tmp_path):
@@ -107,7 +111,11 @@ def test_a_file_that_unpacks_to_more_than_the_limit_is_refused(bundle_path, tmp_
 
 def with_new_hashes(folder):
     """The card of a stranger is right about the stranger's files."""
-    files = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in NAMES if name != "card.json"}
+    files = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in NAMES
+        if name != "card.json"
+    }
     edit_card(folder, files=files)
     return folder
 
@@ -126,7 +134,9 @@ def test_a_small_zip_that_unpacks_to_much_is_refused_before_it_does(copied, tmp_
         archive.writestr("card.json", bytes(240 << 20))
     with pytest.raises(BundleError, match="1048576 are the most"):
         bundle.load(path)
-    path.write_bytes(path.read_bytes().replace((240 << 20).to_bytes(4, "little"), (100).to_bytes(4, "little")))
+    path.write_bytes(
+        path.read_bytes().replace((240 << 20).to_bytes(4, "little"), (100).to_bytes(4, "little"))
+    )
     with pytest.raises(BundleError):
         bundle.load(path)
 
@@ -136,10 +146,13 @@ def test_a_zip_that_python_unpacks_without_a_bound_is_refused(bundle_path, tmp_p
     path = tmp_path / "other.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for file in sorted(bundle_path.iterdir()):
-            archive.write(file, file.name, method if file.name == "card.json" else zipfile.ZIP_DEFLATED)
+            archive.write(
+                file, file.name, method if file.name == "card.json" else zipfile.ZIP_DEFLATED
+            )
     with pytest.raises(BundleError, match=rf"card\.json is compressed by method {method}"):
         bundle.load(path)
-    # Its first bytes no longer say how it was compressed, which `lzma` tells by an error of its own.
+    # Its first bytes no longer say how it was compressed, which `lzma` tells by an error of its
+    # own.
     content = bytearray(path.read_bytes())
     content[content.index(b"card.json") + 9 : content.index(b"card.json") + 20] = bytes(11)
     path.write_bytes(content)
@@ -162,12 +175,16 @@ def test_a_zip_with_a_long_table_of_contents_is_refused(tmp_path):
 
 
 def test_weights_with_a_header_of_a_million_names_are_refused_before_it_is_read(copied):
-    header = json.dumps({f"k{k}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for k in range(20_000)}).encode()
+    header = json.dumps(
+        {f"k{k}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for k in range(20_000)}
+    ).encode()
     content = len(header).to_bytes(8, "little") + header
     assert len(load_weights(content)) == 20_000
     (copied / "weights.safetensors").write_bytes(content)
     card = json.loads((copied / "card.json").read_text())
-    edit_card(copied, files=card["files"] | {"weights.safetensors": hashlib.sha256(content).hexdigest()})
+    edit_card(
+        copied, files=card["files"] | {"weights.safetensors": hashlib.sha256(content).hexdigest()}
+    )
     with pytest.raises(BundleError, match=r"has a header of \d+ bytes"):
         bundle.load(copied)
 
@@ -175,7 +192,13 @@ def test_weights_with_a_header_of_a_million_names_are_refused_before_it_is_read(
 def test_a_network_whose_data_lie_in_another_file_is_refused(copied, tmp_path, monkeypatch):
     """onnxruntime alone would take them from the working directory."""
     model = onnx.load(copied / "policy.onnx")
-    onnx.save_model(model, tmp_path / "policy.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save_model(
+        model,
+        tmp_path / "policy.onnx",
+        save_as_external_data=True,
+        location="weights.bin",
+        size_threshold=0,
+    )
     assert (tmp_path / "weights.bin").is_file()
     shutil.copy(tmp_path / "policy.onnx", copied)
     monkeypatch.chdir(tmp_path)
@@ -247,8 +270,13 @@ def test_a_network_without_values_or_with_others_than_one_each_is_refused(copied
         Policy.load(with_new_hashes(copied))
     model.graph.node.append(onnx.helper.make_node("Identity", ["logits"], ["other"]))
     for node in model.graph.node:
-        node.output[:] = ["old" if name == "values" else "values" if name == "other" else name for name in node.output]
-    model.graph.output.append(onnx.helper.make_tensor_value_info("values", onnx.TensorProto.FLOAT, ["batch", 3]))
+        node.output[:] = [
+            "old" if name == "values" else "values" if name == "other" else name
+            for name in node.output
+        ]
+    model.graph.output.append(
+        onnx.helper.make_tensor_value_info("values", onnx.TensorProto.FLOAT, ["batch", 3])
+    )
     onnx.save(model, copied / "policy.onnx")
     with pytest.raises(BundleError, match=r"values float32 \(2, 3\)"):
         Policy.load(with_new_hashes(copied))

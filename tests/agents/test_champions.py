@@ -42,7 +42,9 @@ def test_a_champion_is_whole_small_and_known_by_name(name):
     if plays_snakes:
         assert agents.make(name).name == name
     else:
-        with pytest.raises(BundleError, match=f"was trained in the world '{loaded.card.environment['name']}'"):
+        with pytest.raises(
+            BundleError, match=f"was trained in the world '{loaded.card.environment['name']}'"
+        ):
             agents.make(name)
 
 
@@ -58,7 +60,8 @@ def test_a_champion_wins_clearly_more_than_its_share_against_greedy(name):
 
 def test_the_champion_of_solo_survives_longer_than_flood():
     champion, flood = (
-        evaluate_solo(agents.make(name), [(11, 11)], num_games=60, seed=77)[0] for name in ("champion-solo", "flood")
+        evaluate_solo(agents.make(name), [(11, 11)], num_games=60, seed=77)[0]
+        for name in ("champion-solo", "flood")
     )
     assert champion.interval[0] > flood.interval[1]
 
@@ -66,7 +69,9 @@ def test_the_champion_of_solo_survives_longer_than_flood():
 @pytest.mark.parametrize("name", sorted({*champions.names()} - {*champions.snakes()}))
 def test_a_champion_of_procgen_scores_more_than_random_play_on_levels_that_it_never_saw(name):
     load_library()
-    policy, random = (one.score for one in evaluate([name], levels="test", episodes=64, seed=77, threads=1))
+    policy, random = (
+        one.score for one in evaluate([name], levels="test", episodes=64, seed=77, threads=1)
+    )
     assert (policy.player, random.player) == ("policy", "random")
     assert policy.interval[0] > random.interval[1]
 
@@ -82,7 +87,8 @@ def test_the_list_tells_what_a_card_tells():
 def test_shrinking_halves_the_files_and_hardly_changes_what_the_policy_says(tmp_path):
     source = make_bundle(tmp_path / "large", EgocentricPlanes(rotate=True))
     small = shrink(source, tmp_path / "small", command="train it so")
-    before, after = Policy.load(source), Policy.load(small)
+    before = Policy.load(source)
+    after = Policy.load(small)
     assert after.card.command == "train it so"
     size = [sum(file.stat().st_size for file in path.iterdir()) for path in (source, small)]
     assert size[1] < 0.7 * size[0]
@@ -99,14 +105,18 @@ def test_shrinking_halves_the_files_and_hardly_changes_what_the_policy_says(tmp_
 def test_nothing_that_is_shipped_tells_of_the_machine_that_made_it(name):
     for file in ("card.json", "README.md"):
         text = (champions.path(name) / file).read_text(encoding="utf-8")
-        assert not re.findall(r"(?<![\w.)])(?:/(?:tmp|home|root|work|Users|var|mnt)\b|[A-Z]:\\)[^\"'\s]*", text)
+        assert not re.findall(
+            r"(?<![\w.)])(?:/(?:tmp|home|root|work|Users|var|mnt)\b|[A-Z]:\\)[^\"'\s]*", text
+        )
         for word in (socket.gethostname(), getpass.getuser()):
             assert not re.search(rf"\b{re.escape(word)}[@:]", text)
 
 
 @pytest.mark.parametrize("name", champions.names())
 def test_how_to_train_one_again_can_be_pasted(name, tmp_path):
-    card = Card.from_dict(json.loads((champions.path(name) / "card.json").read_text(encoding="utf-8")))
+    card = Card.from_dict(
+        json.loads((champions.path(name) / "card.json").read_text(encoding="utf-8"))
+    )
     for command in card.command.split(" && "):
         assert shlex.join(shlex.split(command)) == command
         assert procsnake.build_parser().parse_args(shlex.split(command)[1:]).experiment

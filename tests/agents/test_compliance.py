@@ -32,13 +32,18 @@ def options(name):
 @pytest.mark.parametrize("name", BASES)
 def test_every_agent_is_sound_alone_and_under_the_pages_rule(name, rule):
     side = 7 if "duel" in name or "royale" in name else 11
-    for player in (agents.make(name, **options(name)), agents.make(f"{rule}+{name}", **options(name))):
+    for player in (
+        agents.make(name, **options(name)),
+        agents.make(f"{rule}+{name}", **options(name)),
+    ):
         check_agent(player, num_positions=8, width=side, height=side)
         check_agent(player, num_positions=8, width=side, height=side, num_snakes=2, seed=1)
 
 
 @pytest.mark.parametrize(
-    "setting", [{"ruleset": "wrapped"}, {"map": "hz_islands_bridges"}, {"ruleset": "constrictor"}], ids=str
+    "setting",
+    [{"ruleset": "wrapped"}, {"map": "hz_islands_bridges"}, {"ruleset": "constrictor"}],
+    ids=str,
 )
 def test_rules_on_rules_on_a_snake_are_sound_everywhere(setting, rule):
     check_agent(agents.make(f"{rule}+{rule}+flood"), num_positions=15, **setting)
@@ -51,7 +56,8 @@ class Faulty(FloodFill):
 
     def __init__(self, decision, *, meddles=False):
         super().__init__()
-        self.decision, self.meddles = decision, meddles
+        self.decision = decision
+        self.meddles = meddles
 
     def act(self, state, you, deadline=None):
         if self.meddles:
@@ -78,7 +84,16 @@ class Listed(Agent):
         (Faulty(Decision(1, [0.25] * 4)), "they must be an array of four"),
         (Listed(), r"act_batch answers \[0\], which is no array of one move"),
     ],
-    ids=["no move", "no shares", "meddles", "nothing", "a name", "a float", "a list of shares", "a list of moves"],
+    ids=[
+        "no move",
+        "no shares",
+        "meddles",
+        "nothing",
+        "a name",
+        "a float",
+        "a list of shares",
+        "a list of moves",
+    ],
 )
 def test_an_unsound_agent_is_named_with_its_answer(agent, message):
     with pytest.raises(ComplianceError, match=message):

@@ -55,7 +55,9 @@ def test_a_search_spends_as_many_nodes_as_it_is_given():
     board = State(1, width=11, height=11, num_snakes=2)
     board.seed(0)
     start_games(board)
-    spent = [Effort(nodes=nodes).make("alphabeta").act(board, 0).note["nodes"] for nodes in (300, 3000)]
+    spent = [
+        Effort(nodes=nodes).make("alphabeta").act(board, 0).note["nodes"] for nodes in (300, 3000)
+    ]
     assert 300 <= spent[0] < 1000 < 3000 <= spent[1]
 
 
@@ -75,11 +77,15 @@ def test_it_reaches_whom_it_can_limit_and_who_brings_no_limit_along(spec, reache
     assert Effort(nodes=70).reaches(spec) is reached
 
 
-@pytest.mark.parametrize(("spec", "reached"), [("mcts", True), ("mcts?near=3", True), ("mcts?simulations=9", False)])
+@pytest.mark.parametrize(
+    ("spec", "reached"), [("mcts", True), ("mcts?near=3", True), ("mcts?simulations=9", False)]
+)
 def test_simulations_in_the_name_are_a_limit_of_ones_own(spec, reached):
     effort = Effort(cpu_ms=20.0)
     assert effort.reaches(spec) is reached
-    assert effort.told([("a", spec)]) == ("" if reached else "a keeps its own effort, not 20 ms of processor time per move")
+    assert effort.told([("a", spec)]) == (
+        "" if reached else "a keeps its own effort, not 20 ms of processor time per move"
+    )
     assert effort.make(spec).cpu_ms == (20.0 if reached else None)
 
 
@@ -108,6 +114,7 @@ def test_evaluations_take_it_too(capsys):
         assert main(["evaluate", agent, "--against", "flood", *small, *words]) == 0
         return capsys.readouterr()
 
-    asked, named = scores("alphabeta", "--nodes", "25"), scores("alphabeta?nodes=25")
+    asked = scores("alphabeta", "--nodes", "25")
+    named = scores("alphabeta?nodes=25")
     assert json.loads(asked.out) == json.loads(named.out)
     assert "note: flood keeps its own effort, not 25 nodes per move" in asked.err

@@ -26,7 +26,9 @@ def sparse(tensor):
 
 
 def graph(nodes=(), initializers=(), sparse_initializers=()):
-    return helper.make_graph(list(nodes), "g", [], [], list(initializers), sparse_initializer=list(sparse_initializers))
+    return helper.make_graph(
+        list(nodes), "g", [], [], list(initializers), sparse_initializer=list(sparse_initializers)
+    )
 
 
 def in_an_initializer(tensor):
@@ -42,8 +44,16 @@ def in_a_constant(tensor):
 
 
 def in_a_branch_of_a_branch(tensor):
-    inner = graph([helper.make_node("If", ["x"], ["y"], then_branch=graph(initializers=[tensor]), else_branch=graph())])
-    return helper.make_model(graph([helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=graph())]))
+    inner = graph(
+        [
+            helper.make_node(
+                "If", ["x"], ["y"], then_branch=graph(initializers=[tensor]), else_branch=graph()
+            )
+        ]
+    )
+    return helper.make_model(
+        graph([helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=graph())])
+    )
 
 
 def in_a_function(tensor):
@@ -79,7 +89,9 @@ def test_what_is_no_model_or_too_deep_is_refused():
         has_external_data(b"\xff" * 9)
     inner = graph()
     for _ in range(15):
-        inner = graph([helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=graph())])
+        inner = graph(
+            [helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=graph())]
+        )
     with pytest.raises(ValueError, match="nested"):
         has_external_data(helper.make_model(inner).SerializeToString())
 
@@ -90,9 +102,11 @@ FIELD = b"\x78\x01"
 
 def inside(number, content):
     """A message in a field of this number, of any length."""
-    length, size = len(content), b""
+    length = len(content)
+    size = b""
     while length > 0x7F:
-        size, length = size + bytes([length & 0x7F | 0x80]), length >> 7
+        size = size + bytes([length & 0x7F | 0x80])
+        length = length >> 7
     return bytes([number << 3 | 2]) + size + bytes([length]) + content
 
 
@@ -102,7 +116,9 @@ def inside(number, content):
     ids=["model", "nodes"],
 )
 def test_a_model_of_very_many_fields_is_refused_before_they_are_listed(model):
-    """A list of two-byte fields takes forty times their size: 256 MiB, which a zip of 256 KiB may hold, would take 10 GiB."""
+    """A list of two-byte fields takes forty times their size: 256 MiB, which a zip of 256 KiB may
+    hold, would take 10 GiB.
+    """
     with pytest.raises(ValueError, match="more than 262144 fields"):
         has_external_data(model)
 

@@ -1,4 +1,6 @@
-"""Positions from files: a single request is asked about, tested and played on, and a game says what contradicts its rules."""
+"""Positions from files: a single request is asked about, tested and played on, and a game says what
+contradicts its rules.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ CLI_FILE = DATA / "cli-output-example.jsonl"
 
 @pytest.fixture
 def request_file(tmp_path):
-    """The request of turn 40 of an official game, as somebody keeps it: indented, with `you` second in the list."""
+    """The request of turn 40 of an official game, as somebody keeps it: indented, with `you` second
+    in the list.
+    """
     request = Recording.read(CLI_FILE).requests[40]
     request = {**request, "you": request["board"]["snakes"][1]}
     path = tmp_path / "request.json"
@@ -62,11 +66,20 @@ def test_a_match_and_an_evaluation_play_on_from_a_request(request_file, tmp_path
     assert told.splitlines()[-1].endswith("turns")
     played = Recording.read(record)
     assert played.turns[0] == 40
-    bodies = {tuple((p["x"], p["y"]) for p in snake["body"]) for snake in played.boards()[0]["snakes"]}
-    assert bodies == {tuple((p["x"], p["y"]) for p in s["body"]) for s in Recording.read(CLI_FILE).board(40)["snakes"]}
-    turn_120 = run(capsys, "play", "flood", "greedy", "--delay", "0", "--position", CLI_FILE, "--turn", "120")
+    bodies = {
+        tuple((p["x"], p["y"]) for p in snake["body"]) for snake in played.boards()[0]["snakes"]
+    }
+    assert bodies == {
+        tuple((p["x"], p["y"]) for p in s["body"])
+        for s in Recording.read(CLI_FILE).board(40)["snakes"]
+    }
+    turn_120 = run(
+        capsys, "play", "flood", "greedy", "--delay", "0", "--position", CLI_FILE, "--turn", "120"
+    )
     assert int(turn_120.split()[-2]) > 120
-    scores = json.loads(run(capsys, "evaluate", "flood", "--games", "3", "--position", request_file, "--json"))
+    scores = json.loads(
+        run(capsys, "evaluate", "flood", "--games", "3", "--position", request_file, "--json")
+    )
     assert [score["opponents"] for score in scores] == [["random"], ["greedy"], ["flood"]]
 
 
@@ -77,9 +90,15 @@ def test_a_match_and_an_evaluation_play_on_from_a_request(request_file, tmp_path
             ["match", "flood", "--position", CLI_FILE, "--turn", 40],
             "the position has 2 snakes (a, b), and the players are 1; name one for each snake",
         ),
-        (["match", "flood", "greedy", "--position", CLI_FILE], "holds turns 0 to 143; choose one: --turn N"),
+        (
+            ["match", "flood", "greedy", "--position", CLI_FILE],
+            "holds turns 0 to 143; choose one: --turn N",
+        ),
         (["match", "flood", "greedy", "--turn", 3], "--turn is 3, but it is for --position"),
-        (["match", "flood", "greedy", "--width", 7, "--position", CLI_FILE], "--width is 7, but it is for new games"),
+        (
+            ["match", "flood", "greedy", "--width", 7, "--position", CLI_FILE],
+            "--width is 7, but it is for new games",
+        ),
         (["evaluate", "flood", "--solo", "--position", CLI_FILE], "for games against others"),
         (["play", "--human", "--position", CLI_FILE], "for games of agents"),
     ],
@@ -92,12 +111,28 @@ def test_what_a_position_excludes_is_said_in_a_line(words, told, capsys):
     assert told in error
 
 
-def test_what_a_snake_would_play_is_told_with_what_a_search_thinks_of_each_move(request_file, capsys):
+def test_what_a_snake_would_play_is_told_with_what_a_search_thinks_of_each_move(
+    request_file, capsys
+):
     name = open_position(request_file).names[0]
     told = run(capsys, "replay", "ask", request_file, "--agent", "champion-duel")
     assert told.startswith("champion-duel plays ")
     assert f" for {name} on turn 40" in told
-    answer = json.loads(run(capsys, "replay", "ask", CLI_FILE, "--turn", 40, "--snake", name, "--agent", "flood", "--json"))
+    answer = json.loads(
+        run(
+            capsys,
+            "replay",
+            "ask",
+            CLI_FILE,
+            "--turn",
+            40,
+            "--snake",
+            name,
+            "--agent",
+            "flood",
+            "--json",
+        )
+    )
     assert answer["move"] in answer["moves"]
     assert set(answer["moves"]) == {"up", "down", "left", "right"}
     with running(create_app(make("flood"))) as url:
@@ -120,11 +155,19 @@ def test_a_single_request_is_analysed(request_file, capsys):
     assert [(turn["turn"], turn["played"]) for turn in turns] == [(40, None)]
 
 
-def test_every_command_that_reads_a_game_names_the_first_turn_that_contradicts_its_rules(tmp_path, capsys):
+def test_every_command_that_reads_a_game_names_the_first_turn_that_contradicts_its_rules(
+    tmp_path, capsys
+):
     log = [json.loads(line) for line in CLI_FILE.read_text().splitlines()]
     log[31]["board"]["snakes"][0]["health"] -= 1
     path = tmp_path / "edited.jsonl"
     path.write_text("\n".join(map(json.dumps, log)))
-    for words in (["replay", "show", path, "--turn", "3"], ["analyse", path, "--nodes", "100", "--jobs", "1"]):
+    for words in (
+        ["replay", "show", path, "--turn", "3"],
+        ["analyse", path, "--nodes", "100", "--jobs", "1"],
+    ):
         assert procsnake.main([str(word) for word in words]) == 0
-        assert "edited.jsonl: turn 30 contradicts the rules (ruleset standard, " in capsys.readouterr().err
+        assert (
+            "edited.jsonl: turn 30 contradicts the rules (ruleset standard, "
+            in capsys.readouterr().err
+        )

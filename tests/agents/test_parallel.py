@@ -42,7 +42,9 @@ def double(number):
 def test_answers_come_in_order_and_what_is_raised_is_raised_here():
     told = []
     with processes(2) as pool:
-        assert spread(pool, double, range(9), lambda *done: told.append(done)) == list(range(0, 18, 2))
+        assert spread(pool, double, range(9), lambda *done: told.append(done)) == list(
+            range(0, 18, 2)
+        )
         with pytest.raises(ValueError, match="-1"):
             spread(pool, double, [1, -1, 2], lambda *_: None)
         assert spread(pool, double, [4], lambda *_: None) == [8]
@@ -67,7 +69,8 @@ def take_long(started):
 
 
 def test_an_exception_gives_up_what_they_are_at(tmp_path):
-    started, lent = tmp_path / "started", []
+    started = tmp_path / "started"
+    lent = []
 
     def interrupted():
         with processes(2) as pool:

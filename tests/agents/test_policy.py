@@ -24,7 +24,11 @@ from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.boards import board, played_boards
 from tests.agents.bundles import make_bundle
 
-OBSERVATIONS = [EgocentricPlanes(rotate=True), EgocentricPlanes(view="board"), EgocentricPlanes(radius=5)]
+OBSERVATIONS = [
+    EgocentricPlanes(rotate=True),
+    EgocentricPlanes(view="board"),
+    EgocentricPlanes(radius=5),
+]
 CLOCKWISE = {0: 3, 3: 1, 1: 2, 2: 0}
 
 
@@ -37,8 +41,11 @@ def played():
 @pytest.mark.parametrize("observation", OBSERVATIONS, ids=["rotated", "board", "window"])
 def test_torch_and_onnx_agree(tmp_path, played, observation, network):
     path = make_bundle(tmp_path / "b", observation, network)
-    by_onnx, by_torch = Policy.load(path), Policy.load(path, backend="torch")
-    states, clear, same_choice = 0, 0, 0
+    by_onnx = Policy.load(path)
+    by_torch = Policy.load(path, backend="torch")
+    states = 0
+    clear = 0
+    same_choice = 0
     for state, boards, slots in played:
         seen = observation.observe(state, boards, slots)
         (a, values_a), (b, values_b) = by_onnx.logits(seen), by_torch.logits(seen)
@@ -46,7 +53,8 @@ def test_torch_and_onnx_agree(tmp_path, played, observation, network):
         assert np.abs(values_a - values_b).max() <= 1e-4
         assert a.dtype == b.dtype == values_a.dtype == np.float32
         gap = np.diff(np.sort(b, axis=1)[:, -2:], axis=1)[:, 0] > 2e-4
-        states, clear = states + len(a), clear + gap.sum()
+        states = states + len(a)
+        clear = clear + gap.sum()
         same_choice += (a.argmax(axis=1) == b.argmax(axis=1))[gap].sum()
     assert states >= 1000
     assert clear > 0.9 * states
@@ -54,7 +62,8 @@ def test_torch_and_onnx_agree(tmp_path, played, observation, network):
 
 
 def test_takes_the_likeliest_move_that_is_not_certain_death(bundle_path, played):
-    policy, rotated = Policy.load(bundle_path), EgocentricPlanes(rotate=True)
+    policy = Policy.load(bundle_path)
+    rotated = EgocentricPlanes(rotate=True)
     overruled = 0
     for state, boards, slots in played[:3]:
         moves = policy.act_batch(state, boards, slots)
@@ -75,22 +84,28 @@ def test_takes_the_likeliest_move_that_is_not_certain_death(bundle_path, played)
 
 
 def _move_of(observation, state, slot, action):
-    return int(observation.to_moves(state, np.zeros(1, int), np.array([slot]), np.array([action]))[0])
+    return int(
+        observation.to_moves(state, np.zeros(1, int), np.array([slot]), np.array([action]))[0]
+    )
 
 
 def test_a_board_turned_by_a_quarter_turns_the_move_with_it(bundle_path):
     policy = Policy.load(bundle_path)
     bodies = [[(3, 3), (2, 3), (1, 3)], [(5, 5), (5, 6), (5, 7), (6, 7)]]
-    food, size = [(8, 2), (1, 9)], 11
+    food = [(8, 2), (1, 9)]
+    size = 11
     for _ in range(4):
         turned_bodies = [[(y, size - 1 - x) for x, y in body] for body in bodies]
         turned_food = [(y, size - 1 - x) for x, y in food]
         here = policy.act(board(*bodies, food=food, size=(size, size)), 0)
         there = policy.act(board(*turned_bodies, food=turned_food, size=(size, size)), 0)
         assert there.move == CLOCKWISE[here.move]
-        assert [there.probabilities[CLOCKWISE[m]] for m in range(4)] == pytest.approx(list(here.probabilities), abs=1e-5)
+        assert [there.probabilities[CLOCKWISE[m]] for m in range(4)] == pytest.approx(
+            list(here.probabilities), abs=1e-5
+        )
         assert there.value == pytest.approx(here.value, abs=1e-5)
-        bodies, food = turned_bodies, turned_food
+        bodies = turned_bodies
+        food = turned_food
 
 
 @pytest.mark.parametrize("observation", OBSERVATIONS, ids=["rotated", "board", "window"])
@@ -98,7 +113,8 @@ def test_symmetries_choose_the_same_move_on_a_mirrored_or_turned_board(tmp_path,
     plain = Policy.load(make_bundle(tmp_path / "b", observation))
     symmetric = Policy.load(tmp_path / "b", symmetries=True)
     bodies = [[(3, 3), (2, 3), (1, 3)], [(5, 5), (5, 6), (5, 7), (6, 7)]]
-    food, size = [(8, 2), (1, 9)], 11
+    food = [(8, 2), (1, 9)]
+    size = 11
 
     def mirrored(x, y):
         return size - 1 - x, y
@@ -108,10 +124,14 @@ def test_symmetries_choose_the_same_move_on_a_mirrored_or_turned_board(tmp_path,
 
     for there, moves in ((turned, CLOCKWISE), (mirrored, {0: 0, 1: 1, 2: 3, 3: 2})):
         original = board(*bodies, food=food, size=(size, size))
-        bodies, food = [[there(*point) for point in body] for body in bodies], [there(*point) for point in food]
+        bodies = [[there(*point) for point in body] for body in bodies]
+        food = [there(*point) for point in food]
         image = board(*bodies, food=food, size=(size, size))
-        here, then = symmetric.act(original, 0), symmetric.act(image, 0)
-        assert [then.probabilities[moves[move]] for move in range(4)] == pytest.approx(list(here.probabilities), abs=1e-5)
+        here = symmetric.act(original, 0)
+        then = symmetric.act(image, 0)
+        assert [then.probabilities[moves[move]] for move in range(4)] == pytest.approx(
+            list(here.probabilities), abs=1e-5
+        )
         assert then.value == pytest.approx(here.value, abs=1e-5)
     assert plain.act(image, 0).value != pytest.approx(plain.act(original, 0).value, abs=1e-3)
 
@@ -120,20 +140,31 @@ def test_sampling_follows_the_probabilities(bundle_path):
     one = board([(3, 3), (2, 3), (1, 3)], [(8, 8), (8, 9), (8, 10)], size=(11, 11), food=[(6, 3)])
     many = one.select(np.zeros(4000, np.int64))
     many.seed(1)
-    rows, slots = np.arange(4000), np.zeros(4000, np.int64)
+    rows = np.arange(4000)
+    slots = np.zeros(4000, np.int64)
     sampling = Policy.load(bundle_path, sample=True, seed=1)
     probabilities = sampling.act(one, 0).probabilities.astype(np.float64)
     moves = sampling.act_batch(many, rows, slots)
     possible = probabilities > 0
     counts = np.bincount(moves, minlength=4)
     assert counts[~possible].sum() == 0
-    assert chisquare(counts[possible], probabilities[possible] / probabilities[possible].sum() * 4000).pvalue > 1e-3
+    assert (
+        chisquare(
+            counts[possible], probabilities[possible] / probabilities[possible].sum() * 4000
+        ).pvalue
+        > 1e-3
+    )
     assert (moves == sampling.act_batch(many, rows, slots)).all()
-    assert (moves != Policy.load(bundle_path, sample=True, seed=2).act_batch(many, rows, slots)).any()
+    assert (
+        moves != Policy.load(bundle_path, sample=True, seed=2).act_batch(many, rows, slots)
+    ).any()
 
 
 def test_takes_the_only_way_out(bundle_path):
-    assert Policy.load(bundle_path).act(board([(0, 0), (0, 1), (0, 2)], size=(11, 11)), 0).move == RIGHT
+    assert (
+        Policy.load(bundle_path).act(board([(0, 0), (0, 1), (0, 2)], size=(11, 11)), 0).move
+        == RIGHT
+    )
 
 
 def test_explains_itself(bundle_path):
@@ -152,7 +183,9 @@ def test_no_snakes_no_moves(bundle_path):
 
 
 def test_a_board_of_another_size_is_refused(bundle_path):
-    with pytest.raises(BundleError, match=r"reads observations uint8 \(21, 21, 12\).*boards of another size"):
+    with pytest.raises(
+        BundleError, match=r"reads observations uint8 \(21, 21, 12\).*boards of another size"
+    ):
         Policy.load(bundle_path).act(board([(0, 0), (0, 1), (0, 2)], size=(7, 7)), 0)
 
 
@@ -166,9 +199,14 @@ def test_bad_options_are_refused(bundle_path):
 def test_symmetries_are_refused_for_pictures_that_cannot_be_turned(tmp_path):
     path = make_bundle(tmp_path / "b", EgocentricPlanes(view="board"))
     card = json.loads((path / "card.json").read_text())
-    (path / "card.json").write_text(json.dumps(card | {"observation": StarterPackObservation("flat-num").contract()}))
+    (path / "card.json").write_text(
+        json.dumps(card | {"observation": StarterPackObservation("flat-num").contract()})
+    )
     Policy.load(path)
-    with pytest.raises(ConfigError, match="observations of type 'flat-num' have no other views; leave symmetries out"):
+    with pytest.raises(
+        ConfigError,
+        match="observations of type 'flat-num' have no other views; leave symmetries out",
+    ):
         Policy.load(path, symmetries=True)
 
 
@@ -182,7 +220,9 @@ def test_symmetries_are_refused_for_pictures_that_cannot_be_turned(tmp_path):
         (StarterPackObservation("flat-num").contract(), "own_first", 1 << 70),
     ],
 )
-def test_options_of_another_type_on_a_card_are_refused(bundle_path, tmp_path, contract, name, value):
+def test_options_of_another_type_on_a_card_are_refused(
+    bundle_path, tmp_path, contract, name, value
+):
     path = shutil.copytree(bundle_path, tmp_path / "b")
     card = json.loads((path / "card.json").read_text())
     (path / "card.json").write_text(json.dumps(card | {"observation": {**contract, name: value}}))
@@ -204,7 +244,9 @@ def test_serving_imports_neither_torch_nor_ray(bundle_path):
         "assert not loaded, loaded; print(decision.move)"
     )
     root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() in "0123"
 
@@ -218,10 +260,12 @@ def test_a_strangers_names_do_not_reach_the_terminal_by_onnxruntimes_log(tmp_pat
     node = helper.make_node("Reshape", ["o", "shape"], ["logits"], name="\x1b[31mevil")
     shape = numpy_helper.from_array(np.array([7, 7]), "shape")
     inputs, outputs = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, sides)] for name, sides in (("o", ["b", 3]), ("logits", None))
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, sides)]
+        for name, sides in (("o", ["b", 3]), ("logits", None))
     )
     model = helper.make_model(
-        helper.make_graph([node], "g", inputs, outputs, [shape]), opset_imports=[helper.make_opsetid("", 17)]
+        helper.make_graph([node], "g", inputs, outputs, [shape]),
+        opset_imports=[helper.make_opsetid("", 17)],
     )
     model.ir_version = 8
     whole = bundle.load(make_bundle(tmp_path / "b", OBSERVATIONS[0], "mlp"))

@@ -41,16 +41,24 @@ def test_a_run_that_learned_an_evaluation_is_the_search_with_it(tmp_path):
     zeros = LearnedEvaluation(width=7, height=7, phases=(Phase.of(None, [0.0] * NUM_FEATURES),))
     zeros.write(tmp_path / EVALUATION)
     snake = agents.make(f"{tmp_path}?near=5", nodes=30)
-    assert (snake.name, snake.nodes, snake.near, snake.learned.phases) == ("alphabeta", 30, 5, zeros.phases)
+    assert (snake.name, snake.nodes, snake.near, snake.learned.phases) == (
+        "alphabeta",
+        30,
+        5,
+        zeros.phases,
+    )
     assert agents.make(f"{tmp_path}?evaluation=hand-written").learned is None
     assert options_of(str(tmp_path)) == options_of("alphabeta")
     assert bundle_of_a_world(str(tmp_path)) is None, "so that evaluate and play make it as a snake"
 
 
 def test_a_run_that_learned_an_evaluation_takes_the_options_of_the_search(tmp_path):
-    run, rules = tmp_path / "run", tmp_path / "my_rule.py"
+    run = tmp_path / "run"
+    rules = tmp_path / "my_rule.py"
     run.mkdir()
-    LearnedEvaluation(width=7, height=7, phases=(Phase.of(None, [0.0] * NUM_FEATURES),)).write(run / EVALUATION)
+    LearnedEvaluation(width=7, height=7, phases=(Phase.of(None, [0.0] * NUM_FEATURES),)).write(
+        run / EVALUATION
+    )
     rules.write_text("def rule(me): return [0, 0, 0, 1]")
     path = options_file(tmp_path / "tuned.yaml")
     assert Effort(nodes=20).make(f"{run}?options={path}").near == 9
@@ -58,7 +66,9 @@ def test_a_run_that_learned_an_evaluation_takes_the_options_of_the_search(tmp_pa
 
 
 def test_a_misspelt_name_is_answered_with_the_near_one():
-    with pytest.raises(UnknownNameError, match=r"unknown agent 'greedi'. Did you mean 'greedy'.*policy bundle"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown agent 'greedi'. Did you mean 'greedy'.*policy bundle"
+    ):
         agents.make("greedi")
 
 
@@ -133,7 +143,10 @@ def test_rules_alone_take_no_options(tmp_path):
         ("mcts?cpu_ms=far", "cpu_ms is 'far'; it must be a number from 0.1"),
         ("mcts?simulations=1e3", "simulations is 1000.0"),
         ("champion-duel?threads=two", "threads is 'two'"),
-        ("champion-duel?sample=False", "sample is 'False'; it must be true or false, in small letters"),
+        (
+            "champion-duel?sample=False",
+            "sample is 'False'; it must be true or false, in small letters",
+        ),
         ("champion-duel?symmetries=no", "symmetries is 'no'; it must be true or false"),
         ("mcts?sample=1", "sample is 1; it must be true or false"),
         ("random?seed=x", "agent 'random' can't be made: seed is 'x'; it must be a whole number"),
@@ -155,12 +168,19 @@ def test_the_options_of_a_name_are_those_that_make_takes(bundle_path):
     assert {"cpu_ms", "simulations"} <= options_of(f"{bundle_path}+mcts")
     assert "policy" not in options_of(f"{bundle_path}+mcts")
     assert "nodes" in options_of("my_rule.py+alphabeta")
-    assert "nodes" not in options_of("flood") | options_of(str(bundle_path)) | options_of("my_rule.py")
+    assert "nodes" not in options_of("flood") | options_of(str(bundle_path)) | options_of(
+        "my_rule.py"
+    )
 
 
 def options_file(path, **fields):
     OptionsFile(
-        **{"agent": "alphabeta", "options": {"near": 9, "weights": {"cell": 8}}, "against": "alphabeta", **fields}
+        **{
+            "agent": "alphabeta",
+            "options": {"near": 9, "weights": {"cell": 8}},
+            "against": "alphabeta",
+            **fields,
+        }
     ).write(path)
     return path
 
@@ -174,15 +194,32 @@ def test_a_file_may_bring_options_and_those_beside_it_win(tmp_path, bundle_path)
     assert agents.make(f"{bundle_path}+alphabeta?options={path}").near == 9
 
 
-def test_what_a_name_stands_for_changes_with_its_files_and_not_with_what_tells_of_them(tmp_path, bundle_path):
-    rules, path, run = tmp_path / "rules.py", options_file(tmp_path / "tuned.yaml"), tmp_path / "run"
+def test_what_a_name_stands_for_changes_with_its_files_and_not_with_what_tells_of_them(
+    tmp_path, bundle_path
+):
+    rules = tmp_path / "rules.py"
+    path = options_file(tmp_path / "tuned.yaml")
+    run = tmp_path / "run"
     learned = LearnedEvaluation(width=7, height=7, phases=(Phase.of(None, [0.0] * NUM_FEATURES),))
     run.mkdir()
 
     def contents():
-        searches = (f"alphabeta?options={path}", f"{run}?near=5", f"alphabeta?evaluation={run / EVALUATION}", "alphabeta")
+        searches = (
+            f"alphabeta?options={path}",
+            f"{run}?near=5",
+            f"alphabeta?evaluation={run / EVALUATION}",
+            "alphabeta",
+        )
         below = ("flood", run, bundle_path, f"{bundle_path}+mcts")
-        return [content_of(one) for one in (*searches, str(rules), *(f"{rules}+{one}" for one in below), f"{bundle_path}+mcts")]
+        return [
+            content_of(one)
+            for one in (
+                *searches,
+                str(rules),
+                *(f"{rules}+{one}" for one in below),
+                f"{bundle_path}+mcts",
+            )
+        ]
 
     rules.write_text("def nothing(me):\n    return [True] * 4\n")
     learned.write(run / EVALUATION)
@@ -200,9 +237,13 @@ def test_what_a_name_stands_for_changes_with_its_files_and_not_with_what_tells_o
 def test_another_policy_at_the_same_path_is_another_player(tmp_path):
     def contents(of):
         make_bundle(tmp_path / "run" / "bundle", network=of)
-        return [content_of(f"{tmp_path}/{name}") for name in ("run", "run+mcts", "run/bundle?sample=true")]
+        return [
+            content_of(f"{tmp_path}/{name}")
+            for name in ("run", "run+mcts", "run/bundle?sample=true")
+        ]
 
-    first, second = contents("snake-cnn"), contents("mlp")
+    first = contents("snake-cnn")
+    second = contents("mlp")
     assert not set(first) & set(second)
 
 
@@ -220,8 +261,14 @@ def test_a_file_of_options_says_at_its_top_whether_a_test_has_accepted_it(tmp_pa
         ("a: [", "is no file of options"),
         ("- 1", "is no file of options"),
         ("procsnake_options: 9", "reads version 1"),
-        ("{procsnake_options: 1, agent: alphabeta, options: [1], against: alphabeta}", "no names with values"),
-        ("{procsnake_options: 1, agent: mcts, options: {}, against: mcts}", "options of 'mcts', not of 'alphabeta'"),
+        (
+            "{procsnake_options: 1, agent: alphabeta, options: [1], against: alphabeta}",
+            "no names with values",
+        ),
+        (
+            "{procsnake_options: 1, agent: mcts, options: {}, against: mcts}",
+            "options of 'mcts', not of 'alphabeta'",
+        ),
     ],
 )
 def test_another_file_than_one_of_options_is_refused(tmp_path, content, told):

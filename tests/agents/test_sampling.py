@@ -24,7 +24,8 @@ def test_the_share_of_numbers_is_the_share_of_weight():
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint64])
 def test_a_seed_of_numpy_is_that_of_python(kind):
-    state, slots = State(4), np.zeros(4, np.int64)
+    state = State(4)
+    slots = np.zeros(4, np.int64)
     ours = uniforms(state, np.arange(4), slots, seed=5)
     np.testing.assert_array_equal(uniforms(state, np.arange(4), slots, seed=kind(5)), ours)
     assert RandomLegal(seed=kind(5)).act_batch(state, np.arange(4), slots).shape == (4,)
@@ -42,4 +43,6 @@ def test_numbers_are_uniform_multiples_of_two_to_the_minus_32():
     assert ((drawn >= 0) & (drawn <= LARGEST)).all()
     assert (drawn * 2.0**32 % 1 == 0).all()
     # Kolmogorov-Smirnov, p = 0.001.
-    assert np.abs(np.sort(drawn) - (np.arange(20_000) + 0.5) / 20_000).max() < 1.95 / np.sqrt(20_000)
+    assert np.abs(np.sort(drawn) - (np.arange(20_000) + 0.5) / 20_000).max() < 1.95 / np.sqrt(
+        20_000
+    )

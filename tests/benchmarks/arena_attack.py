@@ -1,4 +1,5 @@
-"""What honest games notice of an attack on `procsnake serve`: late moves, errors, memory and disk, everything on loopback.
+"""What honest games notice of an attack on `procsnake serve`: late moves, errors, memory and disk,
+everything on loopback.
 
     python -m tests.benchmarks.arena_attack slow        500 sockets, of four kinds that never complete a request
     python -m tests.benchmarks.arena_attack idle        1100 connections that are kept open after an answer
@@ -11,10 +12,10 @@
     python -m tests.benchmarks.arena_attack heads       heads of 60 kB, --count per second
     python -m tests.benchmarks.arena_attack plain       harmless requests, --count per second, to compare with
 
-`--before FOLDER` serves a checkout of another version, too; then the two take turns, block by block, under the same load. The
-first block of each only warms up. A move is late when its answer takes the official 500 ms or longer from when it was sent.
-The server, the attackers and the honest games are processes of their own on one machine.
-"""
+`--before FOLDER` serves a checkout of another version, too; then the two take turns, block by
+block, under the same load. The first block of each only warms up. A move is late when its answer
+takes the official 500 ms or longer from when it was sent. The server, the attackers and the honest
+games are processes of their own on one machine."""
 
 from __future__ import annotations
 
@@ -39,14 +40,26 @@ import numpy as np
 
 from envs.battlesnake.plain import setup_board, state_from_board
 from envs.battlesnake.webhook import game_object, move_request
-from tests.benchmarks.arena_load import NUM_SNAKES, SIDE, TIMEOUT_MS, Memory, in_threads, positions, untrained_policy
+from tests.benchmarks.arena_load import (
+    NUM_SNAKES,
+    SIDE,
+    TIMEOUT_MS,
+    Memory,
+    in_threads,
+    positions,
+    untrained_policy,
+)
 from tests.benchmarks.arena_packets import MAX_PER_SECOND, PACKETS, attack_with_packets
 from tests.benchmarks.measure import arguments, machine
 
-MAX_SECONDS, MAX_SOCKETS, MAX_STARTS, MAX_HOGS = 600, 4000, 50_000, 64
+MAX_SECONDS = 600
+MAX_SOCKETS = 4000
+MAX_STARTS = 50_000
+MAX_HOGS = 64
 HERE = Path(__file__).parents[2]
 _HEAD = b"POST /move HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-_RETRY_S, _BYTE_S = 0.05, 0.5
+_RETRY_S = 0.05
+_BYTE_S = 0.5
 _ATTACKED_TURN = 100_000
 
 Request = dict[str, Any]
@@ -66,7 +79,10 @@ def openings(prefix: str, count: int) -> list[Request]:
     """First moves of so many games: a search never comes to an end of them."""
     ids = [f"snake-{slot}" for slot in range(NUM_SNAKES)]
     state = state_from_board(setup_board(width=SIDE, height=SIDE, snake_ids=ids))
-    games = [game_object(state.settings, f"{prefix}-{number}", timeout_ms=TIMEOUT_MS) for number in range(count)]
+    games = [
+        game_object(state.settings, f"{prefix}-{number}", timeout_ms=TIMEOUT_MS)
+        for number in range(count)
+    ]
     return [move_request(state, 0, game=game, ids=ids, names=ids, you=0) for game in games]
 
 
@@ -81,7 +97,9 @@ class Served(NamedTuple):
 
 @contextlib.contextmanager
 def served(version: str, source: Path, agent: str, options: list[str]) -> Iterator[Served]:
-    """`procsnake serve` of the sources in a folder, in a process of its own that keeps its games in a folder of its own."""
+    """`procsnake serve` of the sources in a folder, in a process of its own that keeps its games in
+    a folder of its own.
+    """
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         agent = agent or f"policy={untrained_policy(folder / 'bundle')}"
@@ -98,11 +116,18 @@ def served(version: str, source: Path, agent: str, options: list[str]) -> Iterat
         ]
         with (folder / "log.txt").open("w") as log:
             process = subprocess.Popen(
-                [*command, *options], cwd=source, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=at_usual_priority
+                [*command, *options],
+                cwd=source,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                preexec_fn=at_usual_priority,
             )
         try:
             assert process.stdout is not None
-            url = next(found[0] for line in process.stdout if (found := re.search(r"http://\S+", line)))
+            url = next(
+                found[0] for line in process.stdout if (found := re.search(r"http://\S+", line))
+            )
             while True:
                 with contextlib.suppress(OSError):
                     urllib.request.urlopen(f"{url}/health", timeout=5).close()
@@ -121,16 +146,33 @@ class Honest:
         self.latencies_ms: list[float] = []
         self.failures: list[str] = []
 
-    def play(self, url: str, *, games: int, pace_s: float, seconds: float, requests: list[Request], turn: int = 0) -> None:
-        """Each game on a connection of its own, kept open; `pace_s` from one request to the next, turns from `turn` on."""
+    def play(
+        self,
+        url: str,
+        *,
+        games: int,
+        pace_s: float,
+        seconds: float,
+        requests: list[Request],
+        turn: int = 0,
+    ) -> None:
+        """Each game on a connection of its own, kept open; `pace_s` from one request to the next,
+        turns from `turn` on.
+        """
         until = time.monotonic() + seconds
         chosen = [requests[number % len(requests)] for number in range(games)]
-        in_threads([lambda asked=asked: self._one_game(url, asked, pace_s, until, turn) for asked in chosen])
+        in_threads(
+            [
+                lambda asked=asked: self._one_game(url, asked, pace_s, until, turn)
+                for asked in chosen
+            ]
+        )
 
     def _one_game(self, url: str, asked: Request, pace_s: float, until: float, turn: int) -> None:
         connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
         while time.monotonic() < until:
-            body, turn = json.dumps({**asked, "turn": turn}).encode(), turn + 1
+            body = json.dumps({**asked, "turn": turn}).encode()
+            turn = turn + 1
             sent = time.monotonic()
             try:
                 connection.request("POST", "/move", body, {"Content-Type": "application/json"})
@@ -146,7 +188,9 @@ class Honest:
         connection.close()
 
     def figures(self) -> dict[str, Any]:
-        p50, p95, p99, most = np.percentile(self.latencies_ms or [0], (50, 95, 99, 100)).round(1).tolist()
+        p50, p95, p99, most = (
+            np.percentile(self.latencies_ms or [0], (50, 95, 99, 100)).round(1).tolist()
+        )
         return {
             "moves": len(self.latencies_ms),
             "late": sum(latency >= TIMEOUT_MS for latency in self.latencies_ms),
@@ -162,13 +206,16 @@ class Honest:
 
 async def hold(url: str, kind: str, until: float, counts: dict[str, int]) -> None:
     """Keep one slow socket of a kind open, and make another when it is closed."""
-    host, port = urlsplit(url).hostname, urlsplit(url).port
+    host = urlsplit(url).hostname
+    port = urlsplit(url).port
     while time.monotonic() < until:
         try:
             reader, writer = await asyncio.open_connection(host, port)
             counts["opened"] += 1
             try:
-                await asyncio.wait_for(_be_slow(kind, reader, writer), max(0.1, until - time.monotonic()))
+                await asyncio.wait_for(
+                    _be_slow(kind, reader, writer), max(0.1, until - time.monotonic())
+                )
             finally:
                 writer.close()
             counts["closed by server"] += 1
@@ -199,13 +246,17 @@ async def _be_slow(kind: str, reader: asyncio.StreamReader, writer: asyncio.Stre
 SLOW_KINDS = ("silent", "half a header", "half a body", "byte by byte")
 
 
-def attack_with_sockets(url: str, kinds: tuple[str, ...], count: int, seconds: float) -> dict[str, Any]:
+def attack_with_sockets(
+    url: str, kinds: tuple[str, ...], count: int, seconds: float
+) -> dict[str, Any]:
     """Hold so many sockets, the kinds by turns. Runs in a process of its own."""
     counts = {"opened": 0, "closed by server": 0, "refused or reset": 0}
 
     async def all_of_them() -> None:
         until = time.monotonic() + seconds
-        await asyncio.gather(*(hold(url, kinds[number % len(kinds)], until, counts) for number in range(count)))
+        await asyncio.gather(
+            *(hold(url, kinds[number % len(kinds)], until, counts) for number in range(count))
+        )
 
     asyncio.run(all_of_them())
     return counts
@@ -220,7 +271,9 @@ def attack_with_starts(url: str, count: int, seconds: float) -> dict[str, Any]:
         if time.monotonic() > until:
             break
         request["game"]["id"] = f"hostile-{time.time_ns()}-{number}"
-        connection.request("POST", "/start", json.dumps(request).encode(), {"Content-Type": "application/json"})
+        connection.request(
+            "POST", "/start", json.dumps(request).encode(), {"Content-Type": "application/json"}
+        )
         answer = connection.getresponse()
         answer.read()
         counts["started" if answer.status == 200 else "refused"] += 1
@@ -229,13 +282,16 @@ def attack_with_starts(url: str, count: int, seconds: float) -> dict[str, Any]:
 
 def attack_with_thinkers(url: str, count: int, seconds: float) -> dict[str, Any]:
     """So many requests at a time that give the snake ten seconds, each of a game of its own."""
-    until, counts = time.monotonic() + seconds, {"asked": 0}
+    until = time.monotonic() + seconds
+    counts = {"asked": 0}
 
     def ask(body: Request) -> None:
         connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
         body["game"]["timeout"] = 10_000
         while time.monotonic() < until:
-            connection.request("POST", "/move", json.dumps(body).encode(), {"Content-Type": "application/json"})
+            connection.request(
+                "POST", "/move", json.dumps(body).encode(), {"Content-Type": "application/json"}
+            )
             connection.getresponse().read()
             counts["asked"] += 1
 
@@ -245,16 +301,32 @@ def attack_with_thinkers(url: str, count: int, seconds: float) -> dict[str, Any]
 
 def hogs(count: int) -> list[subprocess.Popen[bytes]]:
     """Processes that compute all the time."""
-    return [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=at_usual_priority) for _ in range(count)]
+    return [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=at_usual_priority)
+        for _ in range(count)
+    ]
 
 
 @contextlib.contextmanager
 def attackers(options: argparse.Namespace, url: str, seconds: float) -> Iterator[dict[str, Any]]:
     """The attack, in a process of its own; what it counted is in the dictionary at the end."""
     counted: dict[str, Any] = {}
-    command = [sys.executable, "-m", "tests.benchmarks.arena_attack", options.attack, "--attack-only", url]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks.arena_attack",
+        options.attack,
+        "--attack-only",
+        url,
+    ]
     count = ["--count", str(options.count), "--seconds", str(seconds)]
-    attack = subprocess.Popen([*command, *count], cwd=HERE, stdout=subprocess.PIPE, text=True, preexec_fn=at_usual_priority)
+    attack = subprocess.Popen(
+        [*command, *count],
+        cwd=HERE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=at_usual_priority,
+    )
     try:
         yield counted
         counted.update(json.loads(attack.communicate(timeout=60)[0]))
@@ -269,13 +341,17 @@ def attack_only(options: argparse.Namespace) -> dict[str, Any]:
     if options.attack == "thinkers":
         return attack_with_thinkers(options.attack_only, options.count, options.seconds)
     if options.attack in PACKETS:
-        return attack_with_packets(options.attack_only, options.attack, options.count, options.seconds)
+        return attack_with_packets(
+            options.attack_only, options.attack, options.count, options.seconds
+        )
     kinds = SLOW_KINDS if options.attack == "slow" else ("idle",)
     return attack_with_sockets(options.attack_only, kinds, options.count, options.seconds)
 
 
 def depths(url: str) -> dict[str, list[int]]:
-    """How deep a search looked in the lone game, while it was alone and while the server was attacked."""
+    """How deep a search looked in the lone game, while it was alone and while the server was
+    attacked.
+    """
     (request,) = openings("honest", 1)
     with urllib.request.urlopen(f"{url}/api/games?limit=100", timeout=10) as answer:
         snake = json.load(answer)["games"][0]["snake"]
@@ -289,9 +365,15 @@ def depths(url: str) -> dict[str, list[int]]:
     return found
 
 
-def block(server: Served, honest: Honest, options: argparse.Namespace, number: int) -> dict[str, Any]:
+def block(
+    server: Served, honest: Honest, options: argparse.Namespace, number: int
+) -> dict[str, Any]:
     """One turn of a version: honest games, and the attack beside them."""
-    requests = openings("honest", options.games) if options.attack in ("thinkers", "stalled") else middles()
+    requests = (
+        openings("honest", options.games)
+        if options.attack in ("thinkers", "stalled")
+        else middles()
+    )
     games = {"games": options.games, "pace_s": options.pace_ms / 1000, "requests": requests}
     if options.attack == "stalled":
         honest.play(server.url, seconds=options.seconds, turn=1000 * number, **games)
@@ -300,7 +382,9 @@ def block(server: Served, honest: Honest, options: argparse.Namespace, number: i
         Honest().play(server.url, seconds=options.seconds, turn=1000 * number, **games)
     with attackers(options, server.url, options.seconds + 2) as counted:
         time.sleep(1)
-        honest.play(server.url, seconds=options.seconds, turn=_ATTACKED_TURN + 1000 * number, **games)
+        honest.play(
+            server.url, seconds=options.seconds, turn=_ATTACKED_TURN + 1000 * number, **games
+        )
     return counted
 
 
@@ -309,7 +393,10 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     sources = {"now": HERE, **({"before": Path(options.before)} if options.before else {})}
     burning: list[subprocess.Popen[bytes]] = []
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(served(name, source, options.agent, [])) for name, source in sources.items()]
+        servers = [
+            stack.enter_context(served(name, source, options.agent, []))
+            for name, source in sources.items()
+        ]
         for server in servers:
             Honest().play(server.url, games=2, pace_s=0.05, seconds=2, requests=middles())
         noticed = {server.version: Honest() for server in servers}
@@ -329,13 +416,23 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
                 process.kill()
                 process.wait()
         return [
-            figures(server, noticed[server.version], memories[server.version], counted[server.version], options)
+            figures(
+                server,
+                noticed[server.version],
+                memories[server.version],
+                counted[server.version],
+                options,
+            )
             for server in servers
         ]
 
 
 def figures(
-    server: Served, honest: Honest, memory: Memory, counted: dict[str, int], options: argparse.Namespace
+    server: Served,
+    honest: Honest,
+    memory: Memory,
+    counted: dict[str, int],
+    options: argparse.Namespace,
 ) -> dict[str, Any]:
     seen = {"version": server.version, **honest.figures(), **counted}
     if options.attack in ("thinkers", "stalled"):
@@ -351,7 +448,9 @@ def figures(
     seen["rss_mib"], seen["most_rss_mib"] = used["rss_mib_by_tenth"][-1], round(max(memory.mib), 1)
     seen["cpu_s"] = used["cpu_s"]
     seen["log_kib"] = round((server.folder / "log.txt").stat().st_size / 1024, 1)
-    seen["disk_mib"] = round(sum(file.stat().st_size for file in server.folder.glob("games.db*")) / 2**20, 2)
+    seen["disk_mib"] = round(
+        sum(file.stat().st_size for file in server.folder.glob("games.db*")) / 2**20, 2
+    )
     return seen
 
 
@@ -359,34 +458,105 @@ def _watchdog(url: str) -> int:
     with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     return int(
-        sum(float(line.split()[-1]) for line in lines if line.startswith("procsnake_moves_total") and 'by="watchdog"' in line)
+        sum(
+            float(line.split()[-1])
+            for line in lines
+            if line.startswith("procsnake_moves_total") and 'by="watchdog"' in line
+        )
     )
 
 
 DEFAULTS = {
     "slow": {"count": 500, "seconds": 60, "games": 10, "pace_ms": 100, "agent": "", "blocks": 1},
     "idle": {"count": 1100, "seconds": 60, "games": 10, "pace_ms": 100, "agent": "", "blocks": 1},
-    "starts": {"count": 10_000, "seconds": 30, "games": 10, "pace_ms": 100, "agent": "", "blocks": 1},
-    "thinkers": {"count": 3, "seconds": 20, "games": 1, "pace_ms": 500, "agent": "alphabeta", "blocks": 2},
-    "stalled": {"count": 12, "seconds": 15, "games": 4, "pace_ms": 500, "agent": "alphabeta", "blocks": 6},
-    "pipelined": {"count": 6, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
-    "upgrades": {"count": 950, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
-    "plain": {"count": 950, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
-    "refused": {"count": 8, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
-    "heads": {"count": 18, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
+    "starts": {
+        "count": 10_000,
+        "seconds": 30,
+        "games": 10,
+        "pace_ms": 100,
+        "agent": "",
+        "blocks": 1,
+    },
+    "thinkers": {
+        "count": 3,
+        "seconds": 20,
+        "games": 1,
+        "pace_ms": 500,
+        "agent": "alphabeta",
+        "blocks": 2,
+    },
+    "stalled": {
+        "count": 12,
+        "seconds": 15,
+        "games": 4,
+        "pace_ms": 500,
+        "agent": "alphabeta",
+        "blocks": 6,
+    },
+    "pipelined": {
+        "count": 6,
+        "seconds": 12,
+        "games": 10,
+        "pace_ms": 500,
+        "agent": "flood",
+        "blocks": 1,
+    },
+    "upgrades": {
+        "count": 950,
+        "seconds": 12,
+        "games": 10,
+        "pace_ms": 500,
+        "agent": "flood",
+        "blocks": 1,
+    },
+    "plain": {
+        "count": 950,
+        "seconds": 12,
+        "games": 10,
+        "pace_ms": 500,
+        "agent": "flood",
+        "blocks": 1,
+    },
+    "refused": {
+        "count": 8,
+        "seconds": 12,
+        "games": 10,
+        "pace_ms": 500,
+        "agent": "flood",
+        "blocks": 1,
+    },
+    "heads": {
+        "count": 18,
+        "seconds": 12,
+        "games": 10,
+        "pace_ms": 500,
+        "agent": "flood",
+        "blocks": 1,
+    },
 }
 
 
 def main() -> None:
     parser = arguments(__doc__, with_json=False)
     parser.add_argument("attack", choices=DEFAULTS, help="what is done to the server")
-    parser.add_argument("--count", type=int, help="sockets, starts, requests at a time, packets per second, or busy processes")
+    parser.add_argument(
+        "--count",
+        type=int,
+        help="sockets, starts, requests at a time, packets per second, or busy processes",
+    )
     parser.add_argument("--seconds", type=float, help="how long a block takes")
     parser.add_argument("--blocks", type=int, help="blocks of each version")
     parser.add_argument("--games", type=int, help="honest games")
-    parser.add_argument("--pace-ms", type=float, help="milliseconds between two moves of an honest game")
-    parser.add_argument("--agent", help="agent or bundle to serve (default: an untrained policy, or alphabeta for searches)")
-    parser.add_argument("--before", metavar="FOLDER", help="a checkout of the version to compare with")
+    parser.add_argument(
+        "--pace-ms", type=float, help="milliseconds between two moves of an honest game"
+    )
+    parser.add_argument(
+        "--agent",
+        help="agent or bundle to serve (default: an untrained policy, or alphabeta for searches)",
+    )
+    parser.add_argument(
+        "--before", metavar="FOLDER", help="a checkout of the version to compare with"
+    )
     parser.add_argument("--attack-only", metavar="URL", help=argparse.SUPPRESS)
     options = parser.parse_args()
     for name, value in DEFAULTS[options.attack].items():
@@ -399,10 +569,16 @@ def main() -> None:
         print(json.dumps(attack_only(options)))
         return
     with contextlib.suppress(OSError, AttributeError):
-        os.setpriority(os.PRIO_PROCESS, 0, -10)  # what is measured is the server's delay, not the clients'
+        os.setpriority(
+            os.PRIO_PROCESS, 0, -10
+        )  # what is measured is the server's delay, not the clients'
     before = machine()
     for seen in measure(options):
-        print(json.dumps({"attack": options.attack, **seen, "load": [before["load"], machine()["load"]]}))
+        print(
+            json.dumps(
+                {"attack": options.attack, **seen, "load": [before["load"], machine()["load"]]}
+            )
+        )
     print(json.dumps({"machine": before, "time": time.strftime("%Y-%m-%d"), **vars(options)}))
 
 

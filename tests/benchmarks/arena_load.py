@@ -1,15 +1,17 @@
-"""How `procsnake serve` does under load, with the client on the same machine: latencies, time-outs, errors, memory.
+"""How `procsnake serve` does under load, with the client on the same machine: latencies, time-outs,
+errors, memory.
 
     python -m tests.benchmarks.arena_load --rate 50 --seconds 60          /move at a steady rate, whatever the answers take
     python -m tests.benchmarks.arena_load --games 20 --seconds 600        whole games side by side, refereed over HTTP
     python -m tests.benchmarks.arena_load --agent alphabeta --games 20 …  of another agent or bundle
 
-Without --agent it serves an untrained policy of the shipped architecture (experiments/battlesnake-ppo.yaml), which costs what a
-trained one does. At a steady rate, latencies count from the moment a request was due to be sent, so that an answer that is slow
-also counts for those that queue behind it. `games_per_core` is how many games of this pace keep one core busy, by the processor
-time that the server took; agents that think until the time-out take whatever there is. Memory is the resident size of all
-worker processes; its drift is the last tenth of the run against the second one.
-"""
+Without --agent it serves an untrained policy of the shipped architecture
+(experiments/battlesnake-ppo.yaml), which costs what a trained one does. At a steady rate, latencies
+count from the moment a request was due to be sent, so that an answer that is slow also counts for
+those that queue behind it. `games_per_core` is how many games of this pace keep one core busy, by
+the processor time that the server took; agents that think until the time-out take whatever there
+is. Memory is the resident size of all worker processes; its drift is the last tenth of the run
+against the second one."""
 
 from __future__ import annotations
 
@@ -39,8 +41,12 @@ from envs.battlesnake.state import ALIVE, State
 from envs.battlesnake.webhook import game_object, move_request
 from tests.benchmarks.measure import arguments, machine, tell
 
-TIMEOUT_MS, SIDE, NUM_SNAKES = 500, 11, 4
-MAX_SECONDS, MAX_REQUESTS, CLIENTS = 3600, 1_000_000, 32
+TIMEOUT_MS = 500
+SIDE = 11
+NUM_SNAKES = 4
+MAX_SECONDS = 3600
+MAX_REQUESTS = 1_000_000
+CLIENTS = 32
 
 
 def untrained_policy(folder: Path) -> Path:
@@ -53,7 +59,12 @@ def untrained_policy(folder: Path) -> Path:
     observation = EgocentricPlanes(**experiment.env.options["observation"])
     wanted = {"name": experiment.network.name, "options": experiment.network.options}
     card = {**make_card(observation, size=SIDE), "network": wanted}
-    network = networks.build(wanted["name"], tuple(card["observation_shape"]), observation.num_actions, **wanted["options"])
+    network = networks.build(
+        wanted["name"],
+        tuple(card["observation_shape"]),
+        observation.num_actions,
+        **wanted["options"],
+    )
     return bundle.export(folder, network=network, card=card)
 
 
@@ -63,12 +74,24 @@ def served(agent: str, workers: int) -> Iterator[tuple[str, subprocess.Popen[str
     with tempfile.TemporaryDirectory() as folder:
         if not agent:
             agent = f"policy={untrained_policy(Path(folder) / 'bundle')}"
-        options = ["--port", "0", "--workers", str(workers), "--database", f"sqlite:///{folder}/games.db"]
+        options = [
+            "--port",
+            "0",
+            "--workers",
+            str(workers),
+            "--database",
+            f"sqlite:///{folder}/games.db",
+        ]
         command = [sys.executable, "-m", "procsnake", "serve", agent, *options]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
-            yield next(found[0] for line in server.stdout if (found := re.search(r"http://\S+", line))), server
+            yield (
+                next(
+                    found[0] for line in server.stdout if (found := re.search(r"http://\S+", line))
+                ),
+                server,
+            )
         finally:
             server.terminate()
             server.wait(60)
@@ -78,7 +101,8 @@ def positions(count: int) -> list[bytes]:
     """Requests from the middle of games among greedy snakes, each of a game of its own."""
     state = State(count, width=SIDE, height=SIDE, num_snakes=NUM_SNAKES)
     state.seed(1)
-    running, greedy = start_games(state), agents.make("greedy")
+    running = start_games(state)
+    greedy = agents.make("greedy")
     boards, slots = np.divmod(np.arange(count * NUM_SNAKES), NUM_SNAKES)
     for _ in range(30):
         alive = state.arrays.cause[boards, slots] == ALIVE
@@ -93,17 +117,26 @@ def positions(count: int) -> list[bytes]:
             game = game_object(state.settings, f"load-{board}", timeout_ms=TIMEOUT_MS)
             latencies = ["41"] * len(ids)
             you = int(living[0])
-            request = move_request(state, board, game=game, ids=ids, names=ids, you=you, latencies=latencies)
+            request = move_request(
+                state, board, game=game, ids=ids, names=ids, you=you, latencies=latencies
+            )
             requests.append(_with_corpses(request, state, board, ids))
     return [json.dumps(request).encode() for request in requests]
 
 
-def _with_corpses(request: dict[str, Any], state: State, board: int, ids: list[str]) -> dict[str, Any]:
+def _with_corpses(
+    request: dict[str, Any], state: State, board: int, ids: list[str]
+) -> dict[str, Any]:
     """The request as Arena sends it, with the dead as they died."""
     snakes = board_from_state(state, board, ids)["snakes"]
     shown = {"name": "gone", "latency": "0", "shout": ""}
-    dead = [{**snake, **shown, "head": snake["body"][0]} for snake in snakes if snake["eliminatedCause"]]
-    corpses = [{key: value for key, value in snake.items() if not key.startswith("eliminated")} for snake in dead]
+    dead = [
+        {**snake, **shown, "head": snake["body"][0]} for snake in snakes if snake["eliminatedCause"]
+    ]
+    corpses = [
+        {key: value for key, value in snake.items() if not key.startswith("eliminated")}
+        for snake in dead
+    ]
     ruleset = {**request["game"]["ruleset"], "version": "v1.0.0"}
     whole = {**request["board"], "snakes": [*request["board"]["snakes"], *corpses]}
     return {**request, "game": {**request["game"], "ruleset": ruleset}, "board": whole}
@@ -118,7 +151,12 @@ class Load:
         self.games = 0
 
     def figures(self, seconds: float) -> dict[str, Any]:
-        shares = dict(zip(("p50_ms", "p95_ms", "p99_ms", "max_ms"), np.percentile(self.latencies_ms or [0], (50, 95, 99, 100))))
+        shares = dict(
+            zip(
+                ("p50_ms", "p95_ms", "p99_ms", "max_ms"),
+                np.percentile(self.latencies_ms or [0], (50, 95, 99, 100)),
+            )
+        )
         return {
             "moves": len(self.latencies_ms),
             "moves_per_s": round(len(self.latencies_ms) / seconds, 1),
@@ -133,8 +171,11 @@ class Load:
 
 def steady(url: str, rate: float, seconds: float) -> Load:
     """Ask for moves at a steady rate, each from the moment that it is due."""
-    load, bodies, lock = Load(), positions(64), threading.Lock()
-    ticks, began = itertools.count(), time.monotonic() + 0.5
+    load = Load()
+    bodies = positions(64)
+    lock = threading.Lock()
+    ticks = itertools.count()
+    began = time.monotonic() + 0.5
 
     def client() -> None:
         connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
@@ -142,7 +183,12 @@ def steady(url: str, rate: float, seconds: float) -> Load:
             due = began + number / rate
             time.sleep(max(0.0, due - time.monotonic()))
             try:
-                connection.request("POST", "/move", bodies[number % len(bodies)], {"Content-Type": "application/json"})
+                connection.request(
+                    "POST",
+                    "/move",
+                    bodies[number % len(bodies)],
+                    {"Content-Type": "application/json"},
+                )
                 answer = connection.getresponse()
                 answer.read()
                 problem = "" if answer.status == 200 else f"HTTP status {answer.status}"
@@ -159,17 +205,26 @@ def steady(url: str, rate: float, seconds: float) -> Load:
 
 
 def whole_games(url: str, count: int, pace_ms: float, seconds: float) -> Load:
-    """Play so many games side by side, again and again; a turn takes at least `pace_ms`, as others think, too."""
-    load, lock, seeds, until = Load(), threading.Lock(), itertools.count(), time.monotonic() + seconds
+    """Play so many games side by side, again and again; a turn takes at least `pace_ms`, as others
+    think, too.
+    """
+    load = Load()
+    lock = threading.Lock()
+    seeds = itertools.count()
+    until = time.monotonic() + seconds
 
     def play() -> None:
         while time.monotonic() < until:
             others = [agents.make("random") for _ in range(NUM_SNAKES - 1)]
-            referee = Referee([url, *others], width=SIDE, height=SIDE, seed=next(seeds), timeout_ms=TIMEOUT_MS)
+            referee = Referee(
+                [url, *others], width=SIDE, height=SIDE, seed=next(seeds), timeout_ms=TIMEOUT_MS
+            )
             began = time.monotonic()
             for frame in referee.play():
                 with lock:
-                    load.latencies_ms += [frame.latencies_ms[0]] if frame.latencies_ms[0] is not None else []
+                    load.latencies_ms += (
+                        [frame.latencies_ms[0]] if frame.latencies_ms[0] is not None else []
+                    )
                     load.failures += frame.failures.values()
                 if frame.latencies_ms[0] is not None:
                     time.sleep(max(0.0, pace_ms / 1000 - (time.monotonic() - began)))
@@ -192,11 +247,14 @@ def in_threads(jobs: list[Any]) -> None:
 
 
 class Memory(threading.Thread):
-    """Samples the resident memory of a server's workers, and the processor time they use, twice a second."""
+    """Samples the resident memory of a server's workers, and the processor time they use, twice a
+    second.
+    """
 
     def __init__(self, server: int) -> None:
         super().__init__(daemon=True)
-        self._server, self._done = server, threading.Event()
+        self._server = server
+        self._done = threading.Event()
         self.mib: list[float] = []
         self.cpu_s = 0.0
 
@@ -212,14 +270,24 @@ class Memory(threading.Thread):
     def stop(self) -> dict[str, Any]:
         self._done.set()
         self.join()
-        tenths = [round(float(np.median(part)), 1) for part in np.array_split(self.mib, 10) if len(part)]
+        tenths = [
+            round(float(np.median(part)), 1) for part in np.array_split(self.mib, 10) if len(part)
+        ]
         drift = 100 * (tenths[-1] / tenths[min(1, len(tenths) - 1)] - 1)
-        return {"rss_mib_by_tenth": tenths, "rss_drift_percent": round(drift, 2), "cpu_s": round(self.cpu_s, 1)}
+        return {
+            "rss_mib_by_tenth": tenths,
+            "rss_drift_percent": round(drift, 2),
+            "cpu_s": round(self.cpu_s, 1),
+        }
 
 
 def _resident_mib(pid: str) -> float:
     with contextlib.suppress(OSError):
-        return next(int(line.split()[1]) / 1024 for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS"))
+        return next(
+            int(line.split()[1]) / 1024
+            for line in open(f"/proc/{pid}/status")
+            if line.startswith("VmRSS")
+        )
     return 0.0
 
 
@@ -232,15 +300,33 @@ def _cpu_s(pid: str) -> float:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--agent", default="", help="agent or bundle to serve (default: an untrained policy)")
+    parser.add_argument(
+        "--agent", default="", help="agent or bundle to serve (default: an untrained policy)"
+    )
     parser.add_argument("--rate", type=float, help="requests a second")
-    parser.add_argument("--games", type=int, default=20, help="games side by side, without --rate (default: %(default)s)")
-    parser.add_argument("--pace-ms", type=float, default=100, help="milliseconds a turn takes at least (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, help="how long (default: 60 at a rate, 600 for games)")
-    parser.add_argument("--workers", type=int, default=1, help="worker processes (default: %(default)s)")
+    parser.add_argument(
+        "--games",
+        type=int,
+        default=20,
+        help="games side by side, without --rate (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pace-ms",
+        type=float,
+        default=100,
+        help="milliseconds a turn takes at least (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, help="how long (default: 60 at a rate, 600 for games)"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=1, help="worker processes (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="ten seconds")
     options = parser.parse_args()
-    seconds = min(MAX_SECONDS, 10 if options.quick else options.seconds or (60 if options.rate else 600))
+    seconds = min(
+        MAX_SECONDS, 10 if options.quick else options.seconds or (60 if options.rate else 600)
+    )
     print("procsnake serve", machine(), flush=True)
     with served(options.agent, options.workers) as (url, server):
         memory = Memory(server.pid)

@@ -1,7 +1,9 @@
-"""Plays games of four in which each request is read twice: as the official engine sends it, and as Arena does, which leaves the
-dead in. Counts the turns on which the moves differ: in a game without such a turn, the two shapes are one game.
+"""Plays games of four in which each request is read twice: as the official engine sends it, and as
+Arena does, which leaves the dead in. Counts the turns on which the moves differ: in a game without
+such a turn, the two shapes are one game.
 
-    python -m tests.benchmarks.arena_shapes --games 400 champion-standard flood 'alphabeta?nodes=300'
+    python -m tests.benchmarks.arena_shapes --games 400 champion-standard flood
+'alphabeta?nodes=300'
 
 The other seats play greedily, a tenth of their moves are careless and a twelfth late.
 """
@@ -25,15 +27,21 @@ from serve.game_memory import GameMemory
 from tests.envs.battlesnake.arena_shape import PlayedTurn, arena_game, shown_turns
 
 IDS = ("s0", "s1", "s2", "s3")
-_STRAIGHT_ON, _CARELESS, _LATE = -1, 0.1, 0.08
+_STRAIGHT_ON = -1
+_CARELESS = 0.1
+_LATE = 0.08
 
 
 class Game:
-    """One game, played on while its turns are taken: `move` is what seat 0 plays on the board that was taken last."""
+    """One game, played on while its turns are taken: `move` is what seat 0 plays on the board that
+    was taken last.
+    """
 
     def __init__(self, state: State, rng: np.random.Generator) -> None:
-        self.state, self.move = state, 0
-        self._rng, self._greedy = rng, agents.make("greedy")
+        self.state = state
+        self.move = 0
+        self._rng = rng
+        self._greedy = agents.make("greedy")
 
     def turns(self) -> Iterator[PlayedTurn]:
         """Yield the boards on which seat 0 lives and the game goes on."""
@@ -59,7 +67,9 @@ def compared(agent: Agent, games: int, *, seed: int = 0) -> dict[str, int]:
     state = State(1, num_snakes=len(IDS))
     state.seed(seed)
     rng = np.random.default_rng(seed)
-    counts = dict.fromkeys(("games", "turns", "turns with corpses", "turns that differ", "games that differ", "won"), 0)
+    counts = dict.fromkeys(
+        ("games", "turns", "turns with corpses", "turns that differ", "games that differ", "won"), 0
+    )
     for number in range(games):
         start_games(state)
         differing = _play(agent, Game(state, rng), f"game-{number}", counts)
@@ -77,7 +87,12 @@ def _play(agent: Agent, game: Game, game_id: str, counts: dict[str, int]) -> int
     differing = 0
     for turn, snakes, alive, board in shown_turns(game.turns()):
         official = move_request(game.state, 0, game=officials, ids=IDS, names=IDS, you=0)
-        sent: dict[str, Any] = {"game": about, "turn": turn, "board": {**board, "snakes": snakes}, "you": snakes[0]}
+        sent: dict[str, Any] = {
+            "game": about,
+            "turn": turn,
+            "board": {**board, "snakes": snakes},
+            "you": snakes[0],
+        }
         game.move = _move(agent, read_move_request(official))
         differing += _move(agent, memory.read_move(sent)) != game.move
         counts["turns"] += 1
@@ -90,13 +105,20 @@ def _move(agent: Agent, turn: Any) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("agents", nargs="+")
     parser.add_argument("--games", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for name in options.agents:
-        print(json.dumps({"agent": name, **compared(agents.make(name), options.games, seed=options.seed)}), flush=True)
+        print(
+            json.dumps(
+                {"agent": name, **compared(agents.make(name), options.games, seed=options.seed)}
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

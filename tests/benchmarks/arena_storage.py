@@ -3,9 +3,8 @@
     python -m tests.benchmarks.arena_storage starts --count 10000 --keep-mib 1      games that only begin, as large as may be
     python -m tests.benchmarks.arena_storage shapes --count 2000                    a search on boards of as many shapes
 
-The server runs in processes of its own; its workers' resident memory and its database (with SQLite's log) are measured before
-and after, and the disk's highest point on the way.
-"""
+The server runs in processes of its own; its workers' resident memory and its database (with
+SQLite's log) are measured before and after, and the disk's highest point on the way."""
 
 from __future__ import annotations
 
@@ -25,11 +24,14 @@ from serve.background import Background
 from serve.server import warm_up
 from tests.benchmarks.measure import arguments, machine
 
-MAX_COUNT, CLIENTS_BATCH = 100_000, 500
+MAX_COUNT = 100_000
+CLIENTS_BATCH = 500
 LONG_TEXT = "\U0001f40d" * 256
 
 
-def opening(width: int, height: int, num_snakes: int, *, game_id: str, text: str = "") -> dict[str, Any]:
+def opening(
+    width: int, height: int, num_snakes: int, *, game_id: str, text: str = ""
+) -> dict[str, Any]:
     """The first request of a game."""
     ids = [f"snake-{n}" for n in range(num_snakes)]
     state = state_from_board(setup_board(width=7, height=7, snake_ids=ids[:1]))
@@ -41,7 +43,14 @@ def opening(width: int, height: int, num_snakes: int, *, game_id: str, text: str
         {**one, "id": name, "body": [{"x": x, "y": y}], "head": {"x": x, "y": y}, "length": 1}
         for name, (x, y) in zip(ids, cells, strict=False)
     ]
-    board = {**request["board"], "width": width, "height": height, "food": [], "hazards": [], "snakes": snakes}
+    board = {
+        **request["board"],
+        "width": width,
+        "height": height,
+        "food": [],
+        "hazards": [],
+        "snakes": snakes,
+    }
     return {**request, "board": board, "you": snakes[0]}
 
 
@@ -58,7 +67,9 @@ def resident_mib(server: Background) -> float:
 
 def _resident_kib(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
-    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")), 0)  # none: it has ended
+    return next(
+        (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")), 0
+    )  # none: it has ended
 
 
 def disk_mib(folder: Path) -> float:
@@ -68,9 +79,12 @@ def disk_mib(folder: Path) -> float:
 
 def post_all(url: str, call: str, requests: list[dict[str, Any]] | Any) -> dict[int, int]:
     """Post each to `/call`; answers by status."""
-    connection, statuses = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60), dict[int, int]()
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    statuses = dict[int, int]()
     for request in requests:
-        connection.request("POST", f"/{call}", json.dumps(request), {"Content-Type": "application/json"})
+        connection.request(
+            "POST", f"/{call}", json.dumps(request), {"Content-Type": "application/json"}
+        )
         answer = connection.getresponse()
         answer.read()
         statuses[answer.status] = statuses.get(answer.status, 0) + 1
@@ -79,13 +93,17 @@ def post_all(url: str, call: str, requests: list[dict[str, Any]] | Any) -> dict[
 
 
 def starts(count: int, *, keep_mib: int) -> dict[str, Any]:
-    """Games that only begin, each with 16 names of 256 snakes (the animal's sign takes four bytes)."""
+    """Games that only begin, each with 16 names of 256 snakes (the animal's sign takes four
+    bytes).
+    """
     folder = Path(tempfile.mkdtemp(prefix="arena-storage-"))
     names = opening(11, 11, 16, game_id="", text=LONG_TEXT)
     options = ("--database", f"sqlite:///{folder}/games.db", "--keep-mib", str(keep_mib))
     with Background("random", *options) as server:
         post_all(server.url, "start", [opening(11, 11, 2, game_id="first")])
-        before, highest, statuses = resident_mib(server), 0.0, dict[int, int]()
+        before = resident_mib(server)
+        highest = 0.0
+        statuses = dict[int, int]()
         began = time.monotonic()
         for first in range(0, count, CLIENTS_BATCH):
             numbers = range(first, min(count, first + CLIENTS_BATCH))
@@ -95,7 +113,8 @@ def starts(count: int, *, keep_mib: int) -> dict[str, Any]:
             highest = max(highest, disk_mib(folder))
         seconds = time.monotonic() - began
         time.sleep(1)
-        after, disk = resident_mib(server), disk_mib(folder)
+        after = resident_mib(server)
+        disk = disk_mib(folder)
     return {
         "starts": count,
         "keep_mib": keep_mib,
@@ -118,14 +137,25 @@ def searches(count: int, *, agent: str) -> dict[str, Any]:
         requests = (opening(w, h, n, game_id=f"{w}-{h}-{n}") for w, h, n in shapes(count))
         statuses = post_all(server.url, "move", requests)
         after = resident_mib(server)
-    return {"shapes": count, "agent": agent, "statuses": statuses, "rss_mib_before": before, "rss_mib": after}
+    return {
+        "shapes": count,
+        "agent": agent,
+        "statuses": statuses,
+        "rss_mib_before": before,
+        "rss_mib": after,
+    }
 
 
 def main() -> None:
     parser = arguments(__doc__, with_json=False)
     parser.add_argument("what", choices=("starts", "shapes"))
     parser.add_argument("--count", type=int, help="how many (default: 10000 starts, 2000 shapes)")
-    parser.add_argument("--keep-mib", type=int, default=1, help="of the server whose games begin (default: %(default)s)")
+    parser.add_argument(
+        "--keep-mib",
+        type=int,
+        default=1,
+        help="of the server whose games begin (default: %(default)s)",
+    )
     parser.add_argument("--agent", default="alphabeta", help="who searches (default: %(default)s)")
     options = parser.parse_args()
     print("procsnake serve", machine(), flush=True)

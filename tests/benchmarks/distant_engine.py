@@ -3,11 +3,12 @@
     python -m tests.benchmarks.distant_engine                       alpha-beta and MCTS, four networks, three ways of telling
     python -m tests.benchmarks.distant_engine --agent alphabeta --way 300 440 --telling zero
 
-An engine of ours plays games of four against `procsnake serve` through a proxy on loopback, which keeps each packet for half of
-a round trip that is drawn anew for each request (`--way` LEAST MOST, in milliseconds). A move is late when its answer takes the
-official 500 ms or longer. The engine then plays the last answered move again and tells the time-out as 0 (as Arena does), as
-the time-out, or as a larger number; latencies are texts in one turn and numbers in the next. A new connection costs nothing.
-"""
+An engine of ours plays games of four against `procsnake serve` through a proxy on loopback, which
+keeps each packet for half of a round trip that is drawn anew for each request (`--way` LEAST MOST,
+in milliseconds). A move is late when its answer takes the official 500 ms or longer. The engine
+then plays the last answered move again and tells the time-out as 0 (as Arena does), as the
+time-out, or as a larger number; latencies are texts in one turn and numbers in the next. A new
+connection costs nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +30,11 @@ from envs.battlesnake.webhook import game_object, move_request
 from serve.background import Background
 from tests.benchmarks.measure import arguments, machine
 
-TIMEOUT_MS, CLIENT_WAITS_MS, SIDE, SNAKES, TURNS = 500, 600, 11, 4, 30
+TIMEOUT_MS = 500
+CLIENT_WAITS_MS = 600
+SIDE = 11
+SNAKES = 4
+TURNS = 30
 FIRST_MOVES = 12
 WAYS = ((0, 0), (200, 200), (300, 440), (460, 490))
 TELLINGS = {"zero": 0, "timeout": TIMEOUT_MS, "more": CLIENT_WAITS_MS}
@@ -37,11 +42,16 @@ IDS = [f"snake-{slot}" for slot in range(SNAKES)]
 
 
 class Network:
-    """A proxy to `url` on a port of its own that keeps what it passes on. It runs in a thread until `close`."""
+    """A proxy to `url` on a port of its own that keeps what it passes on. It runs in a thread until
+    `close`.
+    """
 
     def __init__(self, url: str, way_ms: tuple[float, float], seed: int) -> None:
-        self._target, self._way_ms, self._chance = urlsplit(url), way_ms, random.Random(seed)
-        self._loop, is_ready = asyncio.new_event_loop(), threading.Event()
+        self._target = urlsplit(url)
+        self._way_ms = way_ms
+        self._chance = random.Random(seed)
+        self._loop = asyncio.new_event_loop()
+        is_ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(is_ready,), daemon=True)
         self._thread.start()
         is_ready.wait()
@@ -52,7 +62,9 @@ class Network:
 
     def _run(self, is_ready: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._connected, "127.0.0.1", 0))
+        server = self._loop.run_until_complete(
+            asyncio.start_server(self._connected, "127.0.0.1", 0)
+        )
         self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         is_ready.set()
         self._loop.run_forever()
@@ -62,7 +74,9 @@ class Network:
         self._loop.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
+        far_reader, far_writer = await asyncio.open_connection(
+            self._target.hostname, self._target.port
+        )
         await asyncio.gather(self._pass_on(reader, far_writer), self._pass_on(far_reader, writer))
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,13 +89,17 @@ class Network:
 
 
 class Seat:
-    """Our snake's seat at the engine: it asks, and plays the last answered move again if the answer is late."""
+    """Our snake's seat at the engine: it asks, and plays the last answered move again if the answer
+    is late.
+    """
 
     def __init__(self, address: str, telling: int) -> None:
-        self._address, self._telling = address, telling
+        self._address = address
+        self._telling = telling
         self._connection: http.client.HTTPConnection | None = None
         self.late: list[bool] = []
-        self._move, self._latency = UP, 0
+        self._move = UP
+        self._latency = 0
 
     def move(self, request: dict[str, Any]) -> int:
         """Ask for a move, and return the one that is played."""
@@ -98,7 +116,9 @@ class Seat:
 
     def _ask(self, body: bytes) -> dict[str, Any] | None:
         if self._connection is None:
-            self._connection = http.client.HTTPConnection(self._address, timeout=CLIENT_WAITS_MS / 1000)
+            self._connection = http.client.HTTPConnection(
+                self._address, timeout=CLIENT_WAITS_MS / 1000
+            )
         try:
             self._connection.request("POST", "/move", body, {"Content-Type": "application/json"})
             return dict(json.loads(self._connection.getresponse().read()))
@@ -112,7 +132,9 @@ def play(address: str, telling: int, seed: int) -> list[bool]:
     """Which moves of a game were late, until our snake is dead or for `TURNS` turns."""
     state = State(1, width=SIDE, height=SIDE, num_snakes=SNAKES)
     state.seed(seed)
-    running, seat, others = start_games(state), Seat(address, telling), agents.make("flood")
+    running = start_games(state)
+    seat = Seat(address, telling)
+    others = agents.make("flood")
     game = game_object(state.settings, f"distant-{time.time_ns()}", timeout_ms=TIMEOUT_MS)
     while running[0] and state.arrays.cause[0, 0] == ALIVE and len(seat.late) < TURNS:
         moves = np.zeros((1, SNAKES), np.int8)
@@ -130,11 +152,14 @@ def measure(agent: str, way_ms: tuple[float, float], telling: str, seed: int) ->
         try:
             late: list[bool] = []
             while len(late) <= FIRST_MOVES:
-                late, seed = play(network.address, TELLINGS[telling], seed), seed + 1
+                late = play(network.address, TELLINGS[telling], seed)
+                seed = seed + 1
         finally:
             network.close()
         log = [
-            line.partition("game=")[2].partition(" ")[2] for line in server.log.read_text().splitlines() if "the way" in line
+            line.partition("game=")[2].partition(" ")[2]
+            for line in server.log.read_text().splitlines()
+            if "the way" in line
         ]
     return {
         "agent": agent,
@@ -149,10 +174,25 @@ def measure(agent: str, way_ms: tuple[float, float], telling: str, seed: int) ->
 
 def main() -> None:
     parser = arguments(__doc__, with_json=False)
-    parser.add_argument("--agent", nargs="+", default=["alphabeta", "mcts"], help="agents to serve (default: %(default)s)")
-    parser.add_argument("--way", nargs=2, type=float, metavar=("LEAST", "MOST"), help="round trips of one network")
-    parser.add_argument("--telling", nargs="+", choices=TELLINGS, default=list(TELLINGS), help="how a time-out is told")
-    parser.add_argument("--seed", type=int, default=0, help="of games and jitter (default: %(default)s)")
+    parser.add_argument(
+        "--agent",
+        nargs="+",
+        default=["alphabeta", "mcts"],
+        help="agents to serve (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--way", nargs=2, type=float, metavar=("LEAST", "MOST"), help="round trips of one network"
+    )
+    parser.add_argument(
+        "--telling",
+        nargs="+",
+        choices=TELLINGS,
+        default=list(TELLINGS),
+        help="how a time-out is told",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of games and jitter (default: %(default)s)"
+    )
     options = parser.parse_args()
     for way_ms in WAYS if options.way is None else [tuple(options.way)]:
         for agent in options.agent:

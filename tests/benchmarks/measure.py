@@ -1,4 +1,6 @@
-"""How benchmarks measure: CPU time beside wall time, medians of several runs, and what machine it was."""
+"""How benchmarks measure: CPU time beside wall time, medians of several runs, and what machine it
+was.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +28,39 @@ class Rate(NamedTuple):
 
     def __str__(self) -> str:
         spread = f"{self.lowest / 1e6:7.2f} … {self.highest / 1e6:6.2f}"
-        return f"{self.per_cpu_s / 1e6:9.3f} M/CPU-s ({spread}) {self.per_wall_s / 1e6:9.3f} M/s  {self.runs} runs"
+        return (
+            f"{self.per_cpu_s / 1e6:9.3f} M/CPU-s ({spread}) {self.per_wall_s / 1e6:9.3f} M/s "
+            f" {self.runs} runs"
+        )
 
 
 def rate(work: Callable[[], int], *, runs: int, seconds: float) -> Rate:
-    """Call `work`, which returns how many things it did, for about `seconds` a run. The first call isn't counted."""
+    """Call `work`, which returns how many things it did, for about `seconds` a run. The first call
+    isn't counted.
+    """
     work()
-    by_cpu, by_wall = [], []
+    by_cpu = []
+    by_wall = []
     for _ in range(runs):
-        done, cpu, wall = 0, time.process_time(), time.perf_counter()
+        done = 0
+        cpu = time.process_time()
+        wall = time.perf_counter()
         while time.perf_counter() - wall < seconds:
             done += work()
         by_cpu.append(done / (time.process_time() - cpu))
         by_wall.append(done / (time.perf_counter() - wall))
-    return Rate(statistics.median(by_cpu), statistics.median(by_wall), min(by_cpu), max(by_cpu), runs)
+    return Rate(
+        statistics.median(by_cpu), statistics.median(by_wall), min(by_cpu), max(by_cpu), runs
+    )
 
 
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
     with open("/proc/cpuinfo") as info:
-        cpu = next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), platform.processor())
+        cpu = next(
+            (line.split(":", 1)[1].strip() for line in info if line.startswith("model name")),
+            platform.processor(),
+        )
     return {
         "cpu": cpu,
         "cores": os.cpu_count(),
@@ -58,9 +73,15 @@ def machine() -> dict[str, Any]:
 
 def arguments(doc: str | None, *, with_json: bool = True) -> argparse.ArgumentParser:
     """A parser that shows a module's docstring as it is, and that knows the --json of `tell`."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     if with_json:
-        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
+        parser.add_argument(
+            "--json",
+            action="store_true",
+            help="print the figures as one JSON object in the last line",
+        )
     return parser
 
 

@@ -1,8 +1,9 @@
-"""How fast a GPU is with the network of `procgen-ppo-lars`: `python -m tests.benchmarks.procgen_gpu [--rounds N] [--json]`.
+"""How fast a GPU is with the network of `procgen-ppo-lars`: `python -m tests.benchmarks.procgen_gpu
+[--rounds N] [--json]`.
 
-Each figure is the median over rounds of the milliseconds of one call: a step of learning (forward, back, Adam, bfloat16) from a
-minibatch on the GPU, a decision for pictures that lie on the CPU, and the way of a whole rollout onto the GPU.
-"""
+Each figure is the median over rounds of the milliseconds of one call: a step of learning (forward,
+back, Adam, bfloat16) from a minibatch on the GPU, a decision for pictures that lie on the CPU, and
+the way of a whole rollout onto the GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from agents.networks.impala import Impala
 from tests.benchmarks.measure import arguments, machine, tell
 from train.config import Experiment
 
-MINIBATCH, ROLLOUT = 1024, 8192
+MINIBATCH = 1024
+ROLLOUT = 8192
 """Decisions; those of `procgen-ppo-lars`."""
 VARIANTS = {"as shipped": {}, "width: 1": {"width": 1}, "stem_stride: 2": {"stem_stride": 2}}
 GAMES = (64, 128, 256)
@@ -64,14 +66,19 @@ def measure(rounds: int) -> dict[str, float]:
     """Print the milliseconds of each work, and return them by name."""
     options = dict(Experiment.load("procgen-ppo-lars").network.options)
     rollout = torch.randint(0, 256, (ROLLOUT, 64, 64, 6), dtype=torch.uint8)
-    minibatch, measured = rollout[:MINIBATCH].to("cuda"), {}
+    minibatch = rollout[:MINIBATCH].to("cuda")
+    measured = {}
     for name, changed in VARIANTS.items():
         network = Impala((64, 64, 6), 15, **{**options, **changed}).to("cuda")
         measured[f"learning, {name}"] = milliseconds(step_of_learning(network, minibatch), rounds)
         for games in GAMES if not changed else ():
-            measured[f"deciding for {games} games"] = milliseconds(decision(network, rollout[:games].clone()), rounds)
+            measured[f"deciding for {games} games"] = milliseconds(
+                decision(network, rollout[:games].clone()), rounds
+            )
     compiled = torch.compile(Impala((64, 64, 6), 15, **options).to("cuda"))
-    measured["learning, torch.compile"] = milliseconds(step_of_learning(compiled, minibatch), rounds)
+    measured["learning, torch.compile"] = milliseconds(
+        step_of_learning(compiled, minibatch), rounds
+    )
     measured["a rollout's way"] = milliseconds(lambda: rollout.to("cuda"), rounds)
     pinned = rollout.pin_memory()
     measured["a rollout's way, pinned"] = milliseconds(lambda: pinned.to("cuda"), rounds)

@@ -1,15 +1,17 @@
-"""What networks learn of Procgen in equal CPU time: `python -m tests.benchmarks.procgen_networks --out FILE`.
+"""What networks learn of Procgen in equal CPU time: `python -m tests.benchmarks.procgen_networks
+--out FILE`.
 
-Each network learns each game with each seed on 200 levels, on one thread, and is measured on levels that it never saw: after
-`--steps` decisions (score per step) and after `--seconds` of CPU time (score per hour). Measuring isn't counted. Settings are
-docs/procgen.md's for a CPU: `procgen-ppo` with rollouts of 128 steps and two epochs of 16 minibatches. Further settings follow
-a network's name, as in `stem+ppo.learning_rate=2e-4`. "cleanrl" is no network of procsnake's, but the whole loop of
-`tests.benchmarks.procgen` with CleanRL's own settings (256 steps, three epochs of 8).
+Each network learns each game with each seed on 200 levels, on one thread, and is measured on levels
+that it never saw: after `--steps` decisions (score per step) and after `--seconds` of CPU time
+(score per hour). Measuring isn't counted. Settings are docs/procgen.md's for a CPU: `procgen-ppo`
+with rollouts of 128 steps and two epochs of 16 minibatches. Further settings follow a network's
+name, as in `stem+ppo.learning_rate=2e-4`. "cleanrl" is no network of procsnake's, but the whole
+loop of `tests.benchmarks.procgen` with CleanRL's own settings (256 steps, three epochs of 8).
 
-FILE gets a line of JSON per training. What is in it isn't trained again, so the same command goes on where it was stopped;
-one with other `--steps` or `--seconds` needs another FILE. `--part 1/2` and `--part 2/2` are two processes that share the work.
-Each training has a process of its own, because procsnake's memory settings would help the loop and can't be taken back.
-"""
+FILE gets a line of JSON per training. What is in it isn't trained again, so the same command goes
+on where it was stopped; one with other `--steps` or `--seconds` needs another FILE. `--part 1/2`
+and `--part 2/2` are two processes that share the work. Each training has a process of its own,
+because procsnake's memory settings would help the loop and can't be taken back."""
 
 from __future__ import annotations
 
@@ -42,18 +44,31 @@ NETWORKS = {
     "stem-average": ["network.options.stem_stride=2", "network.options.pooling=average"],
     "average": ["network.options.pooling=average"],
 }
-CLEANRL, CLEANRL_STEPS = "cleanrl", 256
-SETTINGS = ["ppo.num_steps=128", "ppo.num_epochs=2", "ppo.num_minibatches=16", "ppo.num_threads=1", "evaluation=null"]
-GAMES_AT_ONCE, EPISODES_PER_ROW = 64, 2
+CLEANRL = "cleanrl"
+CLEANRL_STEPS = 256
+SETTINGS = [
+    "ppo.num_steps=128",
+    "ppo.num_epochs=2",
+    "ppo.num_minibatches=16",
+    "ppo.num_threads=1",
+    "evaluation=null",
+]
+GAMES_AT_ONCE = 64
+EPISODES_PER_ROW = 2
 Answer = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """Logits and values of pictures, uint8 (B, 64, 64, 3)."""
 
 
 def unseen_score(answer: Answer, game: str, levels: str = "test:200") -> float:
-    """Mean return of 128 episodes, two per row, with actions drawn from the policy. Rows that are through aren't computed."""
-    world = envs.make(f"procgen/{game}", num_games=GAMES_AT_ONCE, distribution_mode="easy", levels=levels)
+    """Mean return of 128 episodes, two per row, with actions drawn from the policy. Rows that are
+    through aren't computed.
+    """
+    world = envs.make(
+        f"procgen/{game}", num_games=GAMES_AT_ONCE, distribution_mode="easy", levels=levels
+    )
     generator = np.random.default_rng(0)
-    left, returns = np.full(GAMES_AT_ONCE, EPISODES_PER_ROW), []
+    left = np.full(GAMES_AT_ONCE, EPISODES_PER_ROW)
+    returns = []
     world.restart(0)
     with torch.inference_mode():
         while (rows := np.flatnonzero(left)).size:
@@ -71,11 +86,22 @@ def unseen_score(answer: Answer, game: str, levels: str = "test:200") -> float:
 
 
 def learn(network: str, game: str, seed: int, *, steps: int, seconds: float) -> dict[str, Any]:
-    """Train until both marks are passed. Returns the scores at each, and the decisions and CPU seconds of training."""
-    found: dict[str, Any] = {"network": network, "game": game, "seed": seed, "steps": steps, "seconds": seconds}
-    spent, done = 0.0, 0
+    """Train until both marks are passed. Returns the scores at each, and the decisions and CPU
+    seconds of training.
+    """
+    found: dict[str, Any] = {
+        "network": network,
+        "game": game,
+        "seed": seed,
+        "steps": steps,
+        "seconds": seconds,
+    }
+    spent = 0.0
+    done = 0
     with ExitStack() as stack:
-        iterate, answer = cleanrl(game, seed) if network == CLEANRL else procsnake(network, game, seed, stack)
+        iterate, answer = (
+            cleanrl(game, seed) if network == CLEANRL else procsnake(network, game, seed, stack)
+        )
         while "per_hour" not in found or "per_step" not in found:
             before = time.process_time()
             done += iterate()
@@ -89,8 +115,12 @@ def learn(network: str, game: str, seed: int, *, steps: int, seconds: float) -> 
     return found
 
 
-def procsnake(network: str, game: str, seed: int, stack: ExitStack) -> tuple[Callable[[], int], Answer]:
-    """A function that makes an iteration and returns its decisions, and the policy. `stack` ends it."""
+def procsnake(
+    network: str, game: str, seed: int, stack: ExitStack
+) -> tuple[Callable[[], int], Answer]:
+    """A function that makes an iteration and returns its decisions, and the policy. `stack` ends
+    it.
+    """
     stack.enter_context(running_ray(num_cpus=1))
     name, *further = network.split("+")
     overrides = [f"env.name=procgen/{game}", f"seed={seed}", *SETTINGS, *NETWORKS[name], *further]
@@ -113,12 +143,16 @@ def cleanrl(game: str, seed: int) -> tuple[Callable[[], int], Answer]:
 
 
 def contender(text: str) -> str:
-    """A network's name with its further settings, or "cleanrl"; refused before anything is trained."""
+    """A network's name with its further settings, or "cleanrl"; refused before anything is
+    trained.
+    """
     if text == CLEANRL:
         return text
     name, *further = text.split("+")
     if name not in NETWORKS:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(NETWORKS)}, nor {CLEANRL} without settings")
+        raise argparse.ArgumentTypeError(
+            f"{name!r} is none of {', '.join(NETWORKS)}, nor {CLEANRL} without settings"
+        )
     try:
         Experiment.load("procgen-ppo", further)
     except ProcsnakeError as error:
@@ -127,19 +161,23 @@ def contender(text: str) -> str:
 
 
 def jobs(names: list[str], games: list[str], seeds: int) -> Iterator[tuple[str, str, int]]:
-    """All networks of a game and a seed before the next, so that what is there at any time can be compared."""
+    """All networks of a game and a seed before the next, so that what is there at any time can be
+    compared.
+    """
     return ((name, game, seed) for seed in range(seeds) for game in games for name in names)
 
 
 def read(path: Path, *, steps: int, seconds: float) -> list[dict[str, Any]]:
-    """What has been trained so far. Ends the program if a line is of another budget; old lines don't say theirs."""
+    """What has been trained so far. Ends the program if a line is of another budget; old lines
+    don't say theirs.
+    """
     found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     for one in found:
         own = one.get("steps", steps), one.get("seconds", seconds)
         if own != (steps, seconds):
             raise SystemExit(
-                f"{path} has results of --steps {own[0]} --seconds {own[1]:g}, not of {steps} and {seconds:g}; ask for those,"
-                " or choose another --out"
+                f"{path} has results of --steps {own[0]} --seconds {own[1]:g}, not of {steps} and"
+                f" {seconds:g}; ask for those, or choose another --out"
             )
     return found
 
@@ -147,25 +185,39 @@ def read(path: Path, *, steps: int, seconds: float) -> list[dict[str, Any]]:
 def report(found: list[dict[str, Any]], names: list[str], games: list[str]) -> None:
     """Print the scores of the seeds that all networks and games have."""
     have = {(one["network"], one["game"], one["seed"]): one for one in found}
-    seeds = [s for s in sorted({one["seed"] for one in found}) if all((n, g, s) in have for n in names for g in games)]
+    seeds = [
+        s
+        for s in sorted({one["seed"] for one in found})
+        if all((n, g, s) in have for n in names for g in games)
+    ]
     print(f"{len(seeds)} seeds, {', '.join(games)}", machine())
     for mark in ("per_step", "per_hour") if seeds else ():
         scores = {}
         for name in names:
             raw = np.array([[have[name, game, seed][mark] for game in games] for seed in seeds])
-            scores[name] = np.array([[normalised(v, g) for g, v in zip(games, row, strict=True)] for row in raw], float)
-            at = np.median([have[name, game, seed][f"{mark}_at"] for game in games for seed in seeds], axis=0)
-            figures = ", ".join(f"{one.name} {one.value:.3f} ({one.interval_in_words})" for one in aggregates(scores[name])[:2])
+            scores[name] = np.array(
+                [[normalised(v, g) for g, v in zip(games, row, strict=True)] for row in raw], float
+            )
+            at = np.median(
+                [have[name, game, seed][f"{mark}_at"] for game in games for seed in seeds], axis=0
+            )
+            figures = ", ".join(
+                f"{one.name} {one.value:.3f} ({one.interval_in_words})"
+                for one in aggregates(scores[name])[:2]
+            )
             better = probability_of_improvement(scores[name], scores[names[0]])
             print(
-                f"{mark} {name:24} {at[0]:8.0f} decisions {at[1]:6.1f} CPU-s  {figures}  returns {raw.mean(0).round(2)}"
-                f"  better than {names[0]} with {better.value:.2f} ({better.interval_in_words})"
+                f"{mark} {name:24} {at[0]:8.0f} decisions {at[1]:6.1f} CPU-s  {figures}  returns"
+                f" {raw.mean(0).round(2)}  better than {names[0]} with {better.value:.2f}"
+                f" ({better.interval_in_words})"
             )
 
 
 def main() -> None:
     parser = arguments(__doc__, with_json=False)
-    parser.add_argument("--out", type=Path, required=True, help="file of results, a line of JSON per training")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="file of results, a line of JSON per training"
+    )
     names = ", ".join([*NETWORKS, CLEANRL])
     parser.add_argument(
         "--networks",
@@ -175,19 +227,30 @@ def main() -> None:
         metavar="NAME[+KEY=VALUE…]",
         help=f"{names}; the first is compared with",
     )
-    parser.add_argument("--games", nargs="+", default=["coinrun", "starpilot"], help="games, without procgen/")
+    parser.add_argument(
+        "--games", nargs="+", default=["coinrun", "starpilot"], help="games, without procgen/"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40_000, help="decisions of the first mark")
-    parser.add_argument("--seconds", type=float, default=150.0, help="CPU seconds of the second mark")
+    parser.add_argument(
+        "--seconds", type=float, default=150.0, help="CPU seconds of the second mark"
+    )
     parser.add_argument("--part", default="1/1", help="K/N: every Nth training, from the Kth on")
     parser.add_argument("--report", action="store_true", help="only print what is there")
     options = parser.parse_args()
     k, n = (int(number) for number in options.part.split("/"))
     budget = {"steps": options.steps, "seconds": options.seconds}
-    todo = [] if options.report else list(jobs(options.networks, options.games, options.seeds))[k - 1 :: n]
+    todo = (
+        []
+        if options.report
+        else list(jobs(options.networks, options.games, options.seeds))[k - 1 :: n]
+    )
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as alone:
         for name, game, seed in todo:
-            if any((one["network"], one["game"], one["seed"]) == (name, game, seed) for one in read(options.out, **budget)):
+            if any(
+                (one["network"], one["game"], one["seed"]) == (name, game, seed)
+                for one in read(options.out, **budget)
+            ):
                 continue
             found = alone.submit(learn, name, game, seed, **budget).result()
             print(found, flush=True)

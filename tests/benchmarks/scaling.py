@@ -1,11 +1,13 @@
-"""How training scales: `python -m tests.benchmarks.scaling [workers|plan|machines] [--quick] [--json]`.
+"""How training scales: `python -m tests.benchmarks.scaling [workers|plan|machines] [--quick]
+[--json]`.
 
-`workers`: decisions played and steps of the optimiser a second against the number of env runners, on this machine. `plan`: what
-a decision costs each stage on the way from playing to learning, measured in one process on one thread, and what follows for 10
-to 1000 env runners: which stage is full first. Networks and settings are those of battlesnake-ppo and battlesnake-apex.
-`machines`: what the main process does with the fragments of 1 to 100 machines, whose env runners sleep instead of playing
-(`tests.benchmarks.sleeping_machines`): with PPO as it was before fragments went by reference, with PPO now, and with APPO.
-"""
+`workers`: decisions played and steps of the optimiser a second against the number of env runners,
+on this machine. `plan`: what a decision costs each stage on the way from playing to learning,
+measured in one process on one thread, and what follows for 10 to 1000 env runners: which stage is
+full first. Networks and settings are those of battlesnake-ppo and battlesnake-apex. `machines`:
+what the main process does with the fragments of 1 to 100 machines, whose env runners sleep instead
+of playing (`tests.benchmarks.sleeping_machines`): with PPO as it was before fragments went by
+reference, with PPO now, and with APPO."""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ RUNNERS_A_MACHINE = 72
 """The processors of ml.c5.18xlarge."""
 PROCESSES = 8
 MOST_OF_TRUE_SIZE = 10
-"""Machines whose fragments this one has the memory for. Those of more are empty, which the main process can't see."""
+"""Machines whose fragments this one has the memory for. Those of more are empty, which the main
+process can't see.
+"""
 WEIGHT_BYTES = 1_600_000
 
 
@@ -78,7 +82,8 @@ def measure_ppo(runs: int) -> Constants:
     """PPO: whole fragments go to the main process, every decision is learned from in each epoch."""
     chosen = experiment("battlesnake-ppo", "ppo.num_threads=1")
     with built(chosen) as algorithm:
-        runner, learners = algorithm.env_runner, algorithm.learner_group
+        runner = algorithm.env_runner
+        learners = algorithm.learner_group
         fragments: list[Any] = []
 
         def play() -> int:
@@ -87,11 +92,16 @@ def measure_ppo(runs: int) -> Constants:
             return sum(fragment.agent_steps() for fragment in fragments)
 
         def learn() -> int:
-            timesteps = {"num_env_steps_sampled_lifetime": 0, "agent_steps_before": 0, "fraction_done": 0.0}
+            timesteps = {
+                "num_env_steps_sampled_lifetime": 0,
+                "agent_steps_before": 0,
+                "fraction_done": 0.0,
+            }
             learners.update(episodes=list(fragments), timesteps=timesteps, num_epochs=1)
             return sum(fragment.agent_steps() for fragment in fragments)
 
-        played, learned = per_cpu_second(play, runs), per_cpu_second(learn, runs)
+        played = per_cpu_second(play, runs)
+        learned = per_cpu_second(learn, runs)
         size, unpacked = _transport(fragments[0], fragments[0].agent_steps(), runs)
         return Constants(
             played_a_second=played,
@@ -106,14 +116,26 @@ def measure_ppo(runs: int) -> Constants:
 
 
 def measure_apex(runs: int) -> Constants:
-    """APEX, by DQN in one process with APEX's settings: rollouts go to shards, batches of them to the learner."""
+    """APEX, by DQN in one process with APEX's settings: rollouts go to shards, batches of them to
+    the learner.
+    """
     settings = asdict(experiment("battlesnake-apex").settings)
-    kept = {name: value for name, value in settings.items() if name in asdict(experiment("battlesnake-dqn").settings)}
+    kept = {
+        name: value
+        for name, value in settings.items()
+        if name in asdict(experiment("battlesnake-dqn").settings)
+    }
     chosen = Experiment.from_dict(
-        {**experiment("battlesnake-apex").to_dict(), "algorithm": "dqn", "num_env_runners": 0, "dqn": {**kept, "epsilon": 0.1}}
+        {
+            **experiment("battlesnake-apex").to_dict(),
+            "algorithm": "dqn",
+            "num_env_runners": 0,
+            "dqn": {**kept, "epsilon": 0.1},
+        }
     )
     with built(chosen) as algorithm:
-        runner, memory = algorithm.env_runner, ReplayBuffer.of(algorithm.config, num_rings=1)
+        runner = algorithm.env_runner
+        memory = ReplayBuffer.of(algorithm.config, num_rings=1)
         rollouts: list[Any] = []
 
         def play() -> int:
@@ -131,14 +153,24 @@ def measure_apex(runs: int) -> Constants:
             while taken < chosen.settings.train_batch_size:
                 memory.add(rollouts[0])
                 taken += rollouts[0].agent_steps()
-            for _ in range(max(1, round(chosen.settings.replay_ratio * taken / chosen.settings.train_batch_size))):
+            for _ in range(
+                max(
+                    1,
+                    round(chosen.settings.replay_ratio * taken / chosen.settings.train_batch_size),
+                )
+            ):
                 memory.sample(chosen.settings.train_batch_size, beta=0.4)
             return taken
 
         def learn() -> int:
-            return len(algorithm._learn(Drawn.of(memory.sample(chosen.settings.train_batch_size, beta=0.4)), 0))
+            return len(
+                algorithm._learn(
+                    Drawn.of(memory.sample(chosen.settings.train_batch_size, beta=0.4)), 0
+                )
+            )
 
-        played, remembered = per_cpu_second(play, runs), per_cpu_second(remember, runs)
+        played = per_cpu_second(play, runs)
+        remembered = per_cpu_second(remember, runs)
         learned = per_cpu_second(learn, runs)
         size, unpacked = _transport(rollouts[0], rollouts[0].agent_steps(), runs)
         return Constants(
@@ -154,7 +186,9 @@ def measure_apex(runs: int) -> Constants:
 
 
 def _transport(thing: Any, decisions: int, runs: int) -> tuple[float, float]:
-    """(Bytes a decision, decisions unpacked a CPU second): pickled as Ray does it, arrays apart, and copied once."""
+    """(Bytes a decision, decisions unpacked a CPU second): pickled as Ray does it, arrays apart,
+    and copied once.
+    """
     buffers: list[Any] = []
     head = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
     raw = [bytes(buffer.raw()) for buffer in buffers]
@@ -168,15 +202,21 @@ def _transport(thing: Any, decisions: int, runs: int) -> tuple[float, float]:
 
 
 def _weight_bytes(learner_group: Any) -> float:
-    state = learner_group.get_state(components=["learner/rl_module"], inference_only=True)["learner"]["rl_module"]
-    return float(sum(np.asarray(weights).nbytes for module in state.values() for weights in module.values()))
+    state = learner_group.get_state(components=["learner/rl_module"], inference_only=True)[
+        "learner"
+    ]["rl_module"]
+    return float(
+        sum(np.asarray(weights).nbytes for module in state.values() for weights in module.values())
+    )
 
 
 def measure_workers(name: str, workers: int, seconds: float) -> dict[str, float]:
     """Decisions and steps of the optimiser a second of wall time, once learning has begun."""
     algorithm_name = Experiment.load(name).algorithm
     more = ["apex.learning_starts=2000"] if algorithm_name == "apex" else []
-    chosen = experiment(name, f"num_env_runners={workers}", f"{algorithm_name}.num_threads=1", *more)
+    chosen = experiment(
+        name, f"num_env_runners={workers}", f"{algorithm_name}.num_threads=1", *more
+    )
     with built(chosen) as algorithm:
 
         def updates(iterations: int) -> float:
@@ -184,11 +224,15 @@ def measure_workers(name: str, workers: int, seconds: float) -> dict[str, float]
                 return algorithm._updates
             return iterations * chosen.settings.num_epochs * chosen.settings.num_minibatches
 
-        iterations, limit = 0, time.monotonic() + 60
+        iterations = 0
+        limit = time.monotonic() + 60
         while (iterations < 2 or updates(iterations) == 0) and time.monotonic() < limit:
             algorithm.train()
             iterations += 1
-        began, steps, before, iterations = time.perf_counter(), algorithm.agent_steps(), updates(iterations), iterations
+        began = time.perf_counter()
+        steps = algorithm.agent_steps()
+        before = updates(iterations)
+        iterations = iterations
         while time.perf_counter() - began < seconds:
             algorithm.train()
             iterations += 1
@@ -201,13 +245,18 @@ def measure_workers(name: str, workers: int, seconds: float) -> dict[str, float]
 
 def run_workers(quick: bool) -> dict[str, Any]:
     """The table of `workers`."""
-    found, counts = {}, (1, 2) if quick else (1, 2, 4)
+    found = {}
+    counts = (1, 2) if quick else (1, 2, 4)
     print(f"{'experiment':18} {'env runners':>12} {'decisions/s':>12} {'updates/s':>10}")
     for name in ("battlesnake-ppo", "battlesnake-apex"):
         for count in counts if name.endswith("apex") else (0, *counts):
             rates = measure_workers(name, count, 5 if quick else 20)
             found[f"{name}/{count}"] = rates
-            print(f"{name:18} {count:12} {rates['decisions_a_second']:12,.0f} {rates['updates_a_second']:10.1f}", flush=True)
+            print(
+                f"{name:18} {count:12} {rates['decisions_a_second']:12,.0f}"
+                f" {rates['updates_a_second']:10.1f}",
+                flush=True,
+            )
     return found
 
 
@@ -225,7 +274,10 @@ def _print_plan(name: str, constants: Constants) -> list[dict[str, Any]]:
     print(f"\n{name}: what one thread does in a second of CPU time")
     for key, value in asdict(constants).items():
         print(f"  {key:22} {value:14,.1f}")
-    print("  env runners   shards      played/s   full first     through/s   next full   learner threads until then")
+    print(
+        "  env runners   shards      played/s   full first     through/s   next full   learner"
+        " threads until then"
+    )
     rows = []
     for workers in WORKERS:
         shards = 0 if math.isinf(constants.remembered_a_second) else math.ceil(workers / 16)
@@ -249,9 +301,8 @@ def _print_plan(name: str, constants: Constants) -> list[dict[str, Any]]:
 class Simulation:
     """The main process of a run on `machines` machines, without a world, a network or an algorithm.
 
-    What it does with env runners is done by the same code as in training: RLlib's actor manager, `FragmentFlow`, and the taking
-    in of metrics. Learners take no time.
-    """
+    What it does with env runners is done by the same code as in training: RLlib's actor manager,
+    `FragmentFlow`, and the taking in of metrics. Learners take no time."""
 
     def __init__(self, machines: int, *, seconds: float, learners: int = 8) -> None:
         fragment, metrics = _a_small_fragment()
@@ -259,11 +310,16 @@ class Simulation:
             fragment = sleeping_machines.Packed(None)
         runners = RUNNERS_A_MACHINE * machines
         processes = min(PROCESSES, machines)
-        actor: Any = ray.remote(sleeping_machines.Machines).options(num_cpus=0, max_concurrency=math.ceil(runners / processes))
+        actor: Any = ray.remote(sleeping_machines.Machines).options(
+            num_cpus=0, max_concurrency=math.ceil(runners / processes)
+        )
         hosts = [actor.remote(fragment, metrics, seconds=seconds) for _ in range(processes)]
         self.runners = runners
         self.hosts = hosts
-        self.learners = [ray.remote(sleeping_machines.Learner).options(num_cpus=0).remote() for _ in range(learners)]
+        self.learners = [
+            ray.remote(sleeping_machines.Learner).options(num_cpus=0).remote()
+            for _ in range(learners)
+        ]
         self.actors = FaultTolerantActorManager([hosts[k % processes] for k in range(runners)])
         ray.get([host.apply.remote(func=lambda _: None) for host in hosts])
         self.metrics = MetricsLogger(root=True)
@@ -303,11 +359,19 @@ class Simulation:
 
     def _learn(self, experience: list[Any]) -> None:
         shares = [experience[k :: len(self.learners)] for k in range(len(self.learners))]
-        ray.get([learner.update.remote(share) for learner, share in zip(self.learners, shares, strict=True) if share])
+        ray.get(
+            [
+                learner.update.remote(share)
+                for learner, share in zip(self.learners, shares, strict=True)
+                if share
+            ]
+        )
 
 
 def _values(results: Iterable[CallResult]) -> list[Any]:
-    """What env runners returned. Raises the error of one that failed: here nothing is to fail, as it may in training."""
+    """What env runners returned. Raises the error of one that failed: here nothing is to fail, as
+    it may in training.
+    """
     values = []
     for result in results:
         if not result.ok:
@@ -317,7 +381,9 @@ def _values(results: Iterable[CallResult]) -> list[Any]:
 
 
 def _a_small_fragment() -> tuple[Any, Any]:
-    """(A fragment of battlesnake-ppo at the least size that `train.cluster.sizes` makes, its metrics)."""
+    """(A fragment of battlesnake-ppo at the least size that `train.cluster.sizes` makes, its
+    metrics).
+    """
     chosen = experiment("battlesnake-ppo", "ppo.num_steps=16", "env.options.num_games=16")
     runner = BatchEnvRunner(config=PPOConfig.from_experiment(chosen), worker_index=0)
     (fragment,) = runner.sample()
@@ -327,7 +393,10 @@ def _a_small_fragment() -> tuple[Any, Any]:
 def run_machines(quick: bool, counts: Sequence[int]) -> dict[str, Any]:
     """The table of `machines`."""
     found: dict[str, Any] = {}
-    print("machines  env runners                       way  fragments/s  main process: CPU-ms per fragment  so at most/s")
+    print(
+        "machines  env runners                       way  fragments/s  main process: CPU-ms per"
+        " fragment  so at most/s"
+    )
     for machines in counts[:1] if quick else counts:
         with running_ray(1):
             simulation = Simulation(machines, seconds=1.0)
@@ -348,15 +417,22 @@ def run_machines(quick: bool, counts: Sequence[int]) -> dict[str, Any]:
 
 
 def _pace(iterate: Callable[[], int], *, seconds: float) -> dict[str, float]:
-    """Fragments per second of wall time, and CPU seconds of this process per fragment, over at least two iterations."""
+    """Fragments per second of wall time, and CPU seconds of this process per fragment, over at
+    least two iterations.
+    """
     iterate()
-    fragments, iterations = 0, 0
-    began, cpu = time.perf_counter(), time.process_time()
+    fragments = 0
+    iterations = 0
+    began = time.perf_counter()
+    cpu = time.process_time()
     while iterations < 2 or time.perf_counter() - began < seconds:
         fragments += iterate()
         iterations += 1
     wall = time.perf_counter() - began
-    return {"fragments_a_second": fragments / wall, "cpu_a_fragment": (time.process_time() - cpu) / fragments}
+    return {
+        "fragments_a_second": fragments / wall,
+        "cpu_a_fragment": (time.process_time() - cpu) / fragments,
+    }
 
 
 def main() -> None:
@@ -364,9 +440,19 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("what", nargs="?", choices=["workers", "plan", "machines"], default="plan")
     parser.add_argument("--quick", action="store_true", help="shorter runs")
-    parser.add_argument("--machines", type=int, nargs="+", default=[1, 3, 10, 30, 100], help="for machines: how many")
+    parser.add_argument(
+        "--machines",
+        type=int,
+        nargs="+",
+        default=[1, 3, 10, 30, 100],
+        help="for machines: how many",
+    )
     options = parser.parse_args()
-    runs = {"workers": run_workers, "plan": run_plan, "machines": partial(run_machines, counts=options.machines)}
+    runs = {
+        "workers": run_workers,
+        "plan": run_plan,
+        "machines": partial(run_machines, counts=options.machines),
+    }
     tell(options, {options.what: runs[options.what](options.quick)})
 
 

@@ -1,8 +1,8 @@
 """How fast the search is: `python -m tests.benchmarks.search [--quick] [--json]`.
 
-11×11 duels in mid-game, 64 positions of seeded games between flood-fill snakes; one thread unless said. A node of alpha-beta
-is a position in which a snake chooses or that is judged; a simulation step of MCTS is a turn of all snakes played in the tree.
-"""
+11×11 duels in mid-game, 64 positions of seeded games between flood-fill snakes; one thread unless
+said. A node of alpha-beta is a position in which a snake chooses or that is judged; a simulation
+step of MCTS is a turn of all snakes played in the tree."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
 from tests.benchmarks.measure import Rate, arguments, machine, rate, tell
 
-NODES, SIMULATIONS = 50_000, 10_000
+NODES = 50_000
+SIMULATIONS = 10_000
 THINKING_S = 0.05
 
 
 def duels(count: int = 64, *, turn: int = 60) -> list[State]:
-    """Boards of turn `turn` of the first duels between flood-fill snakes that last so long, one state each."""
+    """Boards of turn `turn` of the first duels between flood-fill snakes that last so long, one
+    state each.
+    """
     state = State(4 * count, num_snakes=2)
     state.seed(0)
     running = start_games(state)
-    player, moves = FloodFill(), np.zeros((state.num_boards, 2), np.int8)
+    player = FloodFill()
+    moves = np.zeros((state.num_boards, 2), np.int8)
     for _ in range(turn):
         for slot in range(2):
             boards = np.flatnonzero(running)
@@ -47,19 +51,29 @@ def thinking(agent: Agent, positions: Iterator[State], key: str) -> Callable[[],
 
 
 def in_time(positions: list[State], threads: int) -> tuple[float, float]:
-    """Turns that alpha-beta looks ahead in 50 ms, and nodes that it sees: means over the positions."""
+    """Turns that alpha-beta looks ahead in 50 ms, and nodes that it sees: means over the
+    positions.
+    """
     agent = AlphaBeta(margin_ms=0.0, threads=threads)
     agent.act(positions[0], 0)
     notes = [agent.act(s, 0, time.monotonic() + THINKING_S).note for s in positions]
-    return float(np.mean([note["depth"] for note in notes])), float(np.mean([note["nodes"] for note in notes]))
+    return float(np.mean([note["depth"] for note in notes])), float(
+        np.mean([note["nodes"] for note in notes])
+    )
 
 
 def share_of_speed(positions: list[State], runs: int) -> list[float]:
-    """Nodes per CPU second with the learned evaluation by those with the hand-written one. They take turns on each position."""
-    players = [AlphaBeta(nodes=DEFAULT_NODES, evaluation=evaluation) for evaluation in (HAND_WRITTEN, "duel")]
+    """Nodes per CPU second with the learned evaluation by those with the hand-written one. They
+    take turns on each position.
+    """
+    players = [
+        AlphaBeta(nodes=DEFAULT_NODES, evaluation=evaluation)
+        for evaluation in (HAND_WRITTEN, "duel")
+    ]
     shares = []
     for run in range(1 + runs):
-        nodes, seconds = np.zeros(2), np.zeros(2)
+        nodes = np.zeros(2)
+        seconds = np.zeros(2)
         for position in positions[:1] if run == 0 else positions:
             for place, player in enumerate(players):
                 began = time.thread_time()
@@ -72,11 +86,18 @@ def share_of_speed(positions: list[State], runs: int) -> list[float]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--quick", action="store_true", help="shorter runs; under 30 s once the kernels are compiled")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="shorter runs; under 30 s once the kernels are compiled",
+    )
     parser.add_argument("--seconds", type=float, help="of a run (default: 4, or 1.5 with --quick)")
     options = parser.parse_args()
     # A run goes through all 64 positions about once.
-    spent = {"runs": 3 if options.quick else 7, "seconds": options.seconds or (1.5 if options.quick else 4.0)}
+    spent = {
+        "runs": 3 if options.quick else 7,
+        "seconds": options.seconds or (1.5 if options.quick else 4.0),
+    }
     positions = duels()
     figures: dict[str, float] = {}
     print("procsnake search", machine())
@@ -85,19 +106,46 @@ def main() -> None:
         print(f"{name:<44} {measured}", flush=True)
         figures[key] = measured.per_cpu_s
 
-    alphabeta, mcts = AlphaBeta(nodes=NODES), MCTS(simulations=SIMULATIONS)
-    show("alpha-beta, nodes", "alphabeta_nodes_per_cpu_s", rate(thinking(alphabeta, cycle(positions), "nodes"), **spent))
-    show("alpha-beta, turns played", "alphabeta_turns_per_cpu_s", rate(thinking(alphabeta, cycle(positions), "turns"), **spent))
-    show("MCTS, simulation steps", "mcts_steps_per_cpu_s", rate(thinking(mcts, cycle(positions), "turns"), **spent))
-    show("MCTS, simulations", "mcts_simulations_per_cpu_s", rate(thinking(mcts, cycle(positions), "simulations"), **spent))
+    alphabeta = AlphaBeta(nodes=NODES)
+    mcts = MCTS(simulations=SIMULATIONS)
+    show(
+        "alpha-beta, nodes",
+        "alphabeta_nodes_per_cpu_s",
+        rate(thinking(alphabeta, cycle(positions), "nodes"), **spent),
+    )
+    show(
+        "alpha-beta, turns played",
+        "alphabeta_turns_per_cpu_s",
+        rate(thinking(alphabeta, cycle(positions), "turns"), **spent),
+    )
+    show(
+        "MCTS, simulation steps",
+        "mcts_steps_per_cpu_s",
+        rate(thinking(mcts, cycle(positions), "turns"), **spent),
+    )
+    show(
+        "MCTS, simulations",
+        "mcts_simulations_per_cpu_s",
+        rate(thinking(mcts, cycle(positions), "simulations"), **spent),
+    )
     shares = share_of_speed(positions, spent["runs"])
     figures["alphabeta_learned_share_of_nodes"] = float(np.median(shares))
     spread = f"{min(shares):.2f} to {max(shares):.2f}, {len(shares)} runs"
-    print(f"nodes per CPU-s, learned evaluation by hand-written one: {np.median(shares):.2f} ({spread})", flush=True)
+    print(
+        f"nodes per CPU-s, learned evaluation by hand-written one: {np.median(shares):.2f}"
+        f" ({spread})",
+        flush=True,
+    )
     for threads in (1, 2):
         depth, nodes = in_time(positions[::4] if options.quick else positions, threads)
-        figures |= {f"alphabeta_depth_50_ms_{threads}_threads": depth, f"alphabeta_nodes_50_ms_{threads}_threads": nodes}
-        print(f"alpha-beta in 50 ms of wall time, threads={threads}: {depth:.2f} turns ahead, {nodes:,.0f} nodes")
+        figures |= {
+            f"alphabeta_depth_50_ms_{threads}_threads": depth,
+            f"alphabeta_nodes_50_ms_{threads}_threads": nodes,
+        }
+        print(
+            f"alpha-beta in 50 ms of wall time, threads={threads}: {depth:.2f} turns ahead,"
+            f" {nodes:,.0f} nodes"
+        )
     tell(options, figures)
 
 

@@ -1,8 +1,8 @@
-"""Machines whose env runners sleep instead of playing, and send fragments of true size. One process stands for many of them.
+"""Machines whose env runners sleep instead of playing, and send fragments of true size. One process
+stands for many of them.
 
-Nothing here imports torch or RLlib, so that these processes start in a second. What the main process gets from them is what it
-gets from true ones: `Packed` turns into it on arrival.
-"""
+Nothing here imports torch or RLlib, so that these processes start in a second. What the main
+process gets from them is what it gets from true ones: `Packed` turns into it on arrival."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Told:
 
 
 class Machines:
-    """An actor with a thread for each of many env runners: `apply` is what RLlib's actor manager calls."""
+    """An actor with a thread for each of many env runners: `apply` is what RLlib's actor manager
+    calls.
+    """
 
     def __init__(self, fragment: Packed, metrics: Packed, *, seconds: float) -> None:
         self.fragment = fragment

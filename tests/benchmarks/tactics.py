@@ -1,8 +1,9 @@
-"""Who finds the tactics suite's moves, in 50 ms each: `python -m tests.benchmarks.tactics [AGENT…] [--json]`.
+"""Who finds the tactics suite's moves, in 50 ms each: `python -m tests.benchmarks.tactics [AGENT…]
+[--json]`.
 
-123 positions of `tests/agents/tactics`, each with one right move that trying everything confirms. A policy, or whatever looks
-at the board and moves, takes no more time than it needs. Policies made for 11×11 boards skip those that they can't see.
-"""
+123 positions of `tests/agents/tactics`, each with one right move that trying everything confirms. A
+policy, or whatever looks at the board and moves, takes no more time than it needs. Policies made
+for 11×11 boards skip those that they can't see."""
 
 from __future__ import annotations
 
@@ -35,7 +36,12 @@ def solved(agent: Agent) -> dict[str, tuple[int, int]]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("agents", nargs="*", default=DEFAULT, help="as `agents.make` takes them (default: all built-in ones)")
+    parser.add_argument(
+        "agents",
+        nargs="*",
+        default=DEFAULT,
+        help="as `agents.make` takes them (default: all built-in ones)",
+    )
     options = parser.parse_args()
     print("procsnake tactics", machine())
     figures = {}

@@ -1,4 +1,6 @@
-"""The two counts of Arena's corpses, of a few games: nothing is read wrongly, and both shapes of a request are one game."""
+"""The two counts of Arena's corpses, of a few games: nothing is read wrongly, and both shapes of a
+request are one game.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,10 @@ COMMANDS = (
     "hostile_bodies --runs 1",
     "policy_search --snakes 2 --games 1 --nodes 10",
     "procgen --players procsnake --steps 8 --rounds 1",
-    "procgen_networks --out {folder}/results --networks cleanrl --games coinrun --seeds 1 --steps 1 --seconds 0.1",
+    (
+        "procgen_networks --out {folder}/results --networks cleanrl --games coinrun --seeds 1"
+        " --steps 1 --seconds 0.1"
+    ),
     "scaling machines --machines 1 --quick",
     "scaling plan --quick",
     "scaling workers --quick",
@@ -50,12 +53,19 @@ ELSEWHERE = {
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     module, *words = command.format(folder=folder).split()
     line = [sys.executable, "-m", f"tests.benchmarks.{module}", *words]
-    return subprocess.run(line, cwd=HERE.parents[1], capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(
+        line, cwd=HERE.parents[1], capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 def test_each_benchmark_has_a_command_here():
-    modules = {path.stem for path in HERE.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")}
-    assert modules - {Path(__file__).stem} == {command.split()[0] for command in COMMANDS} | ELSEWHERE.keys()
+    modules = {
+        path.stem for path in HERE.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")
+    }
+    assert (
+        modules - {Path(__file__).stem}
+        == {command.split()[0] for command in COMMANDS} | ELSEWHERE.keys()
+    )
 
 
 @pytest.mark.long

@@ -7,7 +7,18 @@ import pytest
 
 from tests.benchmarks import procgen_networks
 
-ASKED = ["--networks", "cleanrl", "--games", "coinrun", "--seeds", "1", "--steps", "100", "--seconds", "2"]
+ASKED = [
+    "--networks",
+    "cleanrl",
+    "--games",
+    "coinrun",
+    "--seeds",
+    "1",
+    "--steps",
+    "100",
+    "--seconds",
+    "2",
+]
 OLD = {"network": "cleanrl", "game": "coinrun", "seed": 0, "per_step": 5.0, "per_hour": 6.0}
 OLD |= {"per_step_at": [100, 1.0], "per_hour_at": [200, 2.0]}
 
@@ -27,12 +38,17 @@ def test_a_line_says_its_budget(monkeypatch):
 
 
 @pytest.mark.parametrize("own", [{}, {"steps": 100, "seconds": 2.0}], ids=["before", "now"])
-def test_results_of_the_same_budget_or_of_an_unknown_one_are_used(monkeypatch, tmp_path, capsys, own):
+def test_results_of_the_same_budget_or_of_an_unknown_one_are_used(
+    monkeypatch, tmp_path, capsys, own
+):
     report(monkeypatch, tmp_path / "found.jsonl", [{**OLD, **own}])
     assert capsys.readouterr().out.startswith("1 seeds, coinrun")
 
 
 @pytest.mark.parametrize("other", [{"steps": 200, "seconds": 2.0}, {"steps": 100, "seconds": 3.0}])
 def test_results_of_another_budget_are_refused(monkeypatch, tmp_path, other):
-    with pytest.raises(SystemExit, match=f"of --steps {other['steps']} --seconds {other['seconds']:g}, not .* another --out"):
+    with pytest.raises(
+        SystemExit,
+        match=f"of --steps {other['steps']} --seconds {other['seconds']:g}, not .* another --out",
+    ):
         report(monkeypatch, tmp_path / "found.jsonl", [OLD, {**OLD, **other}])

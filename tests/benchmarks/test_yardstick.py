@@ -50,19 +50,29 @@ def test_the_version_in_the_folder_answers_for_the_board_that_is_shown(tmp_path,
 @pytest.mark.long
 @pytest.mark.parametrize("settings", [{}, {"ruleset": "wrapped"}], ids=str)
 def test_todays_version_in_another_process_moves_as_it_does_here(settings, elsewhere):
-    there, here = elsewhere(TODAY, 300), AlphaBeta(nodes=300)
+    there = elsewhere(TODAY, 300)
+    here = AlphaBeta(nodes=300)
     for x in range(5):
         state = board(
-            [(x, 1), (x, 0), (x + 1, 0)], [(5, 5), (5, 4), (5, 3)], [(x, 6), (x, 7), (x, 8)], size=(11, 11), **settings
+            [(x, 1), (x, 0), (x + 1, 0)],
+            [(5, 5), (5, 4), (5, 3)],
+            [(x, 6), (x, 7), (x, 8)],
+            size=(11, 11),
+            **settings,
         )
         slots = np.arange(3)
-        assert there.act_batch(state, slots * 0, slots).tolist() == here.act_batch(state, slots * 0, slots).tolist()
+        assert (
+            there.act_batch(state, slots * 0, slots).tolist()
+            == here.act_batch(state, slots * 0, slots).tolist()
+        )
         assert there.cpu_ms > 0
 
 
 @pytest.fixture
 def run_command(tmp_path, monkeypatch):
-    """Runs the command, with today's version in the place of the old one, and its games in an empty folder."""
+    """Runs the command, with today's version in the place of the old one, and its games in an empty
+    folder.
+    """
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     monkeypatch.setattr(yardstick, "unpack", lambda commit, folder: TODAY)
     monkeypatch.setattr(yardstick, "equal_nodes", lambda old, snakes, runs: 2 * old.nodes)
@@ -86,16 +96,24 @@ def test_one_command_plays_the_test(run_command, capsys):
 
 @pytest.mark.parametrize("seats", [2, 4])
 @pytest.mark.parametrize(("option", "verdict"), [((), "H1"), (("--fixed",), None)])
-def test_only_a_test_of_fixed_length_plays_on_after_a_thousand_games_won(seats, option, verdict, run_command, monkeypatch):
+def test_only_a_test_of_fixed_length_plays_on_after_a_thousand_games_won(
+    seats, option, verdict, run_command, monkeypatch
+):
     found = []
 
     def play_sprt(test, store, **_):
         counts = np.zeros(len(possible_scores(seats)), np.int64)
         counts[-1] = 1000 // seats
-        found.append(test.hypotheses.verdict(float(log_likelihood_ratio(counts, seats, test.hypotheses))))
+        found.append(
+            test.hypotheses.verdict(float(log_likelihood_ratio(counts, seats, test.hypotheses)))
+        )
         return SprtProgress(test)
 
-    monkeypatch.setattr(yardstick, "Elsewhere", lambda tree, nodes: SimpleNamespace(name="old", nodes=nodes, close=list))
+    monkeypatch.setattr(
+        yardstick,
+        "Elsewhere",
+        lambda tree, nodes: SimpleNamespace(name="old", nodes=nodes, close=list),
+    )
     monkeypatch.setattr(yardstick, "play_sprt", play_sprt)
     run_command("--snakes", str(seats), *option)
     assert found == [verdict]

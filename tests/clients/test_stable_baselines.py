@@ -26,13 +26,17 @@ SMALL = {"width": 7, "height": 7, "num_snakes": 2, "max_turns": 20}
 @pytest.mark.parametrize("kind", [PPO, DQN, MaskablePPO])
 def test_it_learns_saves_and_loads(kind: type, tmp_path: Path) -> None:
     env = make_vec_env(NAME, n_envs=2, env_kwargs=SMALL)
-    options = {"learning_starts": 50} if kind is DQN else {"n_steps": 64, "batch_size": 64, "n_epochs": 1}
+    options = (
+        {"learning_starts": 50} if kind is DQN else {"n_steps": 64, "batch_size": 64, "n_epochs": 1}
+    )
     model = kind("MlpPolicy", env, device="cpu", **options)
     model.learn(300)
     model.save(tmp_path / "model")
     seen = env.reset()
     again = kind.load(tmp_path / "model", device="cpu")
-    assert np.array_equal(model.predict(seen, deterministic=True)[0], again.predict(seen, deterministic=True)[0])
+    assert np.array_equal(
+        model.predict(seen, deterministic=True)[0], again.predict(seen, deterministic=True)[0]
+    )
 
 
 def test_maskable_ppo_never_chooses_certain_death() -> None:

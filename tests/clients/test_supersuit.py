@@ -1,4 +1,6 @@
-"""Chains of PettingZoo's converters and SuperSuit's wrappers, over our world and two of PettingZoo's own. `make test-long`."""
+"""Chains of PettingZoo's converters and SuperSuit's wrappers, over our world and two of
+PettingZoo's own. `make test-long`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ WORLDS: dict[str, World] = {
     "4 snakes": lambda: parallel_env(num_snakes=4),
     "8 snakes": lambda: parallel_env(num_snakes=8),
     "4 snakes, cut off": lambda: parallel_env(num_snakes=4, max_turns=3),
-    "8 snakes, the pack's view": lambda: parallel_env(num_snakes=8, max_turns=5, observation="flat-51s"),
+    "8 snakes, the pack's view": lambda: parallel_env(
+        num_snakes=8, max_turns=5, observation="flat-51s"
+    ),
 }
 
 
@@ -53,7 +57,9 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "max_observation": lambda env: supersuit.max_observation_v0(flat(env), 2),
     "delay_observations": lambda env: supersuit.delay_observations_v0(flat(env), 2),
     "clip_reward": supersuit.clip_reward_v0,
-    "observation_lambda": lambda env: supersuit.observation_lambda_v0(flat(env), lambda seen, space: seen * 2),
+    "observation_lambda": lambda env: supersuit.observation_lambda_v0(
+        flat(env), lambda seen, space: seen * 2
+    ),
 }
 TURNS: dict[str, Callable[[Any], Any]] = {
     "aec": parallel_to_aec,
@@ -79,7 +85,9 @@ def test_episodes_end_and_begin_through_a_wrapper(world: str, wrapper: str) -> N
             if ended == 2:
                 return
             env.reset()
-        observations, *others = env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+        observations, *others = env.step(
+            {agent: env.action_space(agent).sample() for agent in env.agents}
+        )
         for agent, seen in observations.items():
             assert env.observation_space(agent).contains(seen)
         assert all(set(part) == set(observations) for part in others[:3])
@@ -99,7 +107,9 @@ def test_episodes_end_and_begin_where_agents_take_turns(world: str, wrapper: str
                 return
             env.reset()
         *_, terminated, truncated, _ = env.last()
-        env.step(None if terminated or truncated else env.action_space(env.agent_selection).sample())
+        env.step(
+            None if terminated or truncated else env.action_space(env.agent_selection).sample()
+        )
     pytest.fail(f"{ended} episodes ended")
 
 
@@ -107,7 +117,9 @@ def test_episodes_end_and_begin_where_agents_take_turns(world: str, wrapper: str
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_vectoriser_goes_through_many_games(world: str, base: str) -> None:
     env = flat(supersuit.black_death_v3(WORLDS[world]()))
-    batch = supersuit.concat_vec_envs_v1(supersuit.pettingzoo_env_to_vec_env_v1(env), 2, num_cpus=1, base_class=base)
+    batch = supersuit.concat_vec_envs_v1(
+        supersuit.pettingzoo_env_to_vec_env_v1(env), 2, num_cpus=1, base_class=base
+    )
     seen = batch.reset()
     seen = seen[0] if base == "gymnasium" else seen
     ended = 0

@@ -26,7 +26,9 @@ class Command:
     @property
     def words(self) -> list[str]:
         """What a shell makes of it, without `procsnake`. $(…) stays one word."""
-        return shlex.split(re.sub(r'"?\$\([^)]*\)"?', "0123456789abcdef", self.text), comments=True)[1:]
+        return shlex.split(
+            re.sub(r'"?\$\([^)]*\)"?', "0123456789abcdef", self.text), comments=True
+        )[1:]
 
     def __str__(self) -> str:
         return f"{self.page}: {self.text}"
@@ -46,4 +48,8 @@ def commands() -> list[Command]:
 
 def _of(block: str) -> list[str]:
     lines = [_BEFORE.sub("", line.strip()) for line in block.replace("\\\n", " ").splitlines()]
-    return [re.split(r"\s+&&\s+|\s+\|\s+|\s+&$", line)[0] for line in lines if line.startswith("procsnake ")]
+    return [
+        re.split(r"\s+&&\s+|\s+\|\s+|\s+&$", line)[0]
+        for line in lines
+        if line.startswith("procsnake ")
+    ]

@@ -1,4 +1,6 @@
-"""The site as readers get it: it builds strictly, every link leads somewhere, the reference is complete, a phone shows it."""
+"""The site as readers get it: it builds strictly, every link leads somewhere, the reference is
+complete, a phone shows it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from train.config import list_experiments
 
 REPOSITORY = Path(__file__).parents[2]
 BASE = "http://site/"
-DARK, LIGHT, PHONE = (1280, "dark"), (1280, "light"), (390, "light")
+DARK = (1280, "dark")
+LIGHT = (1280, "light")
+PHONE = (390, "light")
 WORLDS = ("envs", "envs.battlesnake", "envs.battlesnake.recording", "envs.procgen")
 PUBLIC = (*WORLDS, "agents", "agents.bundle", "agents.evaluation")
 """Packages whose `__all__` says what others may use."""
@@ -36,9 +40,20 @@ PUBLIC = (*WORLDS, "agents", "agents.bundle", "agents.evaluation")
 def site(tmp_path_factory):
     """The folder of the built site."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    built = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+    )
     assert built.returncode == 0, built.stdout + built.stderr
     return folder
 
@@ -74,7 +89,9 @@ def address(site: Path, path: Path) -> str:
 
 
 def text_of(site: Path, name: str) -> str:
-    return html.unescape(re.sub(r"<[^>]+>", "", (site / name / "index.html").read_text(encoding="utf-8")))
+    return html.unescape(
+        re.sub(r"<[^>]+>", "", (site / name / "index.html").read_text(encoding="utf-8"))
+    )
 
 
 def test_the_start_shows_a_game(site):
@@ -99,10 +116,20 @@ def test_every_link_leads_somewhere(site, pages):
 
 def test_every_option_that_help_tells_of_is_told(site, capsys):
     told = text_of(site, "commands")
-    for typed in ("train", "tune", "tune alphabeta", "launch", "launch --on slurm", "arena fetch", "serve"):
+    for typed in (
+        "train",
+        "tune",
+        "tune alphabeta",
+        "launch",
+        "launch --on slurm",
+        "arena fetch",
+        "serve",
+    ):
         with pytest.raises(SystemExit):
             procsnake.main([*typed.split(), "--help"])
-        options = set(re.findall(r"^  (?:-h, )?(--[\w-]+)", capsys.readouterr().out, re.MULTILINE)) - {"--help"}
+        options = set(
+            re.findall(r"^  (?:-h, )?(--[\w-]+)", capsys.readouterr().out, re.MULTILINE)
+        ) - {"--help"}
         section = told.split(f"\nprocsnake {typed}¶")[1].partition("¶")[0]
         assert len(options) > 2
         assert [option for option in options if option not in section] == [], typed
@@ -127,22 +154,42 @@ def test_every_key_is_told_with_its_default(site, capsys):
         for key in json.loads(capsys.readouterr().out):
             # Worlds and networks have options of the same name, with defaults of their own.
             rows = dict(re.findall(rf"^{re.escape(key['key'])}\n(.*)\n(.+)$", told, re.MULTILINE))
-            assert ("required" if key["default"] == "required" else json.dumps(key["default"], ensure_ascii=False)) in rows
+            assert (
+                "required"
+                if key["default"] == "required"
+                else json.dumps(key["default"], ensure_ascii=False)
+            ) in rows
 
 
 @pytest.mark.parametrize("package", PUBLIC)
 def test_every_public_name_is_in_the_api(package, pages):
     places = set().union(*(page.places for address, page in pages.items() if "/api/" in address))
     module = importlib.import_module(package)
-    undocumented = {"NOBODY", "EXTRAS", "UNKNOWN_CAUSE", "GAMES", "ProcsnakeError", "Agent", "Decision", "BundleError", "Card"}
-    missing = [name for name in module.__all__ if f"{package}.{name}" not in places and name not in undocumented]
+    undocumented = {
+        "NOBODY",
+        "EXTRAS",
+        "UNKNOWN_CAUSE",
+        "GAMES",
+        "ProcsnakeError",
+        "Agent",
+        "Decision",
+        "BundleError",
+        "Card",
+    }
+    missing = [
+        name
+        for name in module.__all__
+        if f"{package}.{name}" not in places and name not in undocumented
+    ]
     assert missing == []
 
 
 def test_tables_in_docstrings_are_tables(site):
     """They are drawn with rows of = in the source."""
     worlds = (site / "api" / "worlds" / "index.html").read_text(encoding="utf-8")
-    assert re.search(r"<td><code>final_observations</code></td>\s*<td>space dtype \(R, …\)</td>", worlds)
+    assert re.search(
+        r"<td><code>final_observations</code></td>\s*<td>space dtype \(R, …\)</td>", worlds
+    )
     assert re.search(r"<th><code>kind</code></th>\s*<th>meaning</th>", worlds)
     assert "====" not in worlds
 
@@ -166,7 +213,9 @@ def url(site) -> Iterator[str]:
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), [LIGHT, DARK, PHONE], ids=["light", "dark", "phone"])
 def test_no_page_is_wider_than_the_screen_nor_pale(chromium, url, pages, width, scheme):
-    """Nor does a script of any page fail (`page_of`). Tables and code that are wider scroll by themselves."""
+    """Nor does a script of any page fail (`page_of`). Tables and code that are wider scroll by
+    themselves.
+    """
     shown = {"width": width, "height": 844}
     with page_of(chromium, viewport=shown, color_scheme=scheme) as browser:
         for address in pages:
@@ -189,7 +238,9 @@ COLORS = """() => {
 def light(color: str) -> float:
     """Relative luminance of an sRGB colour, 0..1 (WCAG 2.2)."""
     parts = [float(part) / 255 for part in re.findall(r"[\d.]+", color)[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

@@ -1,7 +1,8 @@
-"""Every `procsnake …` command that README and docs show is one that the command line takes; those that can run here do.
+"""Every `procsnake …` command that README and docs show is one that the command line takes; those
+that can run here do.
 
-Run in miniature: few games, a small bundle in place of the reader's run, local servers in place of those on the internet.
-"""
+Run in miniature: few games, a small bundle in place of the reader's run, local servers in place of
+those on the internet."""
 
 from __future__ import annotations
 
@@ -27,14 +28,23 @@ NOT_RUN = {
     "job": "needs an AWS account",
     "cluster": "needs machines that ssh reaches",
     "image": "needs an AWS account",
-    "benchmark": "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a small one",
-    "compare": "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
+    "benchmark": (
+        "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a"
+        " small one"
+    ),
+    "compare": (
+        "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one"
+    ),
     "tune": "trains several times; tests/train/tuning/test_tune.py does so",
     "report": "needs a run; notebook 2 makes some",
     "plot": "needs runs; tests/train/runs/test_curves.py has some",
     "quickstart": "trains for minutes; `make play` calls it",
-    "analyse --fit": "needs the stores of 1200 games; tests/agents/analysis/test_fitting.py has small ones",
-    "analyse --last 20": "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder",
+    "analyse --fit": (
+        "needs the stores of 1200 games; tests/agents/analysis/test_fitting.py has small ones"
+    ),
+    "analyse --last 20": (
+        "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder"
+    ),
     "tournament flood quick=alphabeta?nodes=100": "is long; other tournaments are played",
     "arena": "needs an account on Arena; tests/serve/ladder has a stand-in",
     "export aicrowd": "needs a Procgen run; notebook 6 makes one and exports it",
@@ -65,27 +75,40 @@ def test_the_parser_takes_it(command):
 
 def test_there_are_commands_of_many_kinds():
     assert len(COMMANDS) > 50
-    assert {"train", "evaluate", "play", "serve", "replay", "games"} <= {command.words[0] for command in COMMANDS}
+    assert {"train", "evaluate", "play", "serve", "replay", "games"} <= {
+        command.words[0] for command in COMMANDS
+    }
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A folder with what readers have by then: a policy, rules, a running server and its games, a recording, a request."""
+    """A folder with what readers have by then: a policy, rules, a running server and its games, a
+    recording, a request.
+    """
     folder = tmp_path_factory.mktemp("desk")
     shutil.copytree(make_bundle(folder / "made"), folder / "runs" / "mine" / "bundle")
     for name in ("my_rule.py", "hug.py"):
         (folder / name).write_text(FILES["hug.py"])
     (folder / "outputs").mkdir()
-    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(folder / "outputs" / "tuned-alphabeta.yaml")
+    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(
+        folder / "outputs" / "tuned-alphabeta.yaml"
+    )
     phase = Phase(up_to=None, mine={"area": 64}, theirs={}, shared={})
-    LearnedEvaluation(width=11, height=11, phases=(phase,)).write(folder / "outputs" / "learned.json")
+    LearnedEvaluation(width=11, height=11, phases=(phase,)).write(
+        folder / "outputs" / "learned.json"
+    )
     database = f"sqlite:///{folder / 'games.db'}"
-    with Background("flood", "--database", database) as server, pytest.MonkeyPatch.context() as patch:
+    with (
+        Background("flood", "--database", database) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.chdir(folder)
         play = ["play", "hug.py", server.url, "--record", "game.jsonl", "--delay", "0"]
         assert procsnake.main(play) == 0
         shutil.copy("game.jsonl", "recorded.jsonl")
-        (folder / "request.json").write_text(json.dumps(Recording.read("game.jsonl").requests[1], indent=2))
+        (folder / "request.json").write_text(
+            json.dumps(Recording.read("game.jsonl").requests[1], indent=2)
+        )
         yield folder, server.url
 
 
@@ -121,7 +144,9 @@ def reason_not_to_run(command: Command) -> str | None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c.words[0] not in ("train", "serve")], ids=str)
+@pytest.mark.parametrize(
+    "command", [c for c in COMMANDS if c.words[0] not in ("train", "serve")], ids=str
+)
 def test_it_runs(command, desk, monkeypatch, capsys):
     if reason := reason_not_to_run(command):
         pytest.skip(reason)
@@ -134,10 +159,13 @@ def test_it_runs(command, desk, monkeypatch, capsys):
     if words[0] == "tournament" and "flood" in words:
         # A reader plays one tournament, not all that the pages show.
         (folder / "outputs" / "tournament.db").unlink(missing_ok=True)
-    code, said = procsnake.main(words), capsys.readouterr().out
+    code = procsnake.main(words)
+    said = capsys.readouterr().out
     if words[0] == "doctor":
         # Whether a busy machine is late is no fault of the page's.
-        faults = [line for line in said.splitlines() if line.startswith("✗ ") and "not ready" not in line]
+        faults = [
+            line for line in said.splitlines() if line.startswith("✗ ") and "not ready" not in line
+        ]
         assert all("[slow-under-load]" in fault for fault in faults), said
         assert code == bool(faults)
     else:
@@ -157,7 +185,9 @@ def test_it_serves(command, desk, monkeypatch):
 @pytest.mark.long
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.words[0] == "train"], ids=str)
 def test_it_would_train(command):
-    """All that `procsnake train` does before it starts Ray: the experiment is read and checked, its world played a step."""
+    """All that `procsnake train` does before it starts Ray: the experiment is read and checked, its
+    world played a step.
+    """
     from train.config import Experiment
     from train.run import check
     from train.stages import first_stages
@@ -170,11 +200,16 @@ def test_it_would_train(command):
         pytest.skip("needs a run that was interrupted; notebook 5 makes one and resumes it")
     if options.config or "algorithm=a2c" in options.set:
         pytest.skip("tests/docs/test_contributing.py runs it")
-    if "env.options.rewards=my_rewards:hunter" in options.set or "algorithm=one_step" in options.set:
+    if (
+        "env.options.rewards=my_rewards:hunter" in options.set
+        or "algorithm=one_step" in options.set
+    ):
         pytest.skip("tests/docs/test_your_own_parts.py runs it")
     if "env.options.observation=my_planes:WithWall" in options.set:
         pytest.skip("tests/docs/test_recipes.py checks it")
-    experiment = Experiment.load(options.experiment, [*options.set, *(["budget.max_minutes=1"] if options.minutes else [])])
+    experiment = Experiment.load(
+        options.experiment, [*options.set, *(["budget.max_minutes=1"] if options.minutes else [])]
+    )
     for stage in first_stages(experiment):
         check(stage)
         # What it begins with isn't trained yet, but has this network.

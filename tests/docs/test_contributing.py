@@ -1,4 +1,6 @@
-"""The recipes of docs/contributing.md, followed: their files are taken from the page, their commands run."""
+"""The recipes of docs/contributing.md, followed: their files are taken from the page, their
+commands run.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,14 @@ def write(folder: Path, *names: str) -> None:
 def procsnake(folder: Path, *arguments: str, paths: tuple[Path, ...] = ()) -> str:
     """What the command prints; it must end well."""
     command = [sys.executable, "-m", *arguments]
-    ended = subprocess.run(command, cwd=folder, env=environment(*paths, folder), capture_output=True, text=True, timeout=250)
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(*paths, folder),
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
     assert ended.returncode == 0, f"{arguments}\n{ended.stdout[-2000:]}\n{ended.stderr[-2000:]}"
     return ended.stdout
 
@@ -46,7 +55,9 @@ def last_row(folder: Path) -> dict[str, str]:
 
 def test_each_recipe_has_nine_steps():
     recipes = re.split(r"^## Add ", PAGE, flags=re.MULTILINE)[1:]
-    assert [re.findall(r"^(\d)\. ", recipe, re.MULTILINE) for recipe in recipes] == [list("123456789")] * 3
+    assert [re.findall(r"^(\d)\. ", recipe, re.MULTILINE) for recipe in recipes] == [
+        list("123456789")
+    ] * 3
 
 
 @pytest.mark.long
@@ -56,13 +67,17 @@ def test_the_world_passes_its_test_and_is_solved(tmp_path):
     procsnake(tmp_path, "procsnake", "train", "--config", "corridor.yaml")
     row = last_row(tmp_path)
     assert float(row["episode_return_mean"]) > 0.99
-    assert float(row["episode_len_mean"]) < 9  # the best is 7; whoever walks at random needs 20 and more
+    assert (
+        float(row["episode_len_mean"]) < 9
+    )  # the best is 7; whoever walks at random needs 20 and more
     it_is_measured_reported_watched_and_filmed(tmp_path, next(tmp_path.glob("runs/*")))
 
 
 def it_is_measured_reported_watched_and_filmed(folder: Path, run: Path) -> None:
     name = f"runs/{run.name}"
-    policy, random = json.loads(procsnake(folder, "procsnake", "evaluate", name, "--episodes", "64", "--json"))
+    policy, random = json.loads(
+        procsnake(folder, "procsnake", "evaluate", name, "--episodes", "64", "--json")
+    )
     assert (policy["world"], policy["mean_return"], policy["mean_length"]) == ("corridor", 1.0, 7.0)
     assert random["interval"][1] < 0.9
     procsnake(folder, "procsnake", "report", name)
@@ -84,15 +99,27 @@ def it_is_measured_reported_watched_and_filmed(folder: Path, run: Path) -> None:
 
 @pytest.mark.long
 def test_a_strangers_run_names_no_code_that_is_executed(tmp_path):
-    """Its world is in a module that its configuration names; only who names it himself has it imported."""
+    """Its world is in a module that its configuration names; only who names it himself has it
+    imported.
+    """
     write(tmp_path, "my_world.py", "corridor.yaml")
-    procsnake(tmp_path, "procsnake", "train", "--config", "corridor.yaml", "--set", "budget.total_agent_steps=1000")
+    procsnake(
+        tmp_path,
+        "procsnake",
+        "train",
+        "--config",
+        "corridor.yaml",
+        "--set",
+        "budget.total_agent_steps=1000",
+    )
     run = next(tmp_path.glob("runs/*"))
     (run / "config.yaml.hmac").unlink()
     (tmp_path / "my_world.py").write_text(f"open('executed', 'w')\n{FILES['my_world.py']}")
     name = f"runs/{run.name}"
     procsnake(tmp_path, "procsnake", "report", name)
-    assert "no film: config.yaml names my_world" in (run / "report.html").read_text(encoding="utf-8")
+    assert "no film: config.yaml names my_world" in (run / "report.html").read_text(
+        encoding="utf-8"
+    )
     for command in ("evaluate", "play"):
         refused = subprocess.run(
             [sys.executable, "-m", "procsnake", command, name],
@@ -111,7 +138,9 @@ def test_a_strangers_run_names_no_code_that_is_executed(tmp_path):
 def test_the_trainer_learns_once_it_is_registered(tmp_path):
     tree = tmp_path / "tree"
     for floor in ("envs", "agents", "train", "serve"):
-        shutil.copytree(REPOSITORY / floor, tree / floor, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
+        shutil.copytree(
+            REPOSITORY / floor, tree / floor, ignore=shutil.ignore_patterns("__pycache__", "*.nb?")
+        )
     shutil.copy(REPOSITORY / "procsnake.py", tree)
     (tree / "train" / "a2c.py").write_text(FILES["train/a2c.py"])
     own = tree / "train" / "algorithm_settings.py"
@@ -129,7 +158,9 @@ def test_the_trainer_learns_once_it_is_registered(tmp_path):
     procsnake(tmp_path, "procsnake", "train", "--config", "corridor.yaml", *flags, paths=(tree,))
     row = last_row(tmp_path)
     assert float(row["episode_return_mean"]) > 0.99
-    assert float(row["episode_len_mean"]) < 9  # the best is 7; whoever walks at random needs 20 and more
+    assert (
+        float(row["episode_len_mean"]) < 9
+    )  # the best is 7; whoever walks at random needs 20 and more
 
 
 def edit(path: Path, old: str, new: str) -> None:

@@ -13,12 +13,16 @@ DRAW = runpy.run_path(str(PICTURES / "draw.py"), run_name="draw")
 
 
 def charts(stem: str) -> dict:
-    return {chart.title: chart for chart in DRAW["read_charts"](PICTURES / "curves" / f"{stem}.csv")}
+    return {
+        chart.title: chart for chart in DRAW["read_charts"](PICTURES / "curves" / f"{stem}.csv")
+    }
 
 
 def ends(chart, share: float = 0.0) -> dict[str, float]:
     """By line: its end, or the mean over the last `share` of the time."""
-    return {line.name: float(line.y[line.x >= line.x[-1] * (1 - share)].mean()) for line in chart.lines}
+    return {
+        line.name: float(line.y[line.x >= line.x[-1] * (1 - share)].mean()) for line in chart.lines
+    }
 
 
 def test_compare_shows_the_rewards_of_seed_0_in_the_table_of_compare():
@@ -31,9 +35,15 @@ def test_trainers_shows_the_means_over_seeds_in_the_table_of_benchmarks():
     found = charts("trainers")
     won = {"APEX": (0.93, 0.93, 0.975), "DQN": (0.958, 0.922, 0.942), "PPO": (0.985, 0.99, 0.995)}
     duels = found["duels won against random"]
-    assert ends(duels) == {name: pytest.approx(np.mean(rates), abs=0.012) for name, rates in won.items()}
+    assert ends(duels) == {
+        name: pytest.approx(np.mean(rates), abs=0.012) for name, rates in won.items()
+    }
     lived = ends(found["turns that a snake lives in self-play"], 0.2)
-    assert lived == {"APEX": pytest.approx(226, abs=6), "DQN": pytest.approx(269, abs=6), "PPO": pytest.approx(298, abs=6)}
+    assert lived == {
+        "APEX": pytest.approx(226, abs=6),
+        "DQN": pytest.approx(269, abs=6),
+        "PPO": pytest.approx(298, abs=6),
+    }
 
 
 @pytest.mark.parametrize("stem", ["compare", "trainers"])

@@ -39,21 +39,29 @@ def with_wall(tmp_path, monkeypatch):
 
 
 def test_the_plane_counts_the_turns_to_the_next_wall(with_wall):
-    world = BattlesnakeVectorEnv(num_games=2, ruleset="royale", shrink_every_n_turns=3, observation=with_wall(), num_snakes=2)
+    world = BattlesnakeVectorEnv(
+        num_games=2, ruleset="royale", shrink_every_n_turns=3, observation=with_wall(), num_snakes=2
+    )
     world.restart(1)
     twelve = EgocentricPlanes(radius=5)
     seen = []
     for _ in range(4):
         assert world.observations.shape[1:] == (11, 11, 13)
-        state, boards, slots = world.state, np.array([0]), np.array([0])
-        np.testing.assert_array_equal(world.observations[:1, ..., :12], twelve.observe(state, boards, slots))
+        state = world.state
+        boards = np.array([0])
+        slots = np.array([0])
+        np.testing.assert_array_equal(
+            world.observations[:1, ..., :12], twelve.observe(state, boards, slots)
+        )
         seen.append(np.unique(world.observations[0, ..., 12]).tolist())
         world.advance(np.argmax(world.action_mask, axis=1))
     assert seen == [[3], [2], [1], [3]]
 
 
 def test_an_experiment_takes_the_plane(with_wall):
-    (text,) = re.findall(r"^procsnake train (?:.*\\\n)*.*$", PAGE.replace("\\\n    ", ""), re.MULTILINE)
+    (text,) = re.findall(
+        r"^procsnake train (?:.*\\\n)*.*$", PAGE.replace("\\\n    ", ""), re.MULTILINE
+    )
     options = procsnake.build_parser().parse_args(Command("recipes.md", text).words)
     assert "env.options.observation=my_planes:WithWall" in options.set
     check(Experiment.load(options.experiment, options.set))
@@ -68,7 +76,10 @@ def test_a_champion_is_known_by_its_folder(tmp_path, monkeypatch):
     assert champions.names() == ["champion-mine"]
     assert agents.make("champion-mine").name == "champion-mine"
     card = bundle.load(folder / "champion-mine").card
-    assert procsnake.build_parser().parse_args(shlex.split(card.command)[1:]).experiment == "battlesnake-league"
+    assert (
+        procsnake.build_parser().parse_args(shlex.split(card.command)[1:]).experiment
+        == "battlesnake-league"
+    )
     assert "57.0 % of 400 games" in champions.table()
 
 
@@ -89,4 +100,9 @@ def test_the_endpoint_answers_beside_the_snake():
     exec(FILES["my_server.py"], made)
     with running(made["app"]) as url:
         assert json.load(urlopen(f"{url}/motto")) == {"motto": "slow and steady"}
-        assert json.load(urlopen(Request(f"{url}/", headers={"Accept": "application/json"})))["apiversion"] == "1"
+        assert (
+            json.load(urlopen(Request(f"{url}/", headers={"Accept": "application/json"})))[
+                "apiversion"
+            ]
+            == "1"
+        )

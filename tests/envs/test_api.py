@@ -17,7 +17,8 @@ from tests.envs.test_compliance import Pit
     ],
 )
 def test_a_step_keeps_nothing_of_the_episodes_that_it_told_of(name, options):
-    world, told = envs.make(name, **options), 0
+    world = envs.make(name, **options)
+    told = 0
     world.reset(seed=0)
     for _ in range(300):
         *_, info = world.step(np.ones(world.num_envs, np.int64))
@@ -30,7 +31,8 @@ def test_a_step_keeps_nothing_of_the_episodes_that_it_told_of(name, options):
 
 
 def test_a_world_without_final_info_of_its_own_tells_its_columns_there():
-    world, steps = Pit(), np.zeros(6, np.int32)
+    world = Pit()
+    steps = np.zeros(6, np.int32)
     world.reset(seed=0)
     is_seen = np.zeros(6, bool)
     while not is_seen.all():

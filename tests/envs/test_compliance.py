@@ -1,4 +1,6 @@
-"""The public check of worlds: it passes those that keep `BatchEnv`'s contract and says of others where they break it."""
+"""The public check of worlds: it passes those that keep `BatchEnv`'s contract and says of others
+where they break it.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,22 @@ from envs.wrappers import ActionRepeat, FrameStack, ShapedRewards
 
 
 class Pit(BatchEnv):
-    """Two walkers a game on four cells; action 1 goes on, 0 waits; the last cell ends a walker's episode and pays 2.
+    """Two walkers a game on four cells; action 1 goes on, 0 waits; the last cell ends a walker's
+    episode and pays 2.
 
-    A walker at the end waits for the other; after eight steps a game is cut off. Each game begins at a cell that is drawn.
-    """
+    A walker at the end waits for the other; after eight steps a game is cut off. Each game begins
+    at a cell that is drawn."""
 
     def __init__(self, *, num_games: int = 3) -> None:
         space = Box(0, 1, (1, 4, 1), np.float32)
-        super().__init__(num_games=num_games, rows_per_game=2, observation_space=space, action_space=Discrete(2))
+        super().__init__(
+            num_games=num_games, rows_per_game=2, observation_space=space, action_space=Discrete(2)
+        )
         self.action_mask = np.ones((self.num_envs, 2), np.bool_)
-        self.place, self.steps = np.zeros(self.num_envs, np.int64), np.zeros(num_games, np.int64)
-        self.lasted, self.rng = np.zeros(self.num_envs, np.int64), np.random.default_rng()
+        self.place = np.zeros(self.num_envs, np.int64)
+        self.steps = np.zeros(num_games, np.int64)
+        self.lasted = np.zeros(self.num_envs, np.int64)
+        self.rng = np.random.default_rng()
         self.ended: list[tuple[int, float, int]] = []
         self.observation_contract = {"type": "pit", "version": 1}
         pictures = (lambda shown: shown, lambda shown: shown[:, :, ::-1])
@@ -55,9 +62,13 @@ class Pit(BatchEnv):
         self._show(self.observations)
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
-        columns, self.ended = np.array(self.ended, float).reshape(-1, 3).T, []
+        columns = np.array(self.ended, float).reshape(-1, 3).T
+        self.ended = []
         kinds = {"row": np.int32, "return": np.float32, "length": np.int32}
-        return {name: column.astype(kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+        return {
+            name: column.astype(kind)
+            for (name, kind), column in zip(kinds.items(), columns, strict=True)
+        }
 
     def progress(self) -> dict[str, int]:
         return {"games": self.games}
@@ -69,7 +80,9 @@ class Pit(BatchEnv):
         self.games += int(games.sum())
         rows = games.repeat(2)
         self.place[rows] = self.rng.integers(0, 2, self.num_envs)[rows]
-        self.steps[games], self.lasted[rows], self.valid[rows] = 0, 0, True
+        self.steps[games] = 0
+        self.lasted[rows] = 0
+        self.valid[rows] = True
 
     def _show(self, pictures: np.ndarray) -> None:
         pictures[:] = 0
@@ -91,9 +104,15 @@ def test_so_do_wrappers_around_it():
     ("name", "options"),
     [
         ("battlesnake", {"num_games": 8, "max_turns": 25}),
-        ("battlesnake", {"num_games": 2, "max_turns": 25, "observation": {"view": "board"}, "width": 7}),
+        (
+            "battlesnake",
+            {"num_games": 2, "max_turns": 25, "observation": {"view": "board"}, "width": 7},
+        ),
         ("procgen/coinrun", {"num_games": 2}),
-        ("procgen/coinrun", {"num_games": 2, "action_repeat": 2, "gap_stack": 3, "shape_rewards": True}),
+        (
+            "procgen/coinrun",
+            {"num_games": 2, "action_repeat": 2, "gap_stack": 3, "shape_rewards": True},
+        ),
     ],
     ids=str,
 )
@@ -134,7 +153,9 @@ class ViewsInTheWrongOrder(Pit):
 class ViewThatCutsThePicture(Pit):
     def __init__(self) -> None:
         super().__init__()
-        self.views = Views((self.views.pictures[0], lambda shown: shown[:, :, 1:]), self.views.actions)
+        self.views = Views(
+            (self.views.pictures[0], lambda shown: shown[:, :, 1:]), self.views.actions
+        )
 
 
 class ViewThatPaintsOver(Pit):

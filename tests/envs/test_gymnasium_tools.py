@@ -1,4 +1,6 @@
-"""What Gymnasium offers for vector environments: `make_vec`, and the wrappers that docs/other-libraries.md lists."""
+"""What Gymnasium offers for vector environments: `make_vec`, and the wrappers that
+docs/other-libraries.md lists.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,15 @@ def first_safe(state: Any, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
     return safe_moves(state, boards, slots).argmax(axis=1).astype(np.int8)
 
 
-@pytest.mark.parametrize("options", [{}, {"max_turns": 4}, {"observation": "flat-51s"}], ids=["rules", "cut off", "pack"])
+@pytest.mark.parametrize(
+    "options", [{}, {"max_turns": 4}, {"observation": "flat-51s"}], ids=["rules", "cut off", "pack"]
+)
 def test_make_vec_plays_the_game_of_make(options: dict[str, Any]) -> None:
     gym_registration.register_gymnasium()
     options = {**SMALL, **options, "opponents": first_safe}
-    batch, rng, ended = gymnasium.make_vec(gym_registration.BATTLESNAKE, num_envs=2, **options), np.random.default_rng(0), 0
+    batch = gymnasium.make_vec(gym_registration.BATTLESNAKE, num_envs=2, **options)
+    rng = np.random.default_rng(0)
+    ended = 0
     assert (batch.num_envs, batch.observation_space.shape[0]) == (2, 2)
     single = BattlesnakeEnv(**options)
     for seed in range(12):
@@ -55,7 +61,9 @@ def test_make_vec_plays_the_game_of_make(options: dict[str, Any]) -> None:
             assert (rewards[0], terminations[0], truncations[0]) == (reward, terminated, truncated)
             done = terminated or truncated
         assert np.array_equal(info["final_obs"][0], expected)
-        facts = {name: info["final_info"][name][0] for name in ("won", "cause", "length", "food_eaten")}
+        facts = {
+            name: info["final_info"][name][0] for name in ("won", "cause", "length", "food_eaten")
+        }
         assert facts == {name: told[name] for name in facts}
         ended += 1
     assert ended == 12
@@ -88,7 +96,9 @@ def same_step() -> gymnasium.vector.VectorEnv:
 
 
 def next_step() -> gymnasium.vector.VectorEnv:
-    return gymnasium.make_vec(gym_registration.BATTLESNAKE, num_envs=3, vectorization_mode="sync", max_turns=3, **SMALL)
+    return gymnasium.make_vec(
+        gym_registration.BATTLESNAKE, num_envs=3, vectorization_mode="sync", max_turns=3, **SMALL
+    )
 
 
 def test_the_page_says_which_wrappers_take_a_batch() -> None:
@@ -98,20 +108,27 @@ def test_the_page_says_which_wrappers_take_a_batch() -> None:
     refusing = listed("refuse a batch")
     for name in refusing:
         assert not works(name, same_step), name
+
         # They refuse Gymnasium's own, too.
-        pole = lambda: SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")], autoreset_mode=AutoresetMode.SAME_STEP)  # noqa: E731
+        def pole():
+            poles = [lambda: gymnasium.make("CartPole-v1")]
+            return SyncVectorEnv(poles, autoreset_mode=AutoresetMode.SAME_STEP)
+
         assert not works(name, pole), name
     for name in refusing & {"NormalizeObservation", "DtypeObservation", "TransformObservation"}:
         assert works(name, next_step), name
 
 
 def test_returns_are_in_the_final_info_and_wrong_in_gymnasiums_statistics() -> None:
-    """As the page says; if the second half fails, Gymnasium has mended its wrapper, and the page may say so."""
+    """As the page says; if the second half fails, Gymnasium has mended its wrapper, and the page
+    may say so.
+    """
     env = wrappers.RecordEpisodeStatistics(
         BattlesnakeOpponentsEnv(num_games=2, rewards={"another_turn": 1.0}, max_turns=3, **SMALL)
     )
     env.reset(seed=0)
-    paid, right = np.zeros(2), []
+    paid = np.zeros(2)
+    right = []
     for _ in range(60):
         _, rewards, terminated, truncated, info = env.step(np.ones(2, np.int64))
         paid += rewards

@@ -8,7 +8,10 @@ import envs
 from envs.pictures import as_text, picture_of
 
 
-@pytest.mark.parametrize("shape", [(5,), (3, 5), (3, 5, 1), (3, 5, 3), (3, 5, 12), (84, 84, 3), (300, 7, 1), (2, 3, 5, 1)])
+@pytest.mark.parametrize(
+    "shape",
+    [(5,), (3, 5), (3, 5, 1), (3, 5, 3), (3, 5, 12), (84, 84, 3), (300, 7, 1), (2, 3, 5, 1)],
+)
 def test_any_observation_becomes_a_picture_of_even_size(shape):
     space = Box(0, 9, shape, np.uint8)
     picture = picture_of(space.sample(), space)
@@ -20,7 +23,8 @@ def test_any_observation_becomes_a_picture_of_even_size(shape):
 
 def test_colours_stay_and_other_channels_show_the_brightest():
     colours = np.zeros((1, 2, 3), np.uint8)
-    colours[0, 0], colours[0, 1] = (200, 10, 0), (0, 0, 255)
+    colours[0, 0] = (200, 10, 0)
+    colours[0, 1] = (0, 0, 255)
     picture = picture_of(colours, Box(0, 255, colours.shape, np.uint8))
     assert picture[0, 0].tolist() == [200, 10, 0]
     assert picture[-1, -1].tolist() == [0, 0, 255]
@@ -40,7 +44,9 @@ def test_without_bounds_the_observation_gives_them():
 
 def test_text_has_two_pixels_in_a_character():
     picture = np.zeros((4, 3, 3), np.uint8)
-    picture[0, 0], picture[1, 0], picture[2:, 2] = (255, 0, 0), (0, 0, 255), 255
+    picture[0, 0] = (255, 0, 0)
+    picture[1, 0] = (0, 0, 255)
+    picture[2:, 2] = 255
     first, second = as_text(picture, color=True, columns=3).split("\n")
     assert first.startswith("\x1b[38;2;255;0;0m\x1b[48;2;0;0;255m▀")
     assert first.endswith("\x1b[0m")
@@ -57,7 +63,9 @@ def test_text_fits_the_terminal():
 
 
 def test_each_world_shows_its_games():
-    """Battlesnake draws its board; Procgen shows what is seen, or the library's large picture where it was asked for."""
+    """Battlesnake draws its board; Procgen shows what is seen, or the library's large picture where
+    it was asked for.
+    """
     snakes = envs.make("battlesnake", num_games=2, width=7, height=7)
     snakes.restart(0)
     assert snakes.picture(1).shape == (256, 256, 3)

@@ -1,7 +1,8 @@
-"""Every notebook runs from top to bottom with FAST, holds no outputs, and its .ipynb says what its .py says.
+"""Every notebook runs from top to bottom with FAST, holds no outputs, and its .ipynb says what its
+.py says.
 
-Its first cell installs procsnake where it isn't. Here a stand-in of pip tells what it was asked for, and installs nothing.
-"""
+Its first cell installs procsnake where it isn't. Here a stand-in of pip tells what it was asked
+for, and installs nothing."""
 
 from __future__ import annotations
 
@@ -34,8 +35,11 @@ def test_there_are_seven():
 
 @pytest.mark.parametrize("source", NOTEBOOKS, ids=by_name)
 def test_the_pair_is_in_step_and_holds_no_outputs(source):
-    written, stored = jupytext.read(source), jupytext.read(source.with_suffix(".ipynb"))
-    assert [(cell.cell_type, cell.source) for cell in stored.cells] == [(cell.cell_type, cell.source) for cell in written.cells]
+    written = jupytext.read(source)
+    stored = jupytext.read(source.with_suffix(".ipynb"))
+    assert [(cell.cell_type, cell.source) for cell in stored.cells] == [
+        (cell.cell_type, cell.source) for cell in written.cells
+    ]
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in stored.cells)
 
 
@@ -45,24 +49,48 @@ def first_cell(source: Path) -> str:
 
 def test_the_first_cells_are_one_but_for_what_a_notebook_needs():
     """The extras, and one more line for Procgen."""
-    bare = {re.sub(r"\n *subprocess.*--no-deps.*|(?<=procsnake\[)[^]]*", "", first_cell(source)) for source in NOTEBOOKS}
+    bare = {
+        re.sub(r"\n *subprocess.*--no-deps.*|(?<=procsnake\[)[^]]*", "", first_cell(source))
+        for source in NOTEBOOKS
+    }
     assert len(bare) == 1
-    extras = {extra for source in NOTEBOOKS for extra in re.findall(r"procsnake\[(.*?)\]", first_cell(source))[0].split(",")}
+    extras = {
+        extra
+        for source in NOTEBOOKS
+        for extra in re.findall(r"procsnake\[(.*?)\]", first_cell(source))[0].split(",")
+    }
     assert extras <= set(said_by_setup()["extras_require"])
 
 
 _PIP = "import json, os, sys; print(json.dumps(sys.argv[1:]), file=open(os.environ['ASKED'], 'a'))"
 
 
-def asked_of_pip(source: Path, folder: Path, *, numpy: str | None, **variables: str) -> list[list[str]]:
-    """Run a notebook's first cell where there is nothing but a NumPy, and return the arguments of each call of pip."""
+def asked_of_pip(
+    source: Path, folder: Path, *, numpy: str | None, **variables: str
+) -> list[list[str]]:
+    """Run a notebook's first cell where there is nothing but a NumPy, and return the arguments of
+    each call of pip.
+    """
     (folder / "pip.py").write_text(_PIP)
     if numpy:
         (folder / "numpy.py").touch()
         (folder / f"numpy-{numpy}.dist-info").mkdir()
-        (folder / f"numpy-{numpy}.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: numpy\nVersion: {numpy}\n")
-    environment = {"PYTHONPATH": str(folder), "ASKED": str(folder / "asked"), "PATH": os.environ["PATH"], **variables}
-    subprocess.run([sys.executable, "-S", "-c", first_cell(source)], cwd=folder, env=environment, check=True, timeout=60)
+        (folder / f"numpy-{numpy}.dist-info" / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: numpy\nVersion: {numpy}\n"
+        )
+    environment = {
+        "PYTHONPATH": str(folder),
+        "ASKED": str(folder / "asked"),
+        "PATH": os.environ["PATH"],
+        **variables,
+    }
+    subprocess.run(
+        [sys.executable, "-S", "-c", first_cell(source)],
+        cwd=folder,
+        env=environment,
+        check=True,
+        timeout=60,
+    )
     asked = folder / "asked"
     return [json.loads(line) for line in asked.read_text().splitlines()] if asked.exists() else []
 
@@ -73,7 +101,9 @@ def test_the_first_cell_installs_and_holds_numpy(source, tmp_path):
     assert command[0] == "install"
     wanted, numpy = map(Requirement, command[1:])
     assert (wanted.name, wanted.url, str(numpy)) == ("procsnake", None, "numpy==2.0.2")
-    assert [line[:2] for line in procgen] == ([["install", "--no-deps"]] if source.stem[0] in "46" else [])
+    assert [line[:2] for line in procgen] == (
+        [["install", "--no-deps"]] if source.stem[0] in "46" else []
+    )
 
 
 @pytest.mark.parametrize("source", NOTEBOOKS, ids=by_name)
@@ -87,34 +117,47 @@ def test_nothing_that_a_first_cell_asks_for_needs_numpy_1(source, tmp_path):
 
 def test_procgen_is_the_one_of_the_extra(tmp_path):
     (source,) = (path for path in NOTEBOOKS if path.stem[0] == "4")
-    (_, (_, _, *pinned)) = asked_of_pip(source, tmp_path, numpy="2.0.2")
+    _, (_, _, *pinned) = asked_of_pip(source, tmp_path, numpy="2.0.2")
     procgen = [text.partition(";")[0] for text in said_by_setup()["extras_require"]["procgen"]]
     assert pinned[0].startswith("gym3==")
     assert pinned[1] in procgen
 
 
 def test_the_package_can_come_from_elsewhere(tmp_path):
-    ((_, wanted),) = asked_of_pip(NOTEBOOKS[0], tmp_path, numpy=None, PROCSNAKE_SOURCE="file:///a/procsnake.whl")
+    ((_, wanted),) = asked_of_pip(
+        NOTEBOOKS[0], tmp_path, numpy=None, PROCSNAKE_SOURCE="file:///a/procsnake.whl"
+    )
     assert Requirement(wanted).url == "file:///a/procsnake.whl"
 
 
-@pytest.mark.parametrize("variables", [{}, {"PROCSNAKE_SOURCE": "file:///a/procsnake.whl"}], ids=["", "named"])
+@pytest.mark.parametrize(
+    "variables", [{}, {"PROCSNAKE_SOURCE": "file:///a/procsnake.whl"}], ids=["", "named"]
+)
 def test_in_a_clone_the_clone_is_installed(tmp_path, variables):
     """Nobody's package of that name from an index. A source that is named comes first."""
     (tmp_path / "a clone" / "notebooks").mkdir(parents=True)
     (tmp_path / "a clone" / "procsnake.py").touch()
-    ((_, wanted),) = asked_of_pip(NOTEBOOKS[0], tmp_path / "a clone" / "notebooks", numpy=None, **variables)
-    assert Requirement(wanted).url == variables.get("PROCSNAKE_SOURCE", (tmp_path / "a clone").as_uri())
+    ((_, wanted),) = asked_of_pip(
+        NOTEBOOKS[0], tmp_path / "a clone" / "notebooks", numpy=None, **variables
+    )
+    assert Requirement(wanted).url == variables.get(
+        "PROCSNAKE_SOURCE", (tmp_path / "a clone").as_uri()
+    )
 
 
 def test_the_fifth_proposes_what_the_stack_was_given(tmp_path, monkeypatch):
     stack = (REPOSITORY / "train" / "sagemaker" / "stack.yaml").read_text()
     written = re.findall(r"^ +(PROCSNAKE_\w+)=\$\{", stack, re.MULTILINE)
     (source,) = (path for path in NOTEBOOKS if path.stem[0] == "5")
-    (reading,) = (cell.source for cell in jupytext.read(source).cells if 'Path("../../procsnake.env")' in cell.source)
+    (reading,) = (
+        cell.source
+        for cell in jupytext.read(source).cells
+        if 'Path("../../procsnake.env")' in cell.source
+    )
     (tmp_path / "clone" / "notebooks").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "clone" / "notebooks")
-    alone, there = {"Path": Path}, {"Path": Path}
+    alone = {"Path": Path}
+    there = {"Path": Path}
     exec(reading, alone)
     (tmp_path / "procsnake.env").write_text("".join(f"{name}=my-{name}\n" for name in written))
     exec(reading, there)
@@ -132,12 +175,26 @@ def test_where_procsnake_is_already_nothing_is_installed(tmp_path):
 @pytest.mark.parametrize("source", NOTEBOOKS, ids=by_name)
 def test_runs_from_top_to_bottom(source, tmp_path, monkeypatch):
     monkeypatch.setenv("FAST", "1")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    )
     notebook = jupytext.read(source)
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
-    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
-    # JupyterLab removes films, SVG and much else from the HTML of a notebook that came from somewhere else.
+    NotebookClient(
+        notebook,
+        timeout=300,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+    ).execute()
+    outputs = [
+        output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
+    ]
+    # JupyterLab removes films, SVG and much else from the HTML of a notebook that came from
+    # somewhere else.
     assert not any("text/html" in output.get("data", {}) for output in outputs)
-    said = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
+    said = "".join(
+        output.text
+        for output in outputs
+        if output.output_type == "stream" and output.name == "stderr"
+    )
     assert [line for line in said.splitlines() if not line.startswith("procsnake: compiling")] == []
     assert said.count("\n") <= 1

@@ -1,4 +1,6 @@
-"""Before servers listen, once for all tests here: no request waits for kernels to be compiled. And where games are kept."""
+"""Before servers listen, once for all tests here: no request waits for kernels to be compiled. And
+where games are kept.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def store(tmp_path):
 
 def _postgres_programs() -> Path:
     """Debian keeps them off the PATH."""
-    found = shutil.which("initdb") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None)
+    found = shutil.which("initdb") or next(
+        map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None
+    )
     if found is None:
         pytest.fail("PostgreSQL is not installed; as root: apt-get install -y postgresql")
     return Path(found).resolve().parent
@@ -49,9 +53,25 @@ def postgres():
         shutil.chown(folder, "postgres")
         who = {"user": "postgres"}
     quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **who}
-    subprocess.run([programs / "initdb", "-D", folder / "data", "-U", "postgres", "--no-sync", "-A", "trust"], **quiet)
+    subprocess.run(
+        [programs / "initdb", "-D", folder / "data", "-U", "postgres", "--no-sync", "-A", "trust"],
+        **quiet,
+    )
     options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-    subprocess.run([programs / "pg_ctl", "-D", folder / "data", "-w", "-o", options, "-l", folder / "log", "start"], **quiet)
+    subprocess.run(
+        [
+            programs / "pg_ctl",
+            "-D",
+            folder / "data",
+            "-w",
+            "-o",
+            options,
+            "-l",
+            folder / "log",
+            "start",
+        ],
+        **quiet,
+    )
     yield folder
     subprocess.run([programs / "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"], **quiet)
     shutil.rmtree(folder, ignore_errors=True)
@@ -61,5 +81,8 @@ def postgres():
 def postgres_url(postgres):
     """The URL of an empty database there."""
     name = f"games{next(_numbers)}"
-    subprocess.run(["psql", "-q", "-h", postgres, "-U", "postgres", "-c", f"CREATE DATABASE {name}"], check=True)
+    subprocess.run(
+        ["psql", "-q", "-h", postgres, "-U", "postgres", "-c", f"CREATE DATABASE {name}"],
+        check=True,
+    )
     return f"postgres://postgres@/{name}?host={postgres}"

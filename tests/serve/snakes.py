@@ -1,4 +1,6 @@
-"""A snake of twenty lines that is right, written from the API's description alone, to be made wrong in tests."""
+"""A snake of twenty lines that is right, written from the API's description alone, to be made wrong
+in tests.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Answer:
 
 
 Responder = Callable[[str, Any], Answer | None]
-"""(path, body as JSON or None if it is none) to an answer; None: close the connection without one."""
+"""(path, body as JSON or None if it is none) to an answer; None: close the connection without
+one.
+"""
 
 
 def as_json(data: Any, status: int = 200) -> Answer:
@@ -32,11 +36,15 @@ def as_json(data: Any, status: int = 200) -> Answer:
 
 def open_ways(request: Any) -> list[str]:
     """The moves that end on the board and on no body."""
-    board, head = request["board"], request["you"]["body"][0]
-    taken = {(p["x"], p["y"]) for snake in [*board["snakes"], request["you"]] for p in snake["body"][:-1]}
+    board = request["board"]
+    head = request["you"]["body"][0]
+    taken = {
+        (p["x"], p["y"]) for snake in [*board["snakes"], request["you"]] for p in snake["body"][:-1]
+    }
     ways = []
     for move, (dx, dy) in STEPS.items():
-        x, y = head["x"] + dx, head["y"] + dy
+        x = head["x"] + dx
+        y = head["y"] + dy
         if 0 <= x < board["width"] and 0 <= y < board["height"] and (x, y) not in taken:
             ways.append(move)
     return ways or ["up"]
@@ -50,7 +58,9 @@ def good_snake(path: str, request: Any) -> Answer:
     return as_json({"move": open_ways(request)[0]} if path == "/move" else {})
 
 
-def served(respond: Callable[..., Answer | None], *, with_headers: bool = False) -> AbstractContextManager[str]:
+def served(
+    respond: Callable[..., Answer | None], *, with_headers: bool = False
+) -> AbstractContextManager[str]:
     """The snake on a free port of this machine; gives its URL.
 
     `respond` is a `Responder`; with `with_headers` it gets the request's headers as well.
@@ -69,7 +79,9 @@ def served(respond: Callable[..., Answer | None], *, with_headers: bool = False)
             self._answer(self._respond(body))
 
         def _respond(self, body):
-            return respond(self.path, body, self.headers) if with_headers else respond(self.path, body)
+            return (
+                respond(self.path, body, self.headers) if with_headers else respond(self.path, body)
+            )
 
         def _answer(self, answer):
             if answer is None:

@@ -1,4 +1,6 @@
-"""The command `procsnake analyse`: games in files, folders and archives; text and JSON; refusals in one line."""
+"""The command `procsnake analyse`: games in files, folders and archives; text and JSON; refusals in
+one line.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_a_file_is_told_in_words(capsys, game):
 
 def test_json_is_the_only_thing_on_stdout(capsys, game):
     path, proof = game
-    code, out, _ = run(capsys, "analyse", path, "--snake", proof.victim, "--json", "--nodes", "3000")
+    code, out, _ = run(
+        capsys, "analyse", path, "--snake", proof.victim, "--json", "--nodes", "3000"
+    )
     told = json.loads(out)
     assert (code, told["lost_turn"], told["snake"]["name"]) == (0, proof.turn, proof.victim)
 
@@ -79,13 +83,19 @@ def test_every_fault_in_the_json_has_a_best_line(capsys, game):
     for turn in told["turns"]:
         is_fault = turn["class"] in ("inaccuracy", "mistake", "blunder")
         assert not is_fault or turn["best_line"][0][told["snake"]["id"]] == turn["best"]
-        assert is_fault or turn["turn"] in (told["lost_turn"], told["last_chance_turn"]) or turn["best_line"] is None
+        assert (
+            is_fault
+            or turn["turn"] in (told["lost_turn"], told["last_chance_turn"])
+            or turn["best_line"] is None
+        )
     last = told["turns"][-1]
     assert last["moves"][last["played"]]["loses_within"] == 1
 
 
 @pytest.mark.parametrize("with_game", [True, False])
-def test_the_browser_is_shown_the_page_until_it_is_interrupted(capsys, monkeypatch, game, with_game):
+def test_the_browser_is_shown_the_page_until_it_is_interrupted(
+    capsys, monkeypatch, game, with_game
+):
     path, proof = game
     asked = []
 
@@ -100,21 +110,33 @@ def test_the_browser_is_shown_the_page_until_it_is_interrupted(capsys, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(webbrowser, "open", looks)
-    code, out, _ = run(capsys, "analyse", *([path, "--snake", proof.victim] if with_game else []), "--browser", *FEW)
+    code, out, _ = run(
+        capsys,
+        "analyse",
+        *([path, "--snake", proof.victim] if with_game else []),
+        "--browser",
+        *FEW,
+    )
     assert code == 0
     *games, url = asked
     assert f"the analysis is shown at {url} (Ctrl-C ends the show)" in out
-    assert [(one["name"], one["path"] in url, one["done"]) for one in games] == [("game.jsonl", True, 1)] * with_game
+    assert [(one["name"], one["path"] in url, one["done"]) for one in games] == [
+        ("game.jsonl", True, 1)
+    ] * with_game
     assert url.endswith("/analyse") != with_game
 
 
 def test_a_turn_is_explained_by_the_shares_of_its_evaluation(capsys, game):
     path, proof = game
-    code, out, _ = run(capsys, "analyse", path, "--snake", proof.victim, "--explain", str(proof.turn))
+    code, out, _ = run(
+        capsys, "analyse", path, "--snake", proof.victim, "--explain", str(proof.turn)
+    )
     assert code == 0
     assert out.startswith(f"{proof.victim}, turn {proof.turn}: ")
     assert "room: cells that it reaches first" in out
-    code, out, _ = run(capsys, "analyse", path, "--snake", proof.victim, "--explain", str(proof.turn), "--json")
+    code, out, _ = run(
+        capsys, "analyse", path, "--snake", proof.victim, "--explain", str(proof.turn), "--json"
+    )
     told = json.loads(out)
     assert (told["snake"], told["turn"]) == (proof.victim, proof.turn)
     assert told["score"] == pytest.approx(sum(share["points"] for share in told["shares"]), abs=3)
@@ -139,17 +161,30 @@ def test_the_last_games_of_an_archive_are_summed_up(capsys, archive):
     url, _ = archive
     code, out, _ = run(capsys, "analyse", "--last", "2", "--database", url, "--json", *FEW)
     assert (code, json.loads(out)["games"]) == (0, 2)
-    code, out, _ = run(capsys, "analyse", "--last", "50", "--snake", "greedy", "--database", url, *FEW)
+    code, out, _ = run(
+        capsys, "analyse", "--last", "50", "--snake", "greedy", "--database", url, *FEW
+    )
     assert code == 0
     assert out.startswith("3 games: ")
-    code, _, err = run(capsys, "analyse", "--last", "5", "--snake", "nobody", "--database", url, *FEW)
+    code, _, err = run(
+        capsys, "analyse", "--last", "5", "--snake", "nobody", "--database", url, *FEW
+    )
     assert (code, err.count("\n")) == (2, 1)
     assert "has no finished ones of the snake 'nobody'" in err
 
 
 def test_an_archive_without_games_is_named_without_its_password(capsys, monkeypatch):
     monkeypatch.setattr("serve.analyse.last_games", lambda *_: [])
-    code, _, err = run(capsys, "analyse", "--last", "5", "--database", "postgresql://ada:s3cret@h/games", "--jobs", "1")
+    code, _, err = run(
+        capsys,
+        "analyse",
+        "--last",
+        "5",
+        "--database",
+        "postgresql://ada:s3cret@h/games",
+        "--jobs",
+        "1",
+    )
     assert (code, err.count("\n")) == (2, 1)
     assert "postgresql://ada:***@h/games has no finished ones" in err
 
@@ -158,7 +193,9 @@ def test_the_last_games_of_a_folder_leave_out_what_is_no_game_and_say_so(capsys,
     path, proof = game
     shutil.copy(path, tmp_path / "again.jsonl")
     (tmp_path / "other.jsonl").write_text("nothing")
-    code, out, err = run(capsys, "analyse", str(tmp_path), "--last", "9", "--snake", proof.victim, *FEW)
+    code, out, err = run(
+        capsys, "analyse", str(tmp_path), "--last", "9", "--snake", proof.victim, *FEW
+    )
     assert code == 0
     assert out.startswith("2 games: 2 lost\n")
     assert err.count("left out other.jsonl: ") == 1
@@ -198,7 +235,9 @@ def test_bad_input_is_refused_in_one_line(capsys, monkeypatch, tmp_path, argumen
 
 def test_curves_of_ones_own_are_used(capsys, game, tmp_path):
     shipped = WinProbability.shipped()
-    WinProbability(dict.fromkeys(shipped.curves, shipped.curves["4"])).write(tmp_path / "curves.json")
+    WinProbability(dict.fromkeys(shipped.curves, shipped.curves["4"])).write(
+        tmp_path / "curves.json"
+    )
     path, _ = game
     chances = []
     for own in ([], ["--curves", str(tmp_path / "curves.json")]):

@@ -1,4 +1,6 @@
-"""The API as engines see it: answers, refusals, concurrency, and nothing but JSON whatever arrives."""
+"""The API as engines see it: answers, refusals, concurrency, and nothing but JSON whatever
+arrives.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,11 @@ def request_with_a_corpse():
     request = small_request()
     request["turn"] = 9
     request["game"]["ruleset"]["version"] = "v1.0.0"
-    request["board"]["snakes"][1] |= {"body": [{"x": x, "y": 0} for x in (1, 2, 3)], "latency": "0", "shout": ""}
+    request["board"]["snakes"][1] |= {
+        "body": [{"x": x, "y": 0} for x in (1, 2, 3)],
+        "latency": "0",
+        "shout": "",
+    }
     return request
 
 
@@ -75,7 +81,9 @@ def test_concurrent_games_do_not_mix(client):
     requests = [plain_request(b, id=f"game {n}") for n, b in enumerate(boards)]
 
     def ask(n):
-        return client.application.test_client().post("/move", json=requests[n % 2]).get_json()["move"]
+        return (
+            client.application.test_client().post("/move", json=requests[n % 2]).get_json()["move"]
+        )
 
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(ask, range(40)))
@@ -110,7 +118,13 @@ def test_malformed_bodies_get_a_reason_in_json(client, body, status):
         (lambda r: r["you"].update(id="\ud800"), 200),
         (lambda r: r["game"]["ruleset"]["settings"].update(royale={"shrinkEveryNTurns": 0}), 200),
     ],
-    ids=["food in a heap", "hazards in a heap", "half a character", "half a character of ours", "period 0"],
+    ids=[
+        "food in a heap",
+        "hazards in a heap",
+        "half a character",
+        "half a character of ours",
+        "period 0",
+    ],
 )
 def test_odd_requests_that_random_damage_hardly_finds(client, change, status):
     request = plain_request(board(19, 19, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))
@@ -131,7 +145,10 @@ def test_a_board_that_the_engine_cannot_hold_gets_a_legal_move_all_the_same(clie
 
 
 def test_seventeen_snakes_get_a_legal_move(client):
-    bodies = [{"id": str(n), "health": 50, "body": [{"x": n, "y": y} for y in (2, 1, 0)]} for n in range(17)]
+    bodies = [
+        {"id": str(n), "health": 50, "body": [{"x": n, "y": y} for y in (2, 1, 0)]}
+        for n in range(17)
+    ]
     request = small_request()
     request["board"] |= {"width": 19, "height": 19, "snakes": bodies}
     request["you"] = bodies[3]
@@ -146,7 +163,9 @@ def test_nesting_that_json_reads_is_refused(client, depth):
 
 
 def test_a_url_works_with_and_without_a_slash_at_its_end(client):
-    assert client.get("/snakes/flood").status_code == client.get("/snakes/flood/").status_code == 200
+    assert (
+        client.get("/snakes/flood").status_code == client.get("/snakes/flood/").status_code == 200
+    )
 
 
 def test_unknown_paths_and_methods_answer_in_json(client):
@@ -155,9 +174,14 @@ def test_unknown_paths_and_methods_answer_in_json(client):
     assert "error" in client.get("/snakes/nobody/").get_json()
 
 
-_leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
+_leaves = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
+)
 _json = st.recursive(
-    _leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    _leaves,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
 )
 
 
@@ -166,9 +190,13 @@ def damaged_requests(draw):
     """A good request in which some values, anywhere, are something else."""
     request = draw(st.sampled_from([small_request, request_with_a_corpse]))()
     for _ in range(draw(st.integers(1, 4))):
-        node, key = request, None
+        node = request
+        key = None
         while isinstance(node, dict | list) and len(node) and (key is None or draw(st.booleans())):
-            parent, key = node, draw(st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node))))
+            parent = node
+            key = draw(
+                st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node)))
+            )
             node = parent[key]
         parent[key] = draw(_json | st.integers(-3, 30))
     return request
@@ -209,29 +237,45 @@ def test_what_was_played_can_be_watched(store):
     assert store.flush(20)
     (game,) = client.get("/api/games").get_json()["games"]
     assert (game["snake"], game["errors"], game["result"]) == ("flood", 0, "draw")
-    (turn, end) = client.get(f"/api/games/{game['id']}/flood/turns").get_json()["turns"]
+    turn, end = client.get(f"/api/games/{game['id']}/flood/turns").get_json()["turns"]
     assert (turn["move"], end["move"]) == ("up", None)
     assert 0 < turn["latency_ms"] < 60_000
 
 
 def test_the_watchdogs_answers_are_counted_and_the_rest_is_not_for_strangers(store):
-    app = create_app({"flood": agents.make("flood"), "raises": Raises()}, store=store, access=Access("0123456789abcdef"))
+    app = create_app(
+        {"flood": agents.make("flood"), "raises": Raises()},
+        store=store,
+        access=Access("0123456789abcdef"),
+    )
     client = app.test_client()
     for path in ("/move", "/snakes/raises/move", "/start", "/end"):
         client.post(path, json=small_request())
     client.post("/move", data=b"{")
     assert client.get("/metrics").status_code == 401
     assert client.get("/api/games").status_code == 401
-    text = client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).get_data(as_text=True)
+    text = client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).get_data(
+        as_text=True
+    )
     counted = {family.name: family for family in text_string_to_metric_families(text)}
     moves = {
-        tuple(sample.labels.values()): sample.value for sample in counted["procsnake_moves"].samples if "total" in sample.name
+        tuple(sample.labels.values()): sample.value
+        for sample in counted["procsnake_moves"].samples
+        if "total" in sample.name
     }
     assert moves == {("agent", "flood"): 1.0, ("watchdog", "raises"): 1.0}
-    statuses = {tuple(s.labels.values()): s.value for s in counted["procsnake_requests"].samples if "total" in s.name}
+    statuses = {
+        tuple(s.labels.values()): s.value
+        for s in counted["procsnake_requests"].samples
+        if "total" in s.name
+    }
     assert statuses["move", "200"] == 2.0
     assert statuses["move", "400"] == 1.0
-    seconds = [sample for sample in counted["procsnake_move_seconds"].samples if sample.name.endswith("_count")]
+    seconds = [
+        sample
+        for sample in counted["procsnake_move_seconds"].samples
+        if sample.name.endswith("_count")
+    ]
     assert sum(sample.value for sample in seconds) == 2.0
 
 
@@ -270,7 +314,10 @@ def test_a_browser_gets_the_viewer_where_an_engine_gets_the_snake(store):
         assert page.mimetype == "text/html"
     for accept in ("application/json", "*/*", ""):
         assert client.get("/", headers={"Accept": accept}).get_json()["apiversion"] == "1"
-    assert client.get("/snakes/flood/", headers={"Accept": "text/html"}).get_json()["apiversion"] == "1"
+    assert (
+        client.get("/snakes/flood/", headers={"Accept": "text/html"}).get_json()["apiversion"]
+        == "1"
+    )
 
 
 def test_who_asks_too_often_is_told_to_wait():
@@ -278,7 +325,9 @@ def test_who_asks_too_often_is_told_to_wait():
     answers = [client.post("/move", json=small_request()) for _ in range(11)]
     assert [answer.status_code for answer in answers] == [200] * 10 + [429]
     assert answers[-1].headers["Retry-After"] == "1"
-    elsewhere = client.post("/move", json=small_request(), environ_base={"REMOTE_ADDR": "203.0.113.7"})
+    elsewhere = client.post(
+        "/move", json=small_request(), environ_base={"REMOTE_ADDR": "203.0.113.7"}
+    )
     assert elsewhere.status_code == 200
     assert client.get("/health").status_code == 200
 
@@ -305,17 +354,28 @@ def test_thousands_of_games_that_are_begun_are_not_all_kept(store):
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}], ids=str
+    "headers",
+    [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}],
+    ids=str,
 )
 @pytest.mark.parametrize("call", ["start", "move", "end"])
 def test_a_web_page_writes_nothing_into_the_games(tmp_path, call, headers):
-    """A page anywhere may post text/plain to this machine without asking, and its address may be made to look like ours."""
+    """A page anywhere may post text/plain to this machine without asking, and its address may be
+    made to look like ours.
+    """
     store = GameStore(f"sqlite:///{tmp_path}/games.db")
     client = create_app({"flood": agents.make("flood")}, store=store).test_client()
-    answer = client.post(f"/{call}", data=json.dumps(small_request()), content_type="text/plain", headers=headers)
+    answer = client.post(
+        f"/{call}", data=json.dumps(small_request()), content_type="text/plain", headers=headers
+    )
     assert answer.status_code == 403
     assert store.writer._taken == 0
-    assert client.post(f"/{call}", data=json.dumps(small_request()), content_type="text/plain").status_code == 200
+    assert (
+        client.post(
+            f"/{call}", data=json.dumps(small_request()), content_type="text/plain"
+        ).status_code
+        == 200
+    )
     assert store.writer._taken == 1
     store.close()
 
@@ -334,10 +394,14 @@ def test_the_last_board_is_read_once_whoever_lives(tmp_path, monkeypatch):
     """Sixteen snakes of whom the last alone lives, in a body that is no game otherwise."""
     reads = []
     place = webhook.state_from_board
-    monkeypatch.setattr(webhook, "state_from_board", lambda *board, **more: reads.append(1) or place(*board, **more))
+    monkeypatch.setattr(
+        webhook, "state_from_board", lambda *board, **more: reads.append(1) or place(*board, **more)
+    )
     request = small_request()
     you = request["you"]
-    request["board"]["snakes"] = [{**you, "id": f"dead-{n}", "health": 0} for n in range(15)] + [{**you, "id": "last"}]
+    request["board"]["snakes"] = [{**you, "id": f"dead-{n}", "health": 0} for n in range(15)] + [
+        {**you, "id": "last"}
+    ]
     store = GameStore(f"sqlite:///{tmp_path}/games.db")
     client = create_app({"s": agents.make("flood")}, store=store).test_client()
     client.post("/end", json={**request, "you": {**you, "health": 0}})

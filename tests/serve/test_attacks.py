@@ -10,9 +10,21 @@ import pytest
 
 from serve.processes import can_fork
 
-pytestmark = [pytest.mark.long, pytest.mark.skipif(not can_fork(), reason="needs gunicorn and fork")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not can_fork(), reason="needs gunicorn and fork"),
+]
 
-SIZES = {"slow": 200, "idle": 500, "starts": 2000, "thinkers": 3, "pipelined": 6, "upgrades": 200, "refused": 8, "heads": 18}
+SIZES = {
+    "slow": 200,
+    "idle": 500,
+    "starts": 2000,
+    "thinkers": 3,
+    "pipelined": 6,
+    "upgrades": 200,
+    "refused": 8,
+    "heads": 18,
+}
 
 
 @pytest.mark.parametrize(("attack", "count"), SIZES.items())
@@ -25,7 +37,8 @@ def test_games_go_on_beside_an_attack(attack, count):
     # Whether one is late depends on what else the machine does; whether it is answered doesn't.
     assert (seen["failed"], seen["5xx"]) == (0, 0), seen["first_failures"]
     if attack == "starts":
-        # How many fit into the time is the machine's business; that none is turned away is the server's.
+        # How many fit into the time is the machine's business; that none is turned away is the
+        # server's.
         assert seen["refused"] == 0
         assert seen["started"] > 100
         assert seen["disk_mib"] < 5

@@ -12,7 +12,10 @@ from serve.background import Background, ServeError
 
 
 def test_answers_as_soon_as_it_is_made_and_ends_with_the_block():
-    with Background("greedy", "--no-games") as server, urllib.request.urlopen(f"{server.url}/", timeout=5) as answer:
+    with (
+        Background("greedy", "--no-games") as server,
+        urllib.request.urlopen(f"{server.url}/", timeout=5) as answer,
+    ):
         assert b"apiversion" in answer.read()
     with pytest.raises(URLError):
         urllib.request.urlopen(f"{server.url}/", timeout=5)
@@ -33,9 +36,16 @@ def test_says_what_the_server_said_when_it_ended():
 
 
 def test_a_server_says_which_evaluation_its_search_uses_where():
-    with Background("alphabeta", "plain=alphabeta?evaluation=hand-written", "flood", "--no-games") as server:
-        lines = [line for line in server.log.read_text().splitlines() if "evaluates positions by" in line]
+    with Background(
+        "alphabeta", "plain=alphabeta?evaluation=hand-written", "flood", "--no-games"
+    ) as server:
+        lines = [
+            line for line in server.log.read_text().splitlines() if "evaluates positions by" in line
+        ]
     assert lines == [
-        "alphabeta evaluates positions by: learned (duel) in duels of the standard game on 11×11, hand-written elsewhere",
+        (
+            "alphabeta evaluates positions by: learned (duel) in duels of the standard game on"
+            " 11×11, hand-written elsewhere"
+        ),
         "plain evaluates positions by: hand-written, because that was asked for",
     ]

@@ -20,7 +20,9 @@ def test_a_call_that_comes_alone_gets_all_the_time():
 
 
 def test_the_time_is_shared_by_the_rounds_and_the_most_urgent_goes_first():
-    shared, order, lock = Cores(2), [], threading.Lock()
+    shared = Cores(2)
+    order = []
+    lock = threading.Lock()
     now = time.monotonic()
     running = [shared.enter(now + 60) for _ in range(2)]
 
@@ -40,8 +42,11 @@ def test_the_time_is_shared_by_the_rounds_and_the_most_urgent_goes_first():
             shared.leave(running.pop(0))
             until(lambda done=done: len(order) == done + 1)
     assert [urgency for urgency, _ in order] == list(range(8))
-    # Two run and seven wait behind the first: four and a half rounds; the last two find nobody waiting.
-    assert [share for _, share in order] == pytest.approx([2 / n for n in (9, 8, 7, 6, 5, 4, 3, 2)], rel=0.02)
+    # Two run and seven wait behind the first: four and a half rounds; the last two find nobody
+    # waiting.
+    assert [share for _, share in order] == pytest.approx(
+        [2 / n for n in (9, 8, 7, 6, 5, 4, 3, 2)], rel=0.02
+    )
 
 
 def test_who_waits_in_vain_is_let_in_at_the_last_moment_and_leaves_no_place_behind():
@@ -72,7 +77,8 @@ def test_those_let_in_late_do_not_let_in_others():
 
 
 def test_three_long_calls_of_others_leave_a_game_its_part():
-    shared, now = Cores(2), time.monotonic()
+    shared = Cores(2)
+    now = time.monotonic()
     for _ in range(3):
         shared.enter(now + HOUR)  # the third would wait for an hour in vain, and runs beside
     place = shared.enter(now + 0.4, game="honest")
@@ -87,7 +93,9 @@ def test_three_long_calls_of_others_leave_a_game_its_part():
 
 
 def test_a_games_second_call_waits_behind_everybodys_first():
-    shared, order, lock = Cores(1), [], threading.Lock()
+    shared = Cores(1)
+    order = []
+    lock = threading.Lock()
     now = time.monotonic()
     running = [shared.enter(now + 60, game="greedy")]
 
@@ -98,7 +106,9 @@ def test_a_games_second_call_waits_behind_everybodys_first():
             running.append(place)
 
     with ThreadPoolExecutor(3) as pool:
-        for number, (game, due) in enumerate((("greedy", now + HOUR), ("greedy", now + HOUR + 1), ("honest", now + 2 * HOUR))):
+        for number, (game, due) in enumerate(
+            (("greedy", now + HOUR), ("greedy", now + HOUR + 1), ("honest", now + 2 * HOUR))
+        ):
             pool.submit(think, game, due)
             until(lambda number=number: len(shared._waiting) == number + 1)
         for done in range(3):
@@ -109,7 +119,10 @@ def test_a_games_second_call_waits_behind_everybodys_first():
 
 
 def test_never_more_than_twice_as_many_as_there_are_cores():
-    shared, running, most, lock = Cores(3), 0, 0, threading.Lock()
+    shared = Cores(3)
+    running = 0
+    most = 0
+    lock = threading.Lock()
 
     def think(_):
         nonlocal running, most

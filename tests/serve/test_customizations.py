@@ -12,7 +12,9 @@ from serve.customizations import Look
 
 
 def a_policy(weights="abc", **config):
-    card = SimpleNamespace(config=config, files={"policy.onnx": weights}, algorithm="ppo", git_commit="0123456789")
+    card = SimpleNamespace(
+        config=config, files={"policy.onnx": weights}, algorithm="ppo", git_commit="0123456789"
+    )
     return SimpleNamespace(name="policy", card=card)
 
 
@@ -29,7 +31,9 @@ def test_two_snakes_are_told_apart_and_each_is_always_the_same():
     assert Look.of(a_policy("abc")).color == looks[3]
 
 
-@pytest.mark.parametrize("look", [{"color": "red"}, {"color": 5}, {"author": "x" * 101}, {"head": ["evil"]}])
+@pytest.mark.parametrize(
+    "look", [{"color": "red"}, {"color": 5}, {"author": "x" * 101}, {"head": ["evil"]}]
+)
 def test_a_look_that_is_none_is_refused(look):
     with pytest.raises(ConfigError):
         Look.of(a_policy(look=look))

@@ -1,4 +1,6 @@
-"""Archives that were damaged, or that strangers hand over: one line, and no memory by their word."""
+"""Archives that were damaged, or that strangers hand over: one line, and no memory by their
+word.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ DAMAGE = [
     ("UPDATE turns SET data = ?", (zlib.compress(bytes(1 << 28), 9),)),
     ("UPDATE turns SET data = ?", (zlib.compress(b"[]"),)),
     ("UPDATE turns SET data = ?", (zlib.compress(b'{"board": 7}'),)),
-    ("UPDATE turns SET data = ?", (zlib.compress(b'{"board": {"width": 25000, "height": 25000, "snakes": []}}'),)),
+    (
+        "UPDATE turns SET data = ?",
+        (zlib.compress(b'{"board": {"width": 25000, "height": 25000, "snakes": []}}'),),
+    ),
     ("UPDATE turns SET move = 9", ()),
     ('UPDATE games SET "end" = ?', (b"no zlib",)),
 ]
@@ -41,22 +46,31 @@ def damaged(tmp_path):
 
 
 @pytest.mark.parametrize(("statement", "values"), DAMAGE, ids=range(len(DAMAGE)))
-def test_a_damaged_archive_is_one_line_or_one_for_each_game(damaged, tmp_path, capsys, statement, values):
+def test_a_damaged_archive_is_one_line_or_one_for_each_game(
+    damaged, tmp_path, capsys, statement, values
+):
     url = damaged(statement, values)
     code = main(["games", "export", str(tmp_path / "out"), "--database", url])
     told = capsys.readouterr().err.splitlines()
     if code == 1:
-        assert [line.partition(":")[0] for line in told] == [f"left out the game game-{number} of s" for number in (2, 1)]
+        assert [line.partition(":")[0] for line in told] == [
+            f"left out the game game-{number} of s" for number in (2, 1)
+        ]
     else:
         assert (code, len(told)) == (2, 1), told
     main(["games", "list", "--database", url])
     assert "Traceback" not in capsys.readouterr().err
 
 
-ENDLESS = "CREATE VIEW turns AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS number FROM n"
+ENDLESS = (
+    "CREATE VIEW turns AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i"
+    " AS number FROM n"
+)
 
 
-@pytest.mark.parametrize("statement", ["ALTER TABLE games ADD COLUMN more BLOB AS (zeroblob(900000000))", ENDLESS])
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE games ADD COLUMN more BLOB AS (zeroblob(900000000))", ENDLESS]
+)
 def test_a_schema_that_is_a_program_is_refused_before_it_runs(damaged, tmp_path, capsys, statement):
     url = damaged("DROP TABLE turns")
     file = tmp_path / "games.db"
@@ -80,11 +94,17 @@ def test_a_journal_beside_an_archive_deletes_nothing(damaged, tmp_path, capsys):
 
 
 def test_a_damaged_game_does_not_keep_the_others_from_being_exported(damaged, tmp_path, capsys):
-    url = damaged("UPDATE turns SET data = ? WHERE number = (SELECT number FROM games WHERE game_id = 'game-2')", (b"no zlib",))
+    url = damaged(
+        "UPDATE turns SET data = ? WHERE number = (SELECT number FROM games WHERE game_id ="
+        " 'game-2')",
+        (b"no zlib",),
+    )
     assert main(["games", "export", str(tmp_path / "out"), "--database", url]) == 1
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["game-1--s--you-0.jsonl"]
     told = capsys.readouterr()
-    assert told.err.startswith("left out the game game-2 of s: the games can't be read, because the database is damaged")
+    assert told.err.startswith(
+        "left out the game game-2 of s: the games can't be read, because the database is damaged"
+    )
     assert told.out == f"1 game exported to {tmp_path / 'out'}, 1 left out\n"
 
 

@@ -38,7 +38,11 @@ def test_a_good_agent_is_asked():
 
 @pytest.mark.parametrize(
     "agent",
-    [Raises(), Exits(), *map(Nonsense, (Decision(7), Decision(-1), Decision(1.0), Decision("up"), None))],
+    [
+        Raises(),
+        Exits(),
+        *map(Nonsense, (Decision(7), Decision(-1), Decision(1.0), Decision("up"), None)),
+    ],
     ids=["raises", "exits", "seven", "minus one", "float", "text", "None"],
 )
 def test_a_failing_agent_is_answered_for(agent):
@@ -48,7 +52,9 @@ def test_a_failing_agent_is_answered_for(agent):
 
 
 @pytest.mark.parametrize(
-    ("agent", "traces"), [(Raises(), 1), (Exits(), 1), (Nonsense(None), 0)], ids=["raises", "exits", "nonsense"]
+    ("agent", "traces"),
+    [(Raises(), 1), (Exits(), 1), (Nonsense(None), 0)],
+    ids=["raises", "exits", "nonsense"],
 )
 def test_strangers_who_know_a_board_that_fails_do_not_fill_the_log(agent, traces, caplog):
     for deciding in (Decider(agent), Decider(agent)):
@@ -61,7 +67,8 @@ def test_strangers_who_know_a_board_that_fails_do_not_fill_the_log(agent, traces
 
 def test_each_reason_to_answer_for_an_agent_is_logged_once_a_minute(caplog):
     """However many time-outs strangers give their games."""
-    late, now = Hangs(), [0.0]
+    late = Hangs()
+    now = [0.0]
     decider = Decider(Raises())
     decider._seldom = Seldom(clock=lambda: now[0])
     decider.decide(turn(timeout_ms=10_000))
@@ -115,7 +122,8 @@ class Records:
     """A last word that was, or wasn't, needed."""
 
     def __init__(self, *, is_late):
-        self.is_late, self.said = is_late, []
+        self.is_late = is_late
+        self.said = []
 
     def at(self, due, move):
         self.said.append((due, move))
@@ -126,8 +134,11 @@ class Records:
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_the_last_word_is_the_decision_if_it_came_to_that(is_late):
-    last_word, arrived = Records(is_late=is_late), time.monotonic()
-    decision = Decider(agents.make("flood")).decide(turn(timeout_ms=10_000), arrived=arrived, last_word=last_word)
+    last_word = Records(is_late=is_late)
+    arrived = time.monotonic()
+    decision = Decider(agents.make("flood")).decide(
+        turn(timeout_ms=10_000), arrived=arrived, last_word=last_word
+    )
     assert last_word.said == [(pytest.approx(arrived + 9.92), UP)]
     assert ("no answer within 9920 ms" in decision.note.get("fallback", "")) == is_late
 
@@ -149,7 +160,8 @@ class Watches(Agent):
 
 
 def test_the_time_to_think_is_what_is_left_since_the_request_arrived():
-    agent, arrived = Watches(), time.monotonic() - 0.5
+    agent = Watches()
+    arrived = time.monotonic() - 0.5
     Decider(agent).decide(turn(timeout_ms=9000), arrived=arrived)
     # 80 ms before the time-out at first, and 20 ms more for the answer to leave.
     assert agent.deadlines[0] - arrived == pytest.approx(8.9)
@@ -157,19 +169,24 @@ def test_the_time_to_think_is_what_is_left_since_the_request_arrived():
 
 def test_a_machine_that_stalls_takes_from_the_time_to_think_up_to_half_of_it():
     for stalled, told in ((0, 0.4), (100, 0.25), (9000, 0.145)):
-        agent, arrived = Watches(), time.monotonic()
-        Decider(agent, stall_ms=lambda stalled=stalled: stalled).decide(turn(timeout_ms=500), arrived=arrived)
+        agent = Watches()
+        arrived = time.monotonic()
+        Decider(agent, stall_ms=lambda stalled=stalled: stalled).decide(
+            turn(timeout_ms=500), arrived=arrived
+        )
         assert agent.deadlines[0] - arrived == pytest.approx(told)
 
 
 def test_no_call_thinks_for_longer_than_it_may():
-    agent, arrived = Watches(), time.monotonic()
+    agent = Watches()
+    arrived = time.monotonic()
     Decider(agent, max_think_ms=1000).decide(turn(timeout_ms=10_000), arrived=arrived)
     assert agent.deadlines[0] - arrived == pytest.approx(0.98)
 
 
 def test_a_slow_network_takes_from_the_time_to_think():
-    agent, decider = Watches(), Decider(Watches())
+    agent = Watches()
+    decider = Decider(Watches())
     decider.agent = agent
     for number, reported in enumerate(["0", "5000", "5000", "junk", [7], None]):
         state = turn(9000).state
@@ -178,7 +195,8 @@ def test_a_slow_network_takes_from_the_time_to_think():
         decider.decide(replace(turn(9000), state=state), arrived=arrived, reported=reported)
         agent.deadlines[-1] -= arrived
     assert agent.deadlines[0] == pytest.approx(8.9)
-    # Of a first report of 5 s half is taken for jitter, and the peak sinks by nothing while no other report comes.
+    # Of a first report of 5 s half is taken for jitter, and the peak sinks by nothing while no
+    # other report comes.
     assert agent.deadlines[1] == pytest.approx(9 - 5 - 2.5 - 0.02, abs=0.1)
     assert agent.deadlines[2:] == sorted(agent.deadlines[2:])
 
@@ -190,7 +208,8 @@ def test_a_request_that_waited_too_long_for_us_is_answered_at_once():
 
 
 def test_a_snake_that_hangs_does_not_starve_another():
-    shared, stuck = Cores(1), Hangs()
+    shared = Cores(1)
+    stuck = Hangs()
     hanging = Decider(stuck, cores=shared)
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(hanging.decide, turn(timeout_ms=400)) for _ in range(4)]
@@ -205,4 +224,6 @@ def test_the_safest_move_has_the_most_room():
     body = [(1, 3), (2, 3), (2, 4), (1, 4), (0, 4)]
     assert safest_move(board(7, 7, body, [(0, 2), (0, 1), (0, 0)]), 0) == DOWN
     assert safest_move(board(5, 5, [(0, 0), (0, 1), (0, 2)]), 0) == RIGHT
-    assert safest_move(board(5, 5, [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0)], ruleset="wrapped"), 0) in (LEFT, DOWN)
+    assert safest_move(
+        board(5, 5, [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0)], ruleset="wrapped"), 0
+    ) in (LEFT, DOWN)

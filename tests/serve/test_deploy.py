@@ -1,4 +1,6 @@
-"""What is deployed: templates and Dockerfiles by their linters, the SageMaker endpoint by its contract, and a clean install."""
+"""What is deployed: templates and Dockerfiles by their linters, the SageMaker endpoint by its
+contract, and a clean install.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_the_templates_are_right_by_the_specification_of_cloudformation(tmp_path
     done = lint("cfn-lint", *(DEPLOY / "aws").glob("*.yaml"))
     assert (done.returncode, done.stdout) == (0, "")
     broken = tmp_path / "broken.yaml"
-    broken.write_text((DEPLOY / "aws" / "express.yaml").read_text().replace("HealthCheckPath", "HealthPath"))
+    broken.write_text(
+        (DEPLOY / "aws" / "express.yaml").read_text().replace("HealthCheckPath", "HealthPath")
+    )
     assert "HealthPath" in lint("cfn-lint", broken).stdout
 
 
@@ -60,10 +64,17 @@ def test_the_dockerfiles_are_right_by_hadolint(tmp_path):
 
 
 def test_whatever_the_image_copies_is_there_and_gets_through_the_ignore_file():
-    let_in = [line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().split() if line.startswith("!")]
+    let_in = [
+        line[1:]
+        for line in (DEPLOY / "Dockerfile.dockerignore").read_text().split()
+        if line.startswith("!")
+    ]
     text = (DEPLOY / "Dockerfile").read_text()
     copied = [
-        name for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.M) for name in line.split() if "--" not in name
+        name
+        for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.M)
+        for name in line.split()
+        if "--" not in name
     ]
     assert copied
     for name in copied:
@@ -80,8 +91,15 @@ def test_what_the_image_installs_is_pinned_by_hash_and_is_what_setup_asks_for():
     assert len(re.findall(r"--hash=sha256:[0-9a-f]{64}", text)) >= len(locked)
     assert all("--hash=" in entry for entry in text.split("==")[1:])
     lines = map(Requirement, re.findall(r"^[^#\n].*", (ROOT / "constraints.txt").read_text(), re.M))
-    of_the_image = [line for line in lines if not line.marker or line.marker.evaluate({"python_version": PYTHON})]
-    constraints = {canonicalize_name(line.name): str(line.specifier).removeprefix("==") for line in of_the_image}
+    of_the_image = [
+        line
+        for line in lines
+        if not line.marker or line.marker.evaluate({"python_version": PYTHON})
+    ]
+    constraints = {
+        canonicalize_name(line.name): str(line.specifier).removeprefix("==")
+        for line in of_the_image
+    }
     assert {name: constraints[name] for name in locked if name in constraints} == {
         name: version for name, version in locked.items() if name in constraints
     }
@@ -95,8 +113,19 @@ def test_what_the_image_installs_is_pinned_by_hash_and_is_what_setup_asks_for():
 
 @pytest.mark.long
 def test_the_hashes_are_those_of_the_registry(tmp_path):
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps", "--only-binary=:all:"]
-    subprocess.run([*command, "--dest", tmp_path, "-r", DEPLOY / "requirements.txt"], check=True, timeout=900)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--require-hashes",
+        "--no-deps",
+        "--only-binary=:all:",
+    ]
+    subprocess.run(
+        [*command, "--dest", tmp_path, "-r", DEPLOY / "requirements.txt"], check=True, timeout=900
+    )
 
 
 @pytest.mark.parametrize("name", ["express", "lambda", "sagemaker"])
@@ -120,9 +149,13 @@ def test_a_template_takes_a_secret_and_allows_what_it_must(name):
 
 
 def test_a_new_image_agent_or_secret_goes_live_on_lambda():
-    """A version is made anew only if a property of its own changes that CloudFormation can't update in place."""
+    """A version is made anew only if a property of its own changes that CloudFormation can't update
+    in place.
+    """
     manager = pytest.importorskip("cfnlint.schema.manager").PROVIDER_SCHEMA_MANAGER
-    resources = yaml.load((DEPLOY / "aws" / "lambda.yaml").read_text(), Loader=CloudFormation)["Resources"]
+    resources = yaml.load((DEPLOY / "aws" / "lambda.yaml").read_text(), Loader=CloudFormation)[
+        "Resources"
+    ]
     function, release, version = (resources[name] for name in ("Snake", "Release", "Version"))
     for resource, property_name in ((release, "Content"), (version, "Description")):
         schema = manager.get_resource_schema("us-east-1", resource["Type"]).schema
@@ -143,8 +176,12 @@ def test_a_lambda_can_be_made_in_an_account_that_allows_ten_calls_at_once():
 
 
 def test_a_model_is_made_when_its_role_may_read_it():
-    """The model waits for the role that it names. A policy of its own could come after the model, which then can't be read."""
-    resources = yaml.load((DEPLOY / "aws" / "sagemaker.yaml").read_text(), Loader=CloudFormation)["Resources"]
+    """The model waits for the role that it names. A policy of its own could come after the model,
+    which then can't be read.
+    """
+    resources = yaml.load((DEPLOY / "aws" / "sagemaker.yaml").read_text(), Loader=CloudFormation)[
+        "Resources"
+    ]
     assert "AWS::IAM::Policy" not in {resource["Type"] for resource in resources.values()}
     policies = resources["ModelRole"]["Properties"]["Policies"]
     (reading,) = (policy for policy in policies if "s3:GetObject" in str(policy))
@@ -161,9 +198,11 @@ CloudFormation.add_multi_constructor(
     lambda loader, _, node: (
         loader.construct_scalar(node)
         if isinstance(node, yaml.ScalarNode)
-        else loader.construct_sequence(node, deep=True)
-        if isinstance(node, yaml.SequenceNode)
-        else loader.construct_mapping(node, deep=True)
+        else (
+            loader.construct_sequence(node, deep=True)
+            if isinstance(node, yaml.SequenceNode)
+            else loader.construct_mapping(node, deep=True)
+        )
     ),
 )
 
@@ -187,15 +226,31 @@ def test_caddy_brings_the_world_to_the_snake_by_tls_and_no_further(tmp_path):
     if caddy is None:
         pytest.skip("caddy is not installed")
     with running(create_app(agents.make("flood"))) as url:
-        plain, tls = free_port(), free_port()
-        variables = {"HTTP_PORT": plain, "HTTPS_PORT": tls, "PROCSNAKE_DOMAIN": "localhost", "PROCSNAKE_UPSTREAM": url[7:]}
-        places = {"HOME": tmp_path, "XDG_DATA_HOME": tmp_path, "XDG_CONFIG_HOME": tmp_path, "PATH": os.environ["PATH"]}
+        plain = free_port()
+        tls = free_port()
+        variables = {
+            "HTTP_PORT": plain,
+            "HTTPS_PORT": tls,
+            "PROCSNAKE_DOMAIN": "localhost",
+            "PROCSNAKE_UPSTREAM": url[7:],
+        }
+        places = {
+            "HOME": tmp_path,
+            "XDG_DATA_HOME": tmp_path,
+            "XDG_CONFIG_HOME": tmp_path,
+            "PATH": os.environ["PATH"],
+        }
         environment = {name: str(value) for name, value in {**variables, **places}.items()}
         command = [caddy, "run", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile"]
-        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
             try:
                 root = tmp_path / "caddy" / "pki" / "authorities" / "local" / "root.crt"
-                until(lambda: process.poll() is not None or (root.is_file() and is_open(tls)), seconds=60)
+                until(
+                    lambda: process.poll() is not None or (root.is_file() and is_open(tls)),
+                    seconds=60,
+                )
                 assert process.poll() is None
                 through_caddy(plain, tls, ssl.create_default_context(cafile=str(root)))
             finally:
@@ -210,13 +265,17 @@ def is_open(port):
 def status_of(connection, method, path, body=None):
     """(status, headers, body) of a request; the connection is closed."""
     with closing(connection):
-        connection.request(method, path, body, {"Host": "localhost", "Content-Type": "application/json"})
+        connection.request(
+            method, path, body, {"Host": "localhost", "Content-Type": "application/json"}
+        )
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
 
 
 def is_refused(connection, body):
-    """Whether the answer says so, or the connection ends: who refuses a body doesn't wait for the rest of it."""
+    """Whether the answer says so, or the connection ends: who refuses a body doesn't wait for the
+    rest of it.
+    """
     try:
         return status_of(connection, "POST", "/move", body)[0] in (400, 413, 502)
     except (OSError, http.client.HTTPException):
@@ -225,7 +284,9 @@ def is_refused(connection, body):
 
 def through_caddy(plain, tls, context):
     def ask(*request):
-        return status_of(http.client.HTTPSConnection("localhost", tls, timeout=20, context=context), *request)
+        return status_of(
+            http.client.HTTPSConnection("localhost", tls, timeout=20, context=context), *request
+        )
 
     deadline = time.monotonic() + 60
     while True:
@@ -239,8 +300,13 @@ def through_caddy(plain, tls, context):
     assert (status, json.loads(body)["move"]) == (200, "up")
     # Caddy is on this machine, those behind it aren't.
     assert ask("GET", "/metrics")[0] in (401, 403, 404)
-    assert is_refused(http.client.HTTPSConnection("localhost", tls, timeout=20, context=context), bytes((5 << 20) + 1))
-    status, headers, _ = status_of(http.client.HTTPConnection("127.0.0.1", plain, timeout=20), "GET", "/")
+    assert is_refused(
+        http.client.HTTPSConnection("localhost", tls, timeout=20, context=context),
+        bytes((5 << 20) + 1),
+    )
+    status, headers, _ = status_of(
+        http.client.HTTPConnection("127.0.0.1", plain, timeout=20), "GET", "/"
+    )
     assert (status, headers["Location"].partition(":")[0]) == (308, "https")
     with (
         socket.create_connection(("127.0.0.1", tls), timeout=60) as half,
@@ -265,11 +331,20 @@ def test_compose_keeps_the_log_small():
 
 def test_compose_runs_the_image_without_rights_it_does_not_need():
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
-    snake, caddy = services["snake"], services["caddy"]
-    assert (caddy["read_only"], caddy["cap_drop"], caddy["cap_add"]) == (True, ["ALL"], ["NET_BIND_SERVICE"])
+    snake = services["snake"]
+    caddy = services["caddy"]
+    assert (caddy["read_only"], caddy["cap_drop"], caddy["cap_add"]) == (
+        True,
+        ["ALL"],
+        ["NET_BIND_SERVICE"],
+    )
     assert "PROCSNAKE_BIND" in snake["ports"][0]
     assert (DEPLOY / caddy["volumes"][0].split(":")[0]).is_file()
-    assert ((DEPLOY / snake["build"]["context"]).resolve(), snake["read_only"], snake["cap_drop"]) == (ROOT, True, ["ALL"])
+    assert (
+        (DEPLOY / snake["build"]["context"]).resolve(),
+        snake["read_only"],
+        snake["cap_drop"],
+    ) == (ROOT, True, ["ALL"])
     assert (ROOT / snake["build"]["dockerfile"]).is_file()
 
 
@@ -277,9 +352,16 @@ def test_the_images_scripts_are_shell(tmp_path):
     for name in ("start", "serve", "prepare-cache"):
         assert subprocess.run(["sh", "-n", DEPLOY / "image" / name], check=False).returncode == 0
     (tmp_path / "cache").mkdir()
-    environment = {"PATH": f"{DEPLOY / 'image'}:/usr/bin:/bin", "PROCSNAKE_CACHE": str(tmp_path / "cache")}
+    environment = {
+        "PATH": f"{DEPLOY / 'image'}:/usr/bin:/bin",
+        "PROCSNAKE_CACHE": str(tmp_path / "cache"),
+    }
     done = subprocess.run(
-        ["sh", "-c", '. prepare-cache; echo "$PROCSNAKE_CACHE"'], env=environment, capture_output=True, text=True, check=True
+        ["sh", "-c", '. prepare-cache; echo "$PROCSNAKE_CACHE"'],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == str(tmp_path / "cache")
 
@@ -307,17 +389,26 @@ def test_the_endpoint_is_well_and_answers_what_is_called_in_its_attributes(endpo
 
 
 def test_the_endpoints_gate_hands_on_the_four_calls(endpoint, monkeypatch):
-    """The function inside the template, against our endpoint; AWS's client is all that isn't real."""
+    """The function inside the template, against our endpoint; AWS's client is all that isn't
+    real.
+    """
     template = (DEPLOY / "aws" / "sagemaker.yaml").read_text()
     source = template[template.index("          import base64") : template.index("  Address:")]
 
     class Runtime:
         def invoke_endpoint(self, *, EndpointName, ContentType, CustomAttributes, Body):
-            headers = {"X-Amzn-SageMaker-Custom-Attributes": CustomAttributes, "Content-Type": ContentType}
-            return {"Body": io.BytesIO(endpoint.post("/invocations", data=Body, headers=headers).data)}
+            headers = {
+                "X-Amzn-SageMaker-Custom-Attributes": CustomAttributes,
+                "Content-Type": ContentType,
+            }
+            return {
+                "Body": io.BytesIO(endpoint.post("/invocations", data=Body, headers=headers).data)
+            }
 
-    boto3, config = ModuleType("boto3"), ModuleType("botocore.config")
-    boto3.client, config.Config = (lambda *args, **options: Runtime()), dict
+    boto3 = ModuleType("boto3")
+    config = ModuleType("botocore.config")
+    boto3.client = lambda *args, **options: Runtime()
+    config.Config = dict
     for module in (boto3, ModuleType("botocore"), config):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setenv("ENDPOINT", "snake")
@@ -328,7 +419,9 @@ def test_the_endpoints_gate_hands_on_the_four_calls(endpoint, monkeypatch):
     monkeypatch.setenv("PROCSNAKE_SECRET", "0123456789abcdef")
     assert json.loads(call("/0123456789abcdef/")["body"])["apiversion"] == "1"
     assert json.loads(call("/0123456789abcdef/move", json.dumps(CORNER))["body"])["move"] == "up"
-    assert {call(path)["statusCode"] for path in ("/", "/move", "/0123456789abcdeX/move", "/é/")} == {404}
+    assert {
+        call(path)["statusCode"] for path in ("/", "/move", "/0123456789abcdeX/move", "/é/")
+    } == {404}
     monkeypatch.setenv("PROCSNAKE_SECRET", "")
     assert json.loads(call("/move", json.dumps(CORNER))["body"])["move"] == "up"
     assert call("/elsewhere")["statusCode"] == 404
@@ -347,23 +440,45 @@ for name in ("torch", "ray"):
 
 @pytest.mark.long
 def test_a_clean_install_answers_without_torch_and_ray(tmp_path):
-    """`pip install .[serve]` in a new environment, the four calls, and how long it takes to the first answer."""
-    source, environment = tmp_path / "source", tmp_path / "environment"
+    """`pip install .[serve]` in a new environment, the four calls, and how long it takes to the
+    first answer.
+    """
+    source = tmp_path / "source"
+    environment = tmp_path / "environment"
     source.mkdir()
     for name in ("envs", "agents", "train", "serve"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.py", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "procsnake.py"):
+    for name in (
+        "setup.py",
+        "pyproject.toml",
+        "constraints.txt",
+        "README.md",
+        "LICENSE",
+        "procsnake.py",
+    ):
         shutil.copy(ROOT / name, source)
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     python = environment / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--constraint", source / "constraints.txt", f"{source}[serve]"]
+    install = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--constraint",
+        source / "constraints.txt",
+        f"{source}[serve]",
+    ]
     subprocess.run(install, check=True, timeout=900)
     assert subprocess.run([python, "-c", CHECK], check=False, cwd=tmp_path).returncode == 0
 
     command = [environment / "bin" / "procsnake", "serve", "flood", "--port", "0"]
     variables = {**os.environ, "PROCSNAKE_CACHE": str(tmp_path / "cache"), "PYTHONUNBUFFERED": "1"}
     seconds = [first_answer(command, variables, tmp_path) for _ in range(2)]
-    print(f"to the first answer: {seconds[0]:.1f} s with kernels to compile, {seconds[1]:.1f} s with none")
+    print(
+        f"to the first answer: {seconds[0]:.1f} s with kernels to compile, {seconds[1]:.1f} s with"
+        " none"
+    )
     assert seconds[1] < seconds[0]
 
 
@@ -381,10 +496,18 @@ def answer_soon(request):
 def first_answer(command, variables, folder):
     """Seconds from the command to an answer; then the four calls."""
     began = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables, cwd=folder) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=variables, cwd=folder
+    ) as process:
         try:
-            url = next(found[0] for line in process.stdout if (found := re.findall(r"http://[\d.:]+", line)))
-            move = json.loads(answer_soon(urllib.request.Request(f"{url}/move", json.dumps(CORNER).encode())))
+            url = next(
+                found[0]
+                for line in process.stdout
+                if (found := re.findall(r"http://[\d.:]+", line))
+            )
+            move = json.loads(
+                answer_soon(urllib.request.Request(f"{url}/move", json.dumps(CORNER).encode()))
+            )
             took = time.monotonic() - began
             assert move["move"] in open_ways(CORNER)
             assert json.load(urllib.request.urlopen(url, timeout=20))["apiversion"] == "1"

@@ -1,4 +1,6 @@
-"""The doctor finds nothing wrong with a good snake, and each thing that is wrong with a bad one, by name."""
+"""The doctor finds nothing wrong with a good snake, and each thing that is wrong with a bad one, by
+name.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ GENEROUS_MS = 4000
 
 
 def faults_of(respond, **options):
-    """{fault: the check that found it} at a snake that answers like this, the follow-up "not-tried" left out."""
+    """{fault: the check that found it} at a snake that answers like this, the follow-up "not-tried"
+    left out.
+    """
     with served(respond) as url:
         report = examine(url, **{"timeout_ms": GENEROUS_MS, "games": 2, "moves": 10} | options)
     return {f.fault: f.check for f in report.findings if f.fault and f.fault != "not-tried"}, report
@@ -85,7 +89,9 @@ def test_the_figures_of_a_server_of_ours_stay_as_they_were(tmp_path):
     assert after.pop("checks") > 10
     assert before.pop("checks") == 0
     assert after == before
-    assert [path.name for path in store.export(tmp_path / "games")] == ["game-1--flood--you-0.jsonl"]
+    assert [path.name for path in store.export(tmp_path / "games")] == [
+        "game-1--flood--you-0.jsonl"
+    ]
     store.close()
 
 
@@ -106,12 +112,18 @@ BAD_SNAKES = {
     "no-move": changed_move(lambda body: as_json({"direction": "up"})),
     "uppercase-move": changed_move(lambda body: as_json({"move": open_ways(body)[0].upper()})),
     "invalid-move": changed_move(lambda body: as_json({"move": ["up"]})),
-    "long-shout": changed_move(lambda body: as_json({"move": open_ways(body)[0], "shout": "s" * 257})),
+    "long-shout": changed_move(
+        lambda body: as_json({"move": open_ways(body)[0], "shout": "s" * 257})
+    ),
     "closes-connection": lambda path, body: Answer(200, good_snake(path, body).body, hangs_up=True),
     "walks-into-death": changed_move(lambda body: as_json({"move": "up"})),
-    "fails-on-garbage": lambda path, body: good_snake(path, body) if path == "/" or body else Answer(500),
+    "fails-on-garbage": lambda path, body: (
+        good_snake(path, body) if path == "/" or body else Answer(500)
+    ),
     "shows-its-trace": lambda path, body: (
-        good_snake(path, body) if path == "/" or body else Answer(400, b"Traceback (most recent call last):\n  File ...")
+        good_snake(path, body)
+        if path == "/" or body
+        else Answer(400, b"Traceback (most recent call last):\n  File ...")
     ),
 }
 
@@ -124,13 +136,17 @@ IN_ANOTHER_FORM = {
     "not a number": lambda text: text.replace("}", ', "score": NaN}').encode(),
     "half a surrogate pair": lambda text: text.replace("}", ', "shout": "\\ud83d"}').encode(),
 }
-"""Answers that Python's JSON reader takes, and those of the engines, written in Go and Rust, refuse or change."""
+"""Answers that Python's JSON reader takes, and those of the engines, written in Go and Rust, refuse
+or change.
+"""
 
 
 @pytest.mark.parametrize("form", IN_ANOTHER_FORM)
 def test_an_answer_that_engines_cannot_read_is_no_json(form):
     answer = IN_ANOTHER_FORM[form]
-    faults, report = faults_of(changed_move(lambda body: Answer(200, answer(good_snake("/move", body).body.decode()))))
+    faults, report = faults_of(
+        changed_move(lambda body: Answer(200, answer(good_snake("/move", body).body.decode())))
+    )
     assert set(faults) == {"not-json"}
     assert not report.passed
 
@@ -143,7 +159,9 @@ def test_a_look_that_engines_cannot_read_is_a_fault(part):
 
 
 def test_the_doctor_and_a_match_keep_what_a_url_carries(tmp_path):
-    """A snake that a platform reaches at this URL, and nobody who leaves out its path, query or user."""
+    """A snake that a platform reaches at this URL, and nobody who leaves out its path, query or
+    user.
+    """
     asked = []
 
     def respond(path, body, headers):
@@ -159,7 +177,22 @@ def test_the_doctor_and_a_match_keep_what_a_url_carries(tmp_path):
         report = examine(secret_url, timeout_ms=GENEROUS_MS, games=2, moves=4)
         assert report.passed, report.as_text()
         record = tmp_path / "game.jsonl"
-        assert procsnake.main(["match", secret_url, "flood", "--width", "7", "--height", "7", "--record", str(record)]) == 0
+        assert (
+            procsnake.main(
+                [
+                    "match",
+                    secret_url,
+                    "flood",
+                    "--width",
+                    "7",
+                    "--height",
+                    "7",
+                    "--record",
+                    str(record),
+                ]
+            )
+            == 0
+        )
     assert set(asked) == {f"/snake{call}?key=a%2Fb&x=" for call in ("", "/start", "/move", "/end")}
     assert not {secret for secret in ("p%40ss", "a%2Fb") if secret in record.read_text()}
 
@@ -185,18 +218,31 @@ def test_a_board_that_is_upside_down():
 @pytest.mark.parametrize(
     ("what", "breaks"),
     [
-        ("dead snakes in the list", lambda body: any(not snake["body"] for snake in body["board"]["snakes"])),
+        (
+            "dead snakes in the list",
+            lambda body: any(not snake["body"] for snake in body["board"]["snakes"]),
+        ),
         ("unknown fields", lambda body: "addedLater" in body),
         ("optional fields left out", lambda body: "settings" not in body["game"]["ruleset"]),
-        ("you not in the list", lambda body: body["you"]["id"] not in [snake["id"] for snake in body["board"]["snakes"]]),
+        (
+            "you not in the list",
+            lambda body: (
+                body["you"]["id"] not in [snake["id"] for snake in body["board"]["snakes"]]
+            ),
+        ),
         ("an empty game.map", lambda body: body["game"].get("map") == ""),
-        ("stacked hazards, and some off the board", lambda body: any(p["y"] > 10 for p in body["board"].get("hazards", ()))),
+        (
+            "stacked hazards, and some off the board",
+            lambda body: any(p["y"] > 10 for p in body["board"].get("hazards", ())),
+        ),
         ("19×19 board", lambda body: body["board"]["width"] == 19),
         ("a game alone", lambda body: body["game"]["ruleset"]["name"] == "solo"),
     ],
 )
 def test_what_an_odd_request_breaks_is_told_with_its_oddity(what, breaks):
-    faults, _ = faults_of(changed_move(lambda body: Answer(500) if breaks(body) else good_snake("/move", body)))
+    faults, _ = faults_of(
+        changed_move(lambda body: Answer(500) if breaks(body) else good_snake("/move", body))
+    )
     assert faults == {"server-error": f"move: {what}"}
 
 
@@ -290,15 +336,22 @@ def test_one_that_never_recovers_from_garbage():
 
 
 MOVES_ALONE = 1 + 4 + len(requests.odd_ones(GENEROUS_MS)) + 1 + 32
-"""How many moves the doctor asks for before games are played: one that is ordinary, four with one way out, and so on."""
+"""How many moves the doctor asks for before games are played: one that is ordinary, four with one
+way out, and so on.
+"""
 
 
-@pytest.mark.parametrize("seconds", [8, MOVES_ALONE, MOVES_ALONE + 5], ids=["odd requests", "before games", "games"])
+@pytest.mark.parametrize(
+    "seconds", [8, MOVES_ALONE, MOVES_ALONE + 5], ids=["odd requests", "before games", "games"]
+)
 def test_nothing_is_begun_after_the_time_is_up(seconds, monkeypatch):
     """One second passes with each move. When time is up, no more than the end of a game is told."""
-    moves, late = [], []
+    moves = []
+    late = []
     for module in ("examination", "load"):
-        monkeypatch.setattr(f"serve.doctor.{module}.time", SimpleNamespace(monotonic=lambda: float(len(moves))))
+        monkeypatch.setattr(
+            f"serve.doctor.{module}.time", SimpleNamespace(monotonic=lambda: float(len(moves)))
+        )
 
     def respond(path, body):
         if len(moves) >= seconds:
@@ -317,7 +370,11 @@ def test_nothing_is_begun_after_the_time_is_up(seconds, monkeypatch):
 
 def test_no_more_moves_are_asked_for_than_allowed():
     asked = []
-    faults_of(changed_move(lambda body: asked.append(body["you"]["id"]) or good_snake("/move", body)), games=3, moves=10)
+    faults_of(
+        changed_move(lambda body: asked.append(body["you"]["id"]) or good_snake("/move", body)),
+        games=3,
+        moves=10,
+    )
     assert sum(you != "you" for you in asked) == 10
 
 
@@ -331,7 +388,22 @@ def test_the_odd_requests_are_ones_that_can_be_read():
 
 def test_on_the_command_line(capsys):
     with served(good_snake) as url:
-        assert procsnake.main(["doctor", url, "--timeout", str(GENEROUS_MS), "--games", "1", "--moves", "5", "--json"]) == 0
+        assert (
+            procsnake.main(
+                [
+                    "doctor",
+                    url,
+                    "--timeout",
+                    str(GENEROUS_MS),
+                    "--games",
+                    "1",
+                    "--moves",
+                    "5",
+                    "--json",
+                ]
+            )
+            == 0
+        )
         told = json.loads(capsys.readouterr().out)
         assert told["passed"]
         assert {finding["verdict"] for finding in told["findings"]} == {"✓"}

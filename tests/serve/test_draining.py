@@ -25,13 +25,17 @@ CORNER = plain_request(board(7, 7, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5
 def status_of(url: str, method: str, path: str, body: object = None) -> int:
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     try:
-        connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+        connection.request(
+            method, path, body and json.dumps(body), {"Content-Type": "application/json"}
+        )
         return connection.getresponse().status
     finally:
         connection.close()
 
 
-def test_a_draining_server_takes_new_connections_and_says_that_it_ends_until_it_is_told_again() -> None:
+def test_a_draining_server_takes_new_connections_and_says_that_it_ends_until_it_is_told_again() -> (
+    None
+):
     with Background("random", "--no-games", "--drain", "300") as server:
         assert status_of(server.url, "GET", "/health") == 200
         server._process.send_signal(signal.SIGTERM)

@@ -1,4 +1,6 @@
-"""What a server remembers of games: bounded, by game and snake, and forgotten when a game begins again."""
+"""What a server remembers of games: bounded, by game and snake, and forgotten when a game begins
+again.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def test_a_game_is_forgotten_when_it_begins_or_its_turn_goes_back():
 
 
 def test_a_server_knows_exactly_who_lives_though_a_game_is_replayed():
-    """A runner crashes in the middle of a game, and plays another game from turn 0 under the same ids."""
+    """A runner crashes in the middle of a game, and plays another game from turn 0 under the same
+    ids.
+    """
     memory = GameMemory()
     game = arena_game("g")
     first, second = played_games(2, seed=4, side=7)

@@ -21,9 +21,12 @@ from tests.serve.archive.played import play
 
 def told(url, events):
     """Tell a server these events as fast as it answers; the number of moves."""
-    connection, moves = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60), 0
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    moves = 0
     for kind, body, _ in events:
-        connection.request("POST", f"/{kind}", json.dumps(body), {"Content-Type": "application/json"})
+        connection.request(
+            "POST", f"/{kind}", json.dumps(body), {"Content-Type": "application/json"}
+        )
         answer = connection.getresponse()
         answer.read()
         assert answer.status == 200
@@ -41,18 +44,22 @@ def kill(server):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_end_that_was_answered_outlives_a_kill(tmp_path, seed):
-    url, game = f"sqlite:///{tmp_path}/games.db", play(seed=seed, agent="flood", side=11)
+    url = f"sqlite:///{tmp_path}/games.db"
+    game = play(seed=seed, agent="flood", side=11)
     with Background("random", "--database", url) as server:
         moves = told(server.url, game.events(0))
         kill(server)
     archive = GameArchive(url)
     assert archive.game(game.game_id, "random")["ended"]
-    assert [turn["turn"] for turn in archive.turns(game.game_id, "random") if turn["move"]] == list(range(moves))
+    assert [turn["turn"] for turn in archive.turns(game.game_id, "random") if turn["move"]] == list(
+        range(moves)
+    )
     archive.close()
 
 
 def test_turns_that_were_answered_a_while_ago_outlive_a_kill(tmp_path):
-    url, game = f"sqlite:///{tmp_path}/games.db", play(seed=1, agent="flood", side=11)
+    url = f"sqlite:///{tmp_path}/games.db"
+    game = play(seed=1, agent="flood", side=11)
     with Background("random", "--database", url) as server:
         moves = told(server.url, list(game.events(0))[:-1])
         time.sleep(2)  # promised is a tenth of a second, on a machine that isn't busy
@@ -63,13 +70,17 @@ def test_turns_that_were_answered_a_while_ago_outlive_a_kill(tmp_path):
 
 
 def moves_until_killed(url, game, answered):
-    """Tell the moves of a game, 20 a second at most; `answered` gets when each was answered, by its turn."""
+    """Tell the moves of a game, 20 a second at most; `answered` gets when each was answered, by its
+    turn.
+    """
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     with suppress(OSError, http.client.HTTPException):  # It was killed.
         for kind, body, _ in game.events(0):
             if kind == "end":
                 break
-            connection.request("POST", f"/{kind}", json.dumps(body), {"Content-Type": "application/json"})
+            connection.request(
+                "POST", f"/{kind}", json.dumps(body), {"Content-Type": "application/json"}
+            )
             connection.getresponse().read()
             if kind == "move":
                 answered[body["turn"]] = time.monotonic()
@@ -80,8 +91,11 @@ def moves_until_killed(url, game, answered):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
 def test_what_a_kill_at_any_moment_costs_is_the_newest_turns_alone(tmp_path, seed):
-    """Four games at once, killed at a random moment. How long before the lost turns were answered is printed, not judged."""
-    url, games = f"sqlite:///{tmp_path}/games.db", [play(seed=10 * seed + k, agent="flood", side=11) for k in range(4)]
+    """Four games at once, killed at a random moment. How long before the lost turns were answered
+    is printed, not judged.
+    """
+    url = f"sqlite:///{tmp_path}/games.db"
+    games = [play(seed=10 * seed + k, agent="flood", side=11) for k in range(4)]
     answered = [{} for _ in games]
     with Background("random", "--database", url) as server:
         players = [
@@ -104,4 +118,7 @@ def test_what_a_kill_at_any_moment_costs_is_the_newest_turns_alone(tmp_path, see
         assert lost == told[len(told) - len(lost) :]
         ages += [1000 * (killed - seen[turn]) for turn in lost]
     archive.close()
-    print(f"lost {len(ages)} of {sum(map(len, answered))} turns, the oldest answered {max(ages, default=0):.0f} ms before")
+    print(
+        f"lost {len(ages)} of {sum(map(len, answered))} turns, the oldest answered"
+        f" {max(ages, default=0):.0f} ms before"
+    )

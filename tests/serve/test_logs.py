@@ -1,4 +1,6 @@
-"""What a server says: when, how grave, who, of which game; and nothing that a stranger wrote is obeyed by a terminal."""
+"""What a server says: when, how grave, who, of which game; and nothing that a stranger wrote is
+obeyed by a terminal.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ HOSTILE = "abc\x1b[2J\n2026-01-01T00:00:00.000Z ERROR fake: \u202eevil\x9b5m"
 
 def record(message="answering for %s", *words, **more):
     found = logging.getLogger("serve.deadline").makeRecord(
-        "serve.deadline", logging.WARNING, __file__, 1, message, words or ("flood",), more.pop("exc_info", None), extra=more
+        "serve.deadline",
+        logging.WARNING,
+        __file__,
+        1,
+        message,
+        words or ("flood",),
+        more.pop("exc_info", None),
+        extra=more,
     )
     found.created = 1_767_225_600.25
     found.msecs = 250.0
@@ -34,10 +43,15 @@ def failure():
         return type(error), error, error.__traceback__
 
 
-@pytest.mark.parametrize("letter", ["\x00", "\x07", "\x1b", "\x7f", "\x9b", "\u202e", "\u200f", "\u2028", "\r", "\n", "\ud800"])
+@pytest.mark.parametrize(
+    "letter",
+    ["\x00", "\x07", "\x1b", "\x7f", "\x9b", "\u202e", "\u200f", "\u2028", "\r", "\n", "\ud800"],
+)
 def test_what_a_terminal_obeys_is_written_out(letter):
     assert printable(f"a{letter}b") == "a" + letter.encode("unicode_escape").decode() + "b"
-    assert printable(f"a{letter}b", keep="\n") == (printable(f"a{letter}b") if letter != "\n" else "a\nb")
+    assert printable(f"a{letter}b", keep="\n") == (
+        printable(f"a{letter}b") if letter != "\n" else "a\nb"
+    )
 
 
 def test_what_people_write_stays():
@@ -47,7 +61,10 @@ def test_what_people_write_stays():
 def test_a_line_has_time_level_and_game():
     said = logs._Line().format(record(game="game-1"))
     assert said == "2026-01-01T00:00:00.250Z WARNING serve.deadline game=game-1 answering for flood"
-    assert logs._Line().format(record()) == "2026-01-01T00:00:00.250Z WARNING serve.deadline answering for flood"
+    assert (
+        logs._Line().format(record())
+        == "2026-01-01T00:00:00.250Z WARNING serve.deadline answering for flood"
+    )
 
 
 def test_json_has_the_same():
@@ -61,11 +78,19 @@ def test_a_strangers_text_forges_no_line():
     first, *trace = said.split("\n")
     assert all(line.startswith("  ") for line in trace)
     assert all(letter.isprintable() for line in (first, *trace) for letter in line)
-    assert len(logs._Json().format(record("%s", HOSTILE, game=HOSTILE, exc_info=failure())).splitlines()) == 1
+    assert (
+        len(
+            logs._Json()
+            .format(record("%s", HOSTILE, game=HOSTILE, exc_info=failure()))
+            .splitlines()
+        )
+        == 1
+    )
 
 
 def test_one_line_of_code_can_not_fill_the_log():
-    now, seen = [0.0], []
+    now = [0.0]
+    seen = []
     seldom = logs.Seldom(burst=3, clock=lambda: now[0])
     log = logging.Logger("another library's")
     log.addFilter(seldom)
@@ -99,12 +124,15 @@ def test_a_server_logs_which_game_its_agent_failed_in(tmp_path, as_json):
     rule = tmp_path / "bad.py"
     rule.write_text("def bad(me):\n    raise ValueError('a bug of mine')\n")
     request = play(seed=1).requests[0][0]
-    # A busy machine may need longer than the half second of most games to come to the rule, and say that instead.
+    # A busy machine may need longer than the half second of most games to come to the rule, and say
+    # that instead.
     request["game"] |= {"id": "game\x1b[31m-1", "timeout": 10_000}
     options = ["--no-games", "--max-think-ms", "10000", *(["--log-json"] if as_json else [])]
     with Background(str(rule), *options) as server:
         body = json.dumps(request).encode()
-        assert urllib.request.urlopen(urllib.request.Request(f"{server.url}/move", body)).status == 200
+        assert (
+            urllib.request.urlopen(urllib.request.Request(f"{server.url}/move", body)).status == 200
+        )
         said = server.log.read_text()
     assert "\x1b" not in said
     if as_json:
@@ -114,4 +142,7 @@ def test_a_server_logs_which_game_its_agent_failed_in(tmp_path, as_json):
         assert "a bug of mine" in failed["trace"]
     else:
         line = next(line for line in said.splitlines() if " ERROR " in line)
-        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ERROR serve\.deadline game=game\\x1b\[31m-1 ", line)
+        assert re.match(
+            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ERROR serve\.deadline game=game\\x1b\[31m-1 ",
+            line,
+        )

@@ -18,12 +18,16 @@ OWN_MS = 15.0
 class Game:
     """An engine at the other end of a network, and how it tells what an answer took.
 
-    `way_ms` returns the network's share of a move. `telling` is a time-out's report. Reports are texts and numbers by turns.
-    """
+    `way_ms` returns the network's share of a move. `telling` is a time-out's report. Reports are
+    texts and numbers by turns."""
 
     def __init__(self, way_ms, telling):
-        self.margin, self._way_ms, self._telling = GameMargin(), way_ms, telling
-        self.late, self.budgets, self.news = [], [], []
+        self.margin = GameMargin()
+        self._way_ms = way_ms
+        self._telling = telling
+        self.late = []
+        self.budgets = []
+        self.news = []
 
     def play(self, turns):
         report = "0"
@@ -44,7 +48,8 @@ class Game:
 
 @pytest.mark.parametrize("telling", [0, TIMEOUT_MS, TIMEOUT_MS + 100])
 @pytest.mark.parametrize(
-    ("least_ms", "most_ms"), [(0, 0), (100, 100), (200, 200), (440, 440), (0, 100), (150, 250), (300, 440), (0, 440)]
+    ("least_ms", "most_ms"),
+    [(0, 0), (100, 100), (200, 200), (440, 440), (0, 100), (150, 250), (300, 440), (0, 440)],
 )
 def test_at_most_two_of_the_first_moves_are_late_and_none_after(telling, least_ms, most_ms):
     chance = random.Random(most_ms)
@@ -101,7 +106,8 @@ def test_a_zero_for_an_answer_that_took_no_time_is_no_time_out():
 
 
 def test_a_peak_is_forgotten_slowly():
-    margin, margins = GameMargin(), []
+    margin = GameMargin()
+    margins = []
     for turn in range(120):
         margins.append(margin.margin_ms(turn, "130" if turn == 1 else "30", TIMEOUT_MS))
         margin.answered(turn, 30.0)
@@ -123,17 +129,42 @@ def test_a_report_on_a_turn_that_another_process_answered_is_not_ours():
     [("0", 0), (0, 0), (0.0, 0), ("250", 250), (250, 250), (250.5, 250.5)]
     + [
         (junk, None)
-        for junk in ("", "x", "-1", "1e3", "٣", -1, True, None, [], {}, float("nan"), float("inf"), 10**400, "999999")
+        for junk in (
+            "",
+            "x",
+            "-1",
+            "1e3",
+            "٣",
+            -1,
+            True,
+            None,
+            [],
+            {},
+            float("nan"),
+            float("inf"),
+            10**400,
+            "999999",
+        )
     ],
 )
 def test_what_a_report_is(reported, number):
     assert milliseconds(reported) == number
 
 
-_nonsense = st.text() | st.integers() | st.floats() | st.none() | st.lists(st.integers()) | st.integers(0, 600).map(str)
+_nonsense = (
+    st.text()
+    | st.integers()
+    | st.floats()
+    | st.none()
+    | st.lists(st.integers())
+    | st.integers(0, 600).map(str)
+)
 
 
-@given(st.lists(st.tuples(_nonsense, st.integers(-3, 9), st.floats(0, 1e9)), max_size=30), st.sampled_from([100, 500, 10_000]))
+@given(
+    st.lists(st.tuples(_nonsense, st.integers(-3, 9), st.floats(0, 1e9)), max_size=30),
+    st.sampled_from([100, 500, 10_000]),
+)
 def test_no_report_drives_it_out_of_its_bounds(reports, timeout_ms):
     margin = GameMargin()
     for reported, turn, took_ms in reports:

@@ -43,15 +43,26 @@ def test_a_match_is_told_and_repeats_with_its_seed(capsys):
     ("words", "told"),
     [
         (["flood"], "alphabeta evaluates positions by: learned (duel)"),
-        (["flood", "greedy"], "by: hand-written, because the game has 3 snakes, and duel is for duels"),
-        (["flood", "--width", "7"], "by: hand-written, because the board is 7×11, and duel is for 11×11"),
-        (["flood", "--ruleset", "wrapped"], "by: hand-written, because wrapped isn't the standard game"),
+        (
+            ["flood", "greedy"],
+            "by: hand-written, because the game has 3 snakes, and duel is for duels",
+        ),
+        (
+            ["flood", "--width", "7"],
+            "by: hand-written, because the board is 7×11, and duel is for 11×11",
+        ),
+        (
+            ["flood", "--ruleset", "wrapped"],
+            "by: hand-written, because wrapped isn't the standard game",
+        ),
     ],
     ids=str,
 )
 def test_which_evaluation_plays_on_this_board_is_told_in_one_line(capsys, words, told):
     assert procsnake.main(["match", "alphabeta?nodes=20", *words, "--seed", "3", "--json"]) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if "evaluates positions by" in line]
+    lines = [
+        line for line in capsys.readouterr().err.splitlines() if "evaluates positions by" in line
+    ]
     assert len(lines) == 1
     assert lines[0].endswith(told)
 
@@ -75,7 +86,9 @@ def test_who_cannot_play_is_said_on_one_line(capsys, players):
 def test_the_end_of_a_game_played_alone_is_no_draw(capsys):
     for command in ("match", "play"):
         assert procsnake.main([command, "random", "--delay", "0", *SMALL]) == 0
-        assert re.fullmatch(r"the game ended after \d+ turns", capsys.readouterr().out.splitlines()[-1])
+        assert re.fullmatch(
+            r"the game ended after \d+ turns", capsys.readouterr().out.splitlines()[-1]
+        )
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -102,7 +115,9 @@ def test_a_terminal_shows_on_which_turn_the_game_is(monkeypatch, is_terminal, js
         ("folder", "it is a folder"),
     ],
 )
-def test_a_recording_that_cannot_be_is_refused_before_the_game(capsys, monkeypatch, tmp_path, record, said):
+def test_a_recording_that_cannot_be_is_refused_before_the_game(
+    capsys, monkeypatch, tmp_path, record, said
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     commands = (["match"], ["play", "--delay", "0"], ["play", "--human", "--browser", "--against"])
@@ -116,7 +131,9 @@ def test_a_recording_that_cannot_be_is_refused_before_the_game(capsys, monkeypat
 
 
 @pytest.mark.parametrize("command", ["match", "play"])
-def test_a_game_that_is_interrupted_leaves_no_part_of_a_recording(capsys, monkeypatch, tmp_path, command):
+def test_a_game_that_is_interrupted_leaves_no_part_of_a_recording(
+    capsys, monkeypatch, tmp_path, command
+):
     def interrupt(*_):
         assert (tmp_path / "game.jsonl.part").is_file()
         raise KeyboardInterrupt
@@ -145,7 +162,12 @@ def test_games_have_the_official_settings(capsys, tmp_path, spelling):
     }
     flags = [word for names, value in options.items() for word in (names[spelling], str(value))]
     path = tmp_path / "game.jsonl"
-    assert procsnake.main(["match", "greedy", "flood", "--map", "royale", *SMALL, *flags, "--record", str(path)]) == 0
+    assert (
+        procsnake.main(
+            ["match", "greedy", "flood", "--map", "royale", *SMALL, *flags, "--record", str(path)]
+        )
+        == 0
+    )
     recording = Recording.read(path)
     assert recording.settings == Settings(
         map="royale", food_spawn_chance=40, minimum_food=6, hazard_damage=30, shrink_every_n_turns=3
@@ -156,7 +178,12 @@ def test_games_have_the_official_settings(capsys, tmp_path, spelling):
 
 def test_searches_play_at_the_effort_that_is_asked_for(capsys):
     def end_of(*words):
-        assert procsnake.main(["match", "alphabeta", "flood", "--seed", "3", "--json", "--nodes", "40", *words]) == 0
+        assert (
+            procsnake.main(
+                ["match", "alphabeta", "flood", "--seed", "3", "--json", "--nodes", "40", *words]
+            )
+            == 0
+        )
         told = capsys.readouterr()
         assert "note: flood keeps its own effort, not 40 nodes per move" in told.err
         return json.loads(told.out)
@@ -184,29 +211,61 @@ def test_moves_that_failed_are_told(capsys):
 
     with served(shouted) as url:
         for command in ("match", "play"):
-            assert procsnake.main([command, f"loud={url}", "flood", "--delay", "0", "--timeout", "4000", *SMALL]) == 0
+            assert (
+                procsnake.main(
+                    [command, f"loud={url}", "flood", "--delay", "0", "--timeout", "4000", *SMALL]
+                )
+                == 0
+            )
             told = capsys.readouterr().out
-            assert re.search(r"^loud: \d+ moves? failed, .* the move is 'UP', which is no move", told, re.MULTILINE)
+            assert re.search(
+                r"^loud: \d+ moves? failed, .* the move is 'UP', which is no move",
+                told,
+                re.MULTILINE,
+            )
 
 
 def test_the_colour_a_snake_declares_is_drawn(capsys, monkeypatch):
     monkeypatch.setattr("serve.watching.wants_color", lambda: True)
 
     def colourful(path, body):
-        return as_json(INFO | {"color": "#0a141e", "head": "evil"}) if path == "/" else good_snake(path, body)
+        return (
+            as_json(INFO | {"color": "#0a141e", "head": "evil"})
+            if path == "/"
+            else good_snake(path, body)
+        )
 
     with served(colourful) as url:
-        assert procsnake.main(["match", f"me={url}", "flood", "--watch", "--delay", "0", "--timeout", "4000", *SMALL]) == 0
+        assert (
+            procsnake.main(
+                [
+                    "match",
+                    f"me={url}",
+                    "flood",
+                    "--watch",
+                    "--delay",
+                    "0",
+                    "--timeout",
+                    "4000",
+                    *SMALL,
+                ]
+            )
+            == 0
+        )
     out = capsys.readouterr().out
     assert "\x1b[38;2;10;20;30m me" in out
     assert "head evil" in out
 
 
 def test_the_browser_shows_games_among_urls_too(tmp_path):
-    """What the page asks for, while a game goes on and after it: all boards and deaths, though one of two died early."""
+    """What the page asks for, while a game goes on and after it: all boards and deaths, though one
+    of two died early.
+    """
     with running(create_app(make("flood"))) as url:
         seats = [url, f"{url}/snakes/flood", make("greedy"), make("random")]
-        referee = Referee(seats, width=9, height=9, seed=3, timeout_ms=5000, recording=tmp_path / "game.jsonl")
+        referee = Referee(
+            seats, width=9, height=9, seed=3, timeout_ms=5000, recording=tmp_path / "game.jsonl"
+        )
         game = HostedGame(referee, tmp_path / "game.jsonl")
         frames = game.play()
         assert game.games() == []
@@ -216,7 +275,9 @@ def test_the_browser_shows_games_among_urls_too(tmp_path):
         for _ in range(3):
             next(frames)
         assert [turn["turn"] for turn in game.turns(referee.game["id"], SNAKE)] == [0, 1, 2]
-        assert [turn["turn"] for turn in game.turns(referee.game["id"], SNAKE, since=1, limit=1)] == [1]
+        assert [
+            turn["turn"] for turn in game.turns(referee.game["id"], SNAKE, since=1, limit=1)
+        ] == [1]
         assert game.recording(referee.game["id"], SNAKE).result is None
         for _ in frames:
             pass
@@ -230,14 +291,24 @@ def test_the_browser_shows_games_among_urls_too(tmp_path):
         entry = game.game(referee.game["id"], SNAKE, you)
         assert entry["cause"] == (CAUSE_NAMES[referee.result.causes[slot]] or None)
         assert fates.get(you, {}).get("eliminatedCause") == entry["cause"]
-        assert entry["result"] == ("won" if referee.result.winner == referee.names[slot] else "lost")
+        assert entry["result"] == (
+            "won" if referee.result.winner == referee.names[slot] else "lost"
+        )
         assert entry["is_whole"]
     *shown, end = engine.events(
-        partial(game.game, referee.game["id"], SNAKE), partial(game.turns, referee.game["id"], SNAKE), wait
+        partial(game.game, referee.game["id"], SNAKE),
+        partial(game.turns, referee.game["id"], SNAKE),
+        wait,
     )
     assert [frame["Data"]["Turn"] for frame in shown] == recording.turns
-    deaths = {snake["ID"]: (snake["Death"] or {}).get("Cause", "") for snake in shown[-1]["Data"]["Snakes"]}
-    assert deaths == {you: CAUSE_NAMES[cause] for you, cause in zip(referee.ids, referee.result.causes, strict=True)}
+    deaths = {
+        snake["ID"]: (snake["Death"] or {}).get("Cause", "")
+        for snake in shown[-1]["Data"]["Snakes"]
+    }
+    assert deaths == {
+        you: CAUSE_NAMES[cause]
+        for you, cause in zip(referee.ids, referee.result.causes, strict=True)
+    }
     assert end["Type"] == "game_end"
     assert game.game(referee.game["id"], SNAKE)["you"] == referee.ids[2]
     assert game.turns(referee.game["id"], SNAKE, since=10**6) == []
@@ -253,7 +324,8 @@ def wait(seconds):
 
 def an_archived_game(folder):
     """The same of a store."""
-    store, played = GameStore(f"sqlite:///{folder}/games.db"), play(seed=1)
+    store = GameStore(f"sqlite:///{folder}/games.db")
+    played = play(seed=1)
     tell_all(store, "s", played, 0)
     assert store.flush()
     found = store.game(played.game_id, "s")

@@ -1,4 +1,6 @@
-"""The OpenAPI document against its specification, the requests of the official engine, and what Schemathesis makes of it."""
+"""The OpenAPI document against its specification, the requests of the official engine, and what
+Schemathesis makes of it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from serve.arena import create_app
 from tests.envs.battlesnake.test_webhook import recorded
 
 CALLS = ("start", "move", "end")
-QUICK, LONG = 20, 420
+QUICK = 20
+LONG = 420
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,9 @@ def client():
 
 def checker(schema):
     document = openapi.document()
-    return jsonschema.Draft202012Validator({"$ref": f"#/components/schemas/{schema}", "components": document["components"]})
+    return jsonschema.Draft202012Validator(
+        {"$ref": f"#/components/schemas/{schema}", "components": document["components"]}
+    )
 
 
 def test_it_is_an_openapi_document_and_served_beside_each_snake(client):
@@ -76,7 +81,13 @@ def test_its_limits_are_the_ones_that_hold(client, path, last, beyond):
 
 @pytest.mark.parametrize(
     "path",
-    ["game.timeout", "game.ruleset.settings.foodSpawnChance", "game.ruleset.settings.royale", "game.map", "you.name"],
+    [
+        "game.timeout",
+        "game.ruleset.settings.foodSpawnChance",
+        "game.ruleset.settings.royale",
+        "game.map",
+        "you.name",
+    ],
 )
 @pytest.mark.parametrize("value", [-1, 10**9, "text" * 100, None, [1]], ids=str)
 def test_what_no_move_depends_on_is_no_reason_to_refuse(client, path, value):
@@ -86,10 +97,18 @@ def test_what_no_move_depends_on_is_no_reason_to_refuse(client, path, value):
 
 
 def bounded(document):
-    """The same document, with short lists and plain extra fields: generators draw a hundred times as many cases from it."""
+    """The same document, with short lists and plain extra fields: generators draw a hundred times
+    as many cases from it.
+    """
 
     def bind(schema):
-        parts = list(schema.values()) if isinstance(schema, dict) else schema if isinstance(schema, list) else []
+        parts = (
+            list(schema.values())
+            if isinstance(schema, dict)
+            else schema
+            if isinstance(schema, list)
+            else []
+        )
         if isinstance(schema, dict) and schema.get("type") == "array":
             schema["maxItems"] = 3
         if isinstance(schema, dict) and "properties" in schema:
@@ -102,15 +121,25 @@ def bounded(document):
 
 
 def statuses(app, call, mode, count):
-    """How often each status came, of `count` generated requests, each sent as it is and as part of a real one."""
+    """How often each status came, of `count` generated requests, each sent as it is and as part of
+    a real one.
+    """
     schema = schemathesis.openapi.from_dict(bounded(openapi.document()))
     schema.app = app
-    seen, real = Counter(), recorded()[1][3]
+    seen = Counter()
+    real = recorded()[1][3]
     client = app.test_client()
 
-    @given(schema[f"/{call}"]["POST"].as_strategy(generation_mode=mode), st.sampled_from(("game", "turn", "board", "you")))
+    @given(
+        schema[f"/{call}"]["POST"].as_strategy(generation_mode=mode),
+        st.sampled_from(("game", "turn", "board", "you")),
+    )
     @settings(
-        max_examples=count, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
     )
     def send(case, part):
         seen[case.call().status_code] += 1

@@ -1,4 +1,6 @@
-"""`procsnake serve` as it runs on the internet: worker processes, one of which is killed in the middle of a game."""
+"""`procsnake serve` as it runs on the internet: worker processes, one of which is killed in the
+middle of a game.
+"""
 
 from __future__ import annotations
 
@@ -76,20 +78,32 @@ def turns_kept(database):
     """How many moves the games in a database have."""
     with closing(GameArchive(database)) as archive:
         games = list(archive.every_game())
-        return sum(bool(turn["move"]) for game in games for turn in archive.turns(game["id"], game["snake"]))
+        return sum(
+            bool(turn["move"])
+            for game in games
+            for turn in archive.turns(game["id"], game["snake"])
+        )
 
 
 def workers_of(server):
-    return [int(pid) for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
+    return [
+        int(pid)
+        for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 def test_a_killed_worker_costs_no_move_and_no_game(tmp_path):
     database = f"sqlite:///{tmp_path}/games.db"
-    with serving("flood", "other=greedy", "--workers", "2", "--database", database) as (url, server):
+    with serving("flood", "other=greedy", "--workers", "2", "--database", database) as (
+        url,
+        server,
+    ):
         until(lambda: len(workers_of(server)) == 2)
         referee = Referee([url, f"{url}/snakes/other"], width=7, height=7, seed=3, timeout_ms=5000)
-        frames, answered, killed = 0, 0, []
+        frames = 0
+        answered = 0
+        killed = []
         for frame in referee.play():
             assert frame.failures == {}
             frames += 1
@@ -105,14 +119,23 @@ def test_a_killed_worker_costs_no_move_and_no_game(tmp_path):
         with urllib.request.urlopen(f"{url}/metrics", timeout=20) as answer:
             counted = answer.read().decode()
     archive = GameArchive(database)
-    (first, second) = sorted(archive.every_game(live=False), key=lambda game: game["snake"])
+    first, second = sorted(archive.every_game(live=False), key=lambda game: game["snake"])
     assert (first["snake"], second["snake"]) == ("flood", "other")
-    assert {first["result"], second["result"]} == {"won", "lost"} or first["result"] == second["result"] == "draw"
+    assert {first["result"], second["result"]} == {"won", "lost"} or first["result"] == second[
+        "result"
+    ] == "draw"
     # Counters outlive those who counted.
-    asked = sum(float(line.split()[-1]) for line in counted.splitlines() if line.startswith("procsnake_moves_total{"))
-    kept = [[turn for turn in archive.turns(game["id"], game["snake"]) if turn["move"]] for game in (first, second)]
+    asked = sum(
+        float(line.split()[-1])
+        for line in counted.splitlines()
+        if line.startswith("procsnake_moves_total{")
+    )
+    kept = [
+        [turn for turn in archive.turns(game["id"], game["snake"]) if turn["move"]]
+        for game in (first, second)
+    ]
     assert asked == sum(map(len, kept)) > frames
-    (path, *_) = archive.export(tmp_path / "out", snake="flood")
+    path, *_ = archive.export(tmp_path / "out", snake="flood")
     archive.close()
     assert Recording.read(path).result["isDraw"] == (first["result"] == "draw")
 
@@ -120,7 +143,11 @@ def test_a_killed_worker_costs_no_move_and_no_game(tmp_path):
 def metrics_folders(server):
     """The folders in which a server's workers count together."""
     places = {tempfile.gettempdir(), "/dev/shm"}
-    return [folder for place in places for folder in Path(place).glob(f"procsnake-metrics-{server.pid}-*")]
+    return [
+        folder
+        for place in places
+        for folder in Path(place).glob(f"procsnake-metrics-{server.pid}-*")
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
@@ -153,7 +180,8 @@ def test_one_worker_counts_in_its_own_memory_and_so_does_the_next():
 
 @pytest.mark.parametrize("may_write", [True, False])
 def test_several_workers_count_in_memory_where_they_may(tmp_path, monkeypatch, may_write):
-    memory, disk = tmp_path / "memory", tmp_path / "disk"
+    memory = tmp_path / "memory"
+    disk = tmp_path / "disk"
     memory.mkdir()
     disk.mkdir()
     monkeypatch.delenv(SHARED_FOLDER, raising=False)
@@ -187,7 +215,9 @@ def test_of_two_servers_that_begin_on_one_port_the_slower_one_says_so_in_a_line(
     command = [sys.executable, "-m", "procsnake", "serve", "slow.py", "--no-games", "--port"]
     with bind("127.0.0.1", 0) as faster:
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        slower = subprocess.Popen([*command, str(faster.getsockname()[1])], cwd=tmp_path, text=True, **pipes)
+        slower = subprocess.Popen(
+            [*command, str(faster.getsockname()[1])], cwd=tmp_path, text=True, **pipes
+        )
         # Some systems tell it of the bound port.
         until(lambda: (tmp_path / "bound").exists() or slower.poll() is not None, seconds=120)
         begin_to_listen(faster)
@@ -225,7 +255,18 @@ def test_ctrl_c_while_the_agents_are_made_is_told_in_a_line(tmp_path):
 
 
 def test_what_a_process_that_only_checks_finds_ends_the_server():
-    command = [sys.executable, "-m", "procsnake", "serve", "flod", "--no-games", "--port", "0", "--workers", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "procsnake",
+        "serve",
+        "flod",
+        "--no-games",
+        "--port",
+        "0",
+        "--workers",
+        "2",
+    ]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     _, told = server.communicate(timeout=300)
     assert (server.returncode, "unknown agent 'flod'" in told) == (2, True)
@@ -248,7 +289,13 @@ def test_a_bundle_is_served_by_an_installation_without_torch(tmp_path):
     with serving(f"snake={bundle}", "greedy", *options) as (url, _):
         with urllib.request.urlopen(f"{url}/s3cret-s3cret-s3cret/", timeout=20) as answer:
             assert json.load(answer)["color"] == "#123456"
-        referee = Referee([f"{url}/s3cret-s3cret-s3cret/snakes/snake"], width=11, height=11, timeout_ms=5000, max_turns=5)
+        referee = Referee(
+            [f"{url}/s3cret-s3cret-s3cret/snakes/snake"],
+            width=11,
+            height=11,
+            timeout_ms=5000,
+            max_turns=5,
+        )
         assert all(frame.failures == {} for frame in referee.play())
 
 
@@ -269,17 +316,23 @@ def test_a_bundle_is_served_by_an_installation_without_torch(tmp_path):
             ["flood", "--database", "sqlite:///{}/file"],
             "no games can be kept in {}/file: file is not a database. Choose another",
         ),
-        (["flood", "--database", "sqlite:///{}"], "no games can be kept in {}: unable to open database file"),
+        (
+            ["flood", "--database", "sqlite:///{}"],
+            "no games can be kept in {}: unable to open database file",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(arguments, complaint, capsys, monkeypatch, tmp_path):
     import procsnake
 
     (tmp_path / "file").write_text("def rule(me): return [0, 0, 0, 1]\n" * 40)
-    arguments, complaint = [word.format(tmp_path) for word in arguments], complaint.format(tmp_path)
+    arguments = [word.format(tmp_path) for word in arguments]
+    complaint = complaint.format(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("serve.processes.can_fork", lambda: False)
-    monkeypatch.setattr("serve.server.Server.run", None)  # so that a server that isn't refused fails here
+    monkeypatch.setattr(
+        "serve.server.Server.run", None
+    )  # so that a server that isn't refused fails here
     assert procsnake.main(["serve", *arguments]) == 2
     told = capsys.readouterr().err
     assert complaint in told
@@ -345,7 +398,8 @@ def test_games_are_listed_and_exported(tmp_path, capsys):
 def test_what_strangers_called_their_games_steers_no_terminal(tmp_path, capsys):
     import procsnake
 
-    url, game = f"sqlite:///{tmp_path}/games.db", play(seed=1)
+    url = f"sqlite:///{tmp_path}/games.db"
+    game = play(seed=1)
     for request in (*game.requests[0], game.ends[0]):
         request["game"] = {**request["game"], "id": "\x1b]0;evil\x07\x9b2J\nforged"}
     store = GameStore(url)
@@ -359,11 +413,14 @@ def test_what_strangers_called_their_games_steers_no_terminal(tmp_path, capsys):
     assert said.count("\n") == 2
 
 
-@pytest.mark.parametrize(("game_id", "told"), [(f"{CHECK_PREFIX}1", "check"), ("game-1", "being played")])
+@pytest.mark.parametrize(
+    ("game_id", "told"), [(f"{CHECK_PREFIX}1", "check"), ("game-1", "being played")]
+)
 def test_a_game_of_the_doctor_without_an_end_isnt_told_as_played(tmp_path, capsys, game_id, told):
     import procsnake
 
-    url, game = f"sqlite:///{tmp_path}/games.db", play(seed=1)
+    url = f"sqlite:///{tmp_path}/games.db"
+    game = play(seed=1)
     game.requests[0][0]["game"] = {**game.requests[0][0]["game"], "id": game_id}
     store = GameStore(url)
     tell(store, "s", next(game.events(0)))
@@ -375,7 +432,12 @@ def test_a_game_of_the_doctor_without_an_end_isnt_told_as_played(tmp_path, capsy
 def test_a_secret_from_a_file_shows_in_no_list_of_processes(tmp_path):
     (tmp_path / "secret").write_text("s3cret-s3cret-s3cret\n")
     (tmp_path / "token").write_text("t0ken-t0ken-t0ken-t0ken\n")
-    files = ("--secret-file", str(tmp_path / "secret"), "--viewer-token-file", str(tmp_path / "token"))
+    files = (
+        "--secret-file",
+        str(tmp_path / "secret"),
+        "--viewer-token-file",
+        str(tmp_path / "token"),
+    )
     with Background("random", "--no-games", *files) as server:
         listed = b""
         for pid in server.pids():

@@ -14,7 +14,8 @@ from tests.serve.archive.played import play, tell_all
 @pytest.fixture
 def archive(tmp_path):
     """An archive with a game, as a server of ours has kept it: its address and the game's id."""
-    url, game = f"sqlite:///{tmp_path / 'games.db'}", play(seed=1)
+    url = f"sqlite:///{tmp_path / 'games.db'}"
+    game = play(seed=1)
     store = GameStore(url)
     tell_all(store, "greedy", game, 0)
     store.flush()
@@ -29,11 +30,14 @@ def test_a_kept_game_outlives_its_archive_as_a_recording(archive, tmp_path):
     (tmp_path / "games.db").unlink()
     assert path.parent == tmp_path / "learn"
     assert Recording.read(path).boards() == kept.boards()
-    assert [Recording.read(path).moves_played(n) for n in range(3)] == [kept.moves_played(n) for n in range(3)]
+    assert [Recording.read(path).moves_played(n) for n in range(3)] == [
+        kept.moves_played(n) for n in range(3)
+    ]
 
 
 def test_games_of_like_names_become_files_of_their_own(tmp_path):
-    url, names = f"sqlite:///{tmp_path / 'games.db'}", ["test.1", "test:1", "x" * 90]
+    url = f"sqlite:///{tmp_path / 'games.db'}"
+    names = ["test.1", "test:1", "x" * 90]
     store = GameStore(url)
     for name in names:
         game = play(seed=11)
@@ -56,7 +60,8 @@ def test_files_and_folders_are_taken_as_they_are(archive, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("game_id", ["x" * 256, "a\0b"])
 def test_a_game_may_have_an_id_that_no_file_can_have(tmp_path, game_id):
-    url, game = f"sqlite:///{tmp_path / 'games.db'}", play(seed=11)
+    url = f"sqlite:///{tmp_path / 'games.db'}"
+    game = play(seed=11)
     for request in [*game.requests[0], *game.ends]:
         request["game"]["id"] = game_id
     store = GameStore(url)
@@ -71,12 +76,16 @@ def test_a_game_may_have_an_id_that_no_file_can_have(tmp_path, game_id):
 class Empty:
     """An archive without games."""
 
-    exists, bodies, close = True, staticmethod(lambda _: []), staticmethod(lambda: None)
+    exists = True
+    bodies = staticmethod(lambda _: [])
+    close = staticmethod(lambda: None)
 
 
 def test_an_archive_that_lacks_a_game_is_named_without_its_password(monkeypatch):
     monkeypatch.setattr("serve.recorded_games._archive", lambda _: Empty)
-    with pytest.raises(ConfigError, match=r"nor postgresql://ada:\*\*\*@h/games has a game of this id"):
+    with pytest.raises(
+        ConfigError, match=r"nor postgresql://ada:\*\*\*@h/games has a game of this id"
+    ):
         find_game("nobody", "postgresql://ada:s3cret@h/games", None)
 
 

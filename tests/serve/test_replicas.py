@@ -1,4 +1,6 @@
-"""Two servers behind Caddy with one archive in PostgreSQL, as `serve/deploy/replicas.yaml` runs them, in real processes."""
+"""Two servers behind Caddy with one archive in PostgreSQL, as `serve/deploy/replicas.yaml` runs
+them, in real processes.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +27,24 @@ from tests.serve.test_deploy import DEPLOY, free_port, is_open
 from tests.waiting import until
 
 COMPOSED = yaml.safe_load((DEPLOY / "replicas.yaml").read_text(encoding="utf-8"))
-TOKEN, GAMES, PACE_S = "a-token-of-the-owner", 8, 0.5
+TOKEN = "a-token-of-the-owner"
+GAMES = 8
+PACE_S = 0.5
 
 
 def replica(port: int, database: str) -> Background:
     """A server with the options that the compose file gives it."""
     options = COMPOSED["services"]["snake-1"]["command"][1:]
     options[options.index("--trusted-proxy") + 1] = "127.0.0.1"
-    return Background("flood", *options, "--port", str(port), "--database", database, "--viewer-token", TOKEN)
+    return Background(
+        "flood", *options, "--port", str(port), "--database", database, "--viewer-token", TOKEN
+    )
 
 
 class Player(threading.Thread):
-    """Tells a game through the proxy, as an engine does: a move each half a second, which is late after as long."""
+    """Tells a game through the proxy, as an engine does: a move each half a second, which is late
+    after as long.
+    """
 
     def __init__(self, address: str, seed: int) -> None:
         super().__init__()
@@ -52,7 +60,9 @@ class Player(threading.Thread):
                 break
             began = time.monotonic()
             try:
-                self.connection.request("POST", f"/{kind}", json.dumps(body), {"Content-Type": "application/json"})
+                self.connection.request(
+                    "POST", f"/{kind}", json.dumps(body), {"Content-Type": "application/json"}
+                )
                 answer = self.connection.getresponse()
                 answer.read()
                 if answer.status != 200:
@@ -70,15 +80,23 @@ def counted(url: str) -> int:
     """The moves of a server, by its metrics."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {TOKEN}"})
     with urllib.request.urlopen(request, timeout=30) as answer:
-        return sum(int(float(n)) for n in re.findall(r"^procsnake_moves_total\{.*\} (\S+)$", answer.read().decode(), re.M))
+        return sum(
+            int(float(n))
+            for n in re.findall(
+                r"^procsnake_moves_total\{.*\} (\S+)$", answer.read().decode(), re.M
+            )
+        )
 
 
 @pytest.mark.long
-def test_replicas_are_replaced_one_after_the_other_without_a_late_move(tmp_path: Path, postgres_url: str) -> None:
+def test_replicas_are_replaced_one_after_the_other_without_a_late_move(
+    tmp_path: Path, postgres_url: str
+) -> None:
     caddy = shutil.which("caddy")
     if caddy is None:
         pytest.skip("caddy is not installed")
-    ports, front = [free_port(), free_port()], free_port()
+    ports = [free_port(), free_port()]
+    front = free_port()
     upstreams = [f"127.0.0.1:{port}" for port in ports]
     servers = [replica(port, postgres_url) for port in ports]
     variables = {
@@ -87,14 +105,18 @@ def test_replicas_are_replaced_one_after_the_other_without_a_late_move(tmp_path:
         "PROCSNAKE_REPLICA_1": upstreams[0], "PROCSNAKE_REPLICA_2": upstreams[1],
     }  # fmt: skip
     command = [caddy, "run", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile"]
-    with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as proxy:
+    with subprocess.Popen(
+        command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as proxy:
         try:
             until(lambda: is_open(front), seconds=60)
             players = [Player(f"localhost:{front}", seed) for seed in range(GAMES)]
             for player in players:
                 player.start()
             time.sleep(3)
-            moves_before = [counted(f"http://localhost:{front}/replicas/{number}/metrics") for number in (1, 2)]
+            moves_before = [
+                counted(f"http://localhost:{front}/replicas/{number}/metrics") for number in (1, 2)
+            ]
             for number, server in enumerate(servers):
                 server.stop()
                 servers[number] = replica(ports[number], postgres_url)
@@ -119,7 +141,9 @@ def test_replicas_are_replaced_one_after_the_other_without_a_late_move(tmp_path:
 
 def test_the_compose_file_gives_caddy_the_replicas_that_there_are() -> None:
     services = COMPOSED["services"]
-    upstreams = dict(line.split("=", 1) for line in services["caddy"]["environment"])["PROCSNAKE_UPSTREAM"].split()
+    upstreams = dict(line.split("=", 1) for line in services["caddy"]["environment"])[
+        "PROCSNAKE_UPSTREAM"
+    ].split()
     assert upstreams == [f"{name}:8000" for name in services if name.startswith("snake-")]
     network = COMPOSED["networks"]["world"]["ipam"]["config"][0]["subnet"]
     for name in ("snake-1", "snake-2"):
@@ -127,7 +151,9 @@ def test_the_compose_file_gives_caddy_the_replicas_that_there_are() -> None:
         assert command[command.index("--trusted-proxy") + 1] == network
         drain_s = int(command[command.index("--drain") + 1])
         assert drain_s + 10 < int(services[name]["stop_grace_period"].removesuffix("s"))
-        assert "ports" not in services[name], "only Caddy may be reached, as its word is taken for who calls"
+        assert "ports" not in services[name], (
+            "only Caddy may be reached, as its word is taken for who calls"
+        )
     assert "ports" not in services["postgres"]
     assert COMPOSED["networks"]["archive"]["internal"]
     assert urlsplit("//" + upstreams[0]).port == 8000

@@ -100,7 +100,10 @@ def test_whoever_opens_second_is_told_that_the_port_is_taken():
 
 @pytest.mark.parametrize("host", ["ü..b", "::1%ü..b", "a b"])
 def test_a_host_that_no_machine_has_is_refused_in_a_line(host):
-    with pytest.raises(PortInUseError, match=f"can't listen on {host} port 0: .*Name an address of this machine with --host"):
+    with pytest.raises(
+        PortInUseError,
+        match=f"can't listen on {host} port 0: .*Name an address of this machine with --host",
+    ):
         bind(host, 0)
 
 
@@ -146,7 +149,9 @@ def test_after_warming_up_nothing_is_compiled_for_a_request(kind, tmp_path):
 
         agent = str(make_bundle(tmp_path / "bundle"))
     bodies = [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]
-    requests = [plain_request(board(11, 11, *bodies, ruleset=ruleset)) for ruleset in ("royale", "wrapped")]
+    requests = [
+        plain_request(board(11, 11, *bodies, ruleset=ruleset)) for ruleset in ("royale", "wrapped")
+    ]
     command = [sys.executable, "-c", WARM, agent, json.dumps(requests)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -179,7 +184,11 @@ def test_a_bundle_is_served_without_torch_and_ray(tmp_path):
     bundle = make_bundle(tmp_path / "bundle")
     request = plain_request(board(11, 11, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))
     done = subprocess.run(
-        [sys.executable, "-c", SLIM, str(bundle), json.dumps(request)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", SLIM, str(bundle), json.dumps(request)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     move, loaded = done.stdout.strip().rsplit("\n", 1)
@@ -233,14 +242,16 @@ def test_the_time_that_requests_wait_for_a_thread_is_known(tmp_path, kind):
         until(lambda: waited(f"{url}/0.0") is not None)
         with socket.create_server(("127.0.0.1", 0)) as gate, ThreadPoolExecutor(3) as pool:
             gate.settimeout(20)
-            path, began = f"/held/{gate.getsockname()[1]}", time.monotonic()
+            path = f"/held/{gate.getsockname()[1]}"
+            began = time.monotonic()
             calls = [pool.submit(waited, url + path) for _ in range(3)]
             read_whole(tmp_path / "told", path, 3)
             all_are_there = time.monotonic()
             for _ in range(3):
                 gate.accept()[0].close()
             arrived = [call.result() for call in calls]
-        # One thread answers them one after the other, and all had come before it was done with the first.
+        # One thread answers them one after the other, and all had come before it was done with the
+        # first.
         assert began <= min(arrived) <= max(arrived) <= all_are_there
 
 
@@ -248,7 +259,9 @@ def test_the_time_that_requests_wait_for_a_thread_is_known(tmp_path, kind):
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "Ctrl-C", "SIGHUP", "closed terminal"])
 def test_requests_under_way_are_answered_before_it_ends(tmp_path, kind, how):
     """A terminal sends Ctrl-C, and its end, to all processes of a program, `kill -INT` to one."""
-    with server_of(WAITS.replace("front.THREADS = 1", "front.THREADS = 8"), kind, tmp_path / "told") as (url, served):
+    with server_of(
+        WAITS.replace("front.THREADS = 1", "front.THREADS = 8"), kind, tmp_path / "told"
+    ) as (url, served):
         until(lambda: waited(f"{url}/0.0") is not None)
         with ThreadPoolExecutor(6) as pool:
             calls = [pool.submit(waited, f"{url}/1.0") for _ in range(6)]
@@ -274,7 +287,8 @@ def test_under_nohup_it_serves_on_when_its_terminal_is_closed(tmp_path, kind):
 
 
 def test_a_worker_is_heard_of_though_the_clock_is_set_back(monkeypatch):
-    beats, an_hour_ago = threading.Semaphore(0), time.time() - 3600
+    beats = threading.Semaphore(0)
+    an_hour_ago = time.time() - 3600
     loop = Loop(create_app(agents.make("random")), on_beat=beats.release)
     with bind("127.0.0.1", 0) as listener:
         listener.listen()
@@ -323,7 +337,8 @@ def test_what_is_there_before_the_first_request_is_not_searched_for_garbage(tmp_
 
 
 def test_serving_is_said_when_a_first_request_has_been_answered(capsys):
-    app, asked = create_app(agents.make("flood")), []
+    app = create_app(agents.make("flood"))
+    asked = []
 
     @app.before_request
     def not_at_once():
@@ -340,11 +355,15 @@ def test_serving_is_said_when_a_first_request_has_been_answered(capsys):
 
 @contextmanager
 def server_of(script, kind, told):
-    """(URL, process) of a server that prints into a file. It has a process group of its own, as at a terminal."""
+    """(URL, process) of a server that prints into a file. It has a process group of its own, as at
+    a terminal.
+    """
     if kind == "gunicorn" and not can_fork():
         pytest.skip("needs gunicorn and fork")
     with told.open("w") as file:
-        served = subprocess.Popen([sys.executable, "-c", script, kind], stdout=file, start_new_session=True)
+        served = subprocess.Popen(
+            [sys.executable, "-c", script, kind], stdout=file, start_new_session=True
+        )
     try:
         yield until(lambda: told.read_text().splitlines(), seconds=60)[0], served
     finally:

@@ -9,7 +9,8 @@ from tests.waiting import until
 
 
 def test_the_peak_counts_and_sinks():
-    now, late = [0.0], [0.0]
+    now = [0.0]
+    late = [0.0]
 
     def sleep(seconds):
         now[0] += seconds + late[0]

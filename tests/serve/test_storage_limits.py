@@ -1,4 +1,6 @@
-"""What strangers can make a server keep is bounded, on disk and in memory: the benchmark's attacks, with its bounds."""
+"""What strangers can make a server keep is bounded, on disk and in memory: the benchmark's attacks,
+with its bounds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""After `procsnake warm-up` nothing is left to compile, and it tells what it does and how long it will take."""
+"""After `procsnake warm-up` nothing is left to compile, and it tells what it does and how long it
+will take.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,10 @@ print(len(before), sorted(compiled() - before))
                 ["evaluate", "flood", "--against", "greedy", "--games", "5"],
             ],
         ),
-        (["alphabeta?nodes=200"], [["match", *["alphabeta?nodes=200"] * 2, "--width", "7", "--height", "7"]]),
+        (
+            ["alphabeta?nodes=200"],
+            [["match", *["alphabeta?nodes=200"] * 2, "--width", "7", "--height", "7"]],
+        ),
     ],
     ids=["heuristics", "search"],
 )
@@ -68,7 +73,10 @@ def test_afterwards_nothing_is_compiled_for_matches_evaluations_and_training(pla
 def test_what_is_compiled_is_counted_and_what_was_compiled_before_is_not():
     function = numba.njit(lambda number: number + 1)
     parts = [Part(name=name, cost=1.0, run=lambda: function(1)) for name in ("first", "again")]
-    assert [(one.name, one.functions) for one in compile_parts(parts, say=lambda text: None)] == [("first", 1), ("again", 0)]
+    assert [(one.name, one.functions) for one in compile_parts(parts, say=lambda text: None)] == [
+        ("first", 1),
+        ("again", 0),
+    ]
 
 
 def test_the_estimate_goes_by_what_this_machine_took_so_far(monkeypatch):
@@ -79,7 +87,10 @@ def test_the_estimate_goes_by_what_this_machine_took_so_far(monkeypatch):
         clock[0] += seconds
 
     costs = {"flood": 40.0, "greedy": 10.0, "mcts": 30.0}
-    parts = [Part(name=name, cost=cost, run=lambda cost=cost: take(cost / 2)) for name, cost in costs.items()]
+    parts = [
+        Part(name=name, cost=cost, run=lambda cost=cost: take(cost / 2))
+        for name, cost in costs.items()
+    ]
     said: list[str] = []
     compile_parts(parts, said.append)
     assert said == [
@@ -92,7 +103,9 @@ def test_the_estimate_goes_by_what_this_machine_took_so_far(monkeypatch):
 def test_without_names_all_built_in_players_and_the_training_are_meant():
     assert {"flood", "alphabeta", "mcts", "training"} <= {part.name for part in parts_of([])}
     assert [part.name for part in parts_of(["flood"])] == ["flood"]
-    assert [(part.name, part.run) for part in parts_of(["training"])] == [("training", warm_up.step_worlds)]
+    assert [(part.name, part.run) for part in parts_of(["training"])] == [
+        ("training", warm_up.step_worlds)
+    ]
 
 
 def test_the_command_tells_each_part(capsys):

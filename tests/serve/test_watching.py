@@ -21,12 +21,17 @@ def test_random_play_in_a_game_of_procgen_is_shown_and_told(capsys):
     assert procsnake.main(["play", "procgen/bigfish", *options]) == 0
     told = json.loads(capsys.readouterr().out)
 
-    world, generator = envs.make("procgen/bigfish", num_games=1, levels="7:1"), np.random.default_rng(3)
+    world = envs.make("procgen/bigfish", num_games=1, levels="7:1")
+    generator = np.random.default_rng(3)
     world.restart(3)
-    episode_return, length, ended = 0.0, 0, False
+    episode_return = 0.0
+    length = 0
+    ended = False
     while not ended:
         world.advance(generator.random((1, 15)).argmax(1))
-        episode_return, length, ended = episode_return + float(world.rewards[0]), length + 1, bool(world.terminated[0])
+        episode_return = episode_return + float(world.rewards[0])
+        length = length + 1
+        ended = bool(world.terminated[0])
     world.close()
     assert told == {"return": episode_return, "length": length, "ended": True}
 
@@ -43,7 +48,22 @@ def test_a_policy_of_procgen_draws_its_actions_as_where_it_is_measured(capsys):
         world.close()
         return {"return": episode.episode_return, "length": length, "ended": True}
 
-    assert procsnake.main(["play", "champion-starpilot", "--levels", "7:1", "--seed", "3", "--delay", "0", "--json"]) == 0
+    assert (
+        procsnake.main(
+            [
+                "play",
+                "champion-starpilot",
+                "--levels",
+                "7:1",
+                "--seed",
+                "3",
+                "--delay",
+                "0",
+                "--json",
+            ]
+        )
+        == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert told == told_by(drawn(bundle, np.random.default_rng(3)))
     assert told != told_by(likeliest(bundle))
@@ -70,5 +90,7 @@ def test_a_policy_plays_in_the_world_that_is_named_or_in_its_own(capsys, run):  
     ],
 )
 def test_what_cannot_be_played_is_said(capsys, run, arguments, said):  # noqa: F811
-    assert procsnake.main(["play", *(str(run) if word == "RUN" else word for word in arguments)]) == 2
+    assert (
+        procsnake.main(["play", *(str(run) if word == "RUN" else word for word in arguments)]) == 2
+    )
     assert said in capsys.readouterr().err

@@ -26,7 +26,11 @@ def toy(
         {
             "name": world,
             "algorithm": algorithm,
-            "env": {"name": world, "imports": ["tests.train.small_worlds"], "options": {"num_games": 64, **(options or {})}},
+            "env": {
+                "name": world,
+                "imports": ["tests.train.small_worlds"],
+                "options": {"num_games": 64, **(options or {})},
+            },
             "network": {"name": "mlp", "options": {"hidden_sizes": [32]}},
             algorithm: {"learning_rate": 1e-2, "num_steps": 16, "num_threads": 1, **settings},
             "budget": {"total_agent_steps": steps},
@@ -41,8 +45,12 @@ def toy_appo(world: str, **settings: Any) -> Experiment:
     return toy(world, algorithm="appo", **settings)
 
 
-def best_return(experiment: Experiment, iterations: int, *, enough: float = 0.98) -> tuple[float, dict[str, Any]]:
-    """The best mean return of up to `iterations` of the algorithm, which ends early at `enough`, and the last result."""
+def best_return(
+    experiment: Experiment, iterations: int, *, enough: float = 0.98
+) -> tuple[float, dict[str, Any]]:
+    """The best mean return of up to `iterations` of the algorithm, which ends early at `enough`,
+    and the last result.
+    """
     algorithm = build_algorithm(experiment)
     try:
         best = -math.inf
@@ -57,7 +65,12 @@ def best_return(experiment: Experiment, iterations: int, *, enough: float = 0.98
 
 
 def toy_q(
-    world: str, *, algorithm: str = "dqn", num_env_runners: int = 0, options: dict[str, Any] | None = None, **settings: Any
+    world: str,
+    *,
+    algorithm: str = "dqn",
+    num_env_runners: int = 0,
+    options: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> Experiment:
     """The same for DQN and APEX."""
     chosen = {
@@ -70,7 +83,11 @@ def toy_q(
         {
             "name": world,
             "algorithm": algorithm,
-            "env": {"name": world, "imports": ["tests.train.small_worlds"], "options": {"num_games": 64, **(options or {})}},
+            "env": {
+                "name": world,
+                "imports": ["tests.train.small_worlds"],
+                "options": {"num_games": 64, **(options or {})},
+            },
             "network": {"name": "mlp", "options": {"hidden_sizes": [32]}},
             algorithm: chosen,
             "budget": {"total_agent_steps": 20_000},
@@ -80,9 +97,14 @@ def toy_q(
 
 
 def train_until(
-    algorithm: Any, condition: Callable[[dict[str, Any], dict[str, Any]], bool], *, seconds: float = 120.0
+    algorithm: Any,
+    condition: Callable[[dict[str, Any], dict[str, Any]], bool],
+    *,
+    seconds: float = 120.0,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Iterations until `condition` holds of (result, metrics of learning), which are returned; fails if it takes too long."""
+    """Iterations until `condition` holds of (result, metrics of learning), which are returned;
+    fails if it takes too long.
+    """
     began = time.monotonic()
     while True:
         result = algorithm.train()
@@ -93,13 +115,24 @@ def train_until(
 
 
 def has_played(result: dict[str, Any], _: dict[str, Any]) -> bool:
-    """A condition for `train_until`: the iteration brought experience. One of APEX may bring none."""
+    """A condition for `train_until`: the iteration brought experience. One of APEX may bring
+    none.
+    """
     return bool(result.get("env_runners", {}).get("num_env_steps_sampled", 0) > 0)
 
 
 def endless(algorithm: str) -> Experiment:
-    """One of these on the identity world that saves after every iteration and doesn't end on its own."""
+    """One of these on the identity world that saves after every iteration and doesn't end on its
+    own.
+    """
     runners = int(algorithm == "apex")
-    made = toy("identity") if algorithm == "ppo" else toy_q("identity", algorithm=algorithm, num_env_runners=runners)
-    changes = {"budget": {"total_agent_steps": 10**9}, "checkpoints": {"every_minutes": 0.0, "keep": 2}}
+    made = (
+        toy("identity")
+        if algorithm == "ppo"
+        else toy_q("identity", algorithm=algorithm, num_env_runners=runners)
+    )
+    changes = {
+        "budget": {"total_agent_steps": 10**9},
+        "checkpoints": {"every_minutes": 0.0, "keep": 2},
+    }
     return Experiment.from_dict({**made.to_dict(), **changes})

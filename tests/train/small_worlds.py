@@ -13,14 +13,24 @@ from envs.api import BatchEnv, Views
 
 
 class ToyWorld(BatchEnv):
-    """Book-keeping that the toys share: a subclass sets the arrays in `_show` and pays in `_play`."""
+    """Book-keeping that the toys share: a subclass sets the arrays in `_show` and pays in
+    `_play`.
+    """
 
-    def __init__(self, *, num_games: int, rows_per_game: int, planes: int, num_actions: int) -> None:
+    def __init__(
+        self, *, num_games: int, rows_per_game: int, planes: int, num_actions: int
+    ) -> None:
         space = Box(0, 255, (1, 1, planes), np.uint8)
         super().__init__(
-            num_games=num_games, rows_per_game=rows_per_game, observation_space=space, action_space=Discrete(num_actions)
+            num_games=num_games,
+            rows_per_game=rows_per_game,
+            observation_space=space,
+            action_space=Discrete(num_actions),
         )
-        self.returns, self.lengths = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, np.int32)
+        self.returns, self.lengths = (
+            np.zeros(self.num_envs, np.float32),
+            np.zeros(self.num_envs, np.int32),
+        )
         self.ended: list[tuple[int, float, int]] = []
 
     def restart(self, seed: int | None = None) -> None:
@@ -38,20 +48,28 @@ class ToyWorld(BatchEnv):
             self.returns[row] = self.lengths[row] = 0
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
-        ended, self.ended = self.ended, []
+        ended = self.ended
+        self.ended = []
         columns = list(zip(*ended, strict=True)) or [(), (), ()]
         kinds = {"row": np.int32, "return": np.float32, "length": np.int32}
-        return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+        return {
+            name: np.array(column, kind)
+            for (name, kind), column in zip(kinds.items(), columns, strict=True)
+        }
 
     def _show(self, rows: np.ndarray) -> None:
         raise NotImplementedError
 
 
 class IdentityWorld(ToyWorld):
-    """One step an episode: pays 1 for naming the plane that is lit, else 0. Random play earns 1 / num_actions."""
+    """One step an episode: pays 1 for naming the plane that is lit, else 0. Random play earns 1 /
+    num_actions.
+    """
 
     def __init__(self, *, num_games: int = 32, num_actions: int = 4) -> None:
-        super().__init__(num_games=num_games, rows_per_game=1, planes=num_actions, num_actions=num_actions)
+        super().__init__(
+            num_games=num_games, rows_per_game=1, planes=num_actions, num_actions=num_actions
+        )
 
     def _show(self, rows: np.ndarray) -> None:
         self.targets = self.rng.integers(0, self.single_action_space.n, self.num_envs)
@@ -67,11 +85,14 @@ class IdentityWorld(ToyWorld):
 
 
 class FailingWorld(IdentityWorld):
-    """The same, but it raises at its second step, in all the lives of a process that `may_fail(folder)` names."""
+    """The same, but it raises at its second step, in all the lives of a process that
+    `may_fail(folder)` names.
+    """
 
     def __init__(self, *, folder: str = "", **options: int) -> None:
         super().__init__(**options)
-        self.steps, self.fails = 0, may_fail(folder)
+        self.steps = 0
+        self.fails = may_fail(folder)
 
     def advance(self, actions: np.ndarray) -> None:
         self.steps += 1
@@ -99,25 +120,35 @@ class SymmetricIdentityWorld(IdentityWorld):
     def __init__(self, **options: int) -> None:
         super().__init__(**options)
         every = np.arange(self.single_action_space.n)
-        self.views = Views((lambda shown: shown, lambda shown: shown[..., ::-1]), np.stack([every, every[::-1]]))
+        self.views = Views(
+            (lambda shown: shown, lambda shown: shown[..., ::-1]), np.stack([every, every[::-1]])
+        )
 
 
 class MaskedBandit(ToyWorld):
-    """One step an episode: action k pays k / (A - 1), but the mask hides a random part of the actions, often the best."""
+    """One step an episode: action k pays k / (A - 1), but the mask hides a random part of the
+    actions, often the best.
+    """
 
     def __init__(self, *, num_games: int = 32, num_actions: int = 4) -> None:
-        super().__init__(num_games=num_games, rows_per_game=1, planes=num_actions, num_actions=num_actions)
+        super().__init__(
+            num_games=num_games, rows_per_game=1, planes=num_actions, num_actions=num_actions
+        )
         self.action_mask = np.ones((self.num_envs, num_actions), np.bool_)
 
     def _show(self, rows: np.ndarray) -> None:
         shape = self.action_mask.shape
         self.action_mask[:] = self.rng.random(shape) < 0.5
-        self.action_mask[np.arange(self.num_envs), self.rng.integers(0, shape[1], self.num_envs)] = True
+        self.action_mask[
+            np.arange(self.num_envs), self.rng.integers(0, shape[1], self.num_envs)
+        ] = True
         # The network sees no mask: only masking itself makes the right choice.
         self.observations[:] = 255
 
     def advance(self, actions: np.ndarray) -> None:
-        assert self.action_mask[np.arange(self.num_envs), actions].all(), "a masked action was taken"
+        assert self.action_mask[np.arange(self.num_envs), actions].all(), (
+            "a masked action was taken"
+        )
         self.rewards[:] = actions / (self.action_mask.shape[1] - 1)
         self.terminated[:] = True
         self.final_observations[:] = self.observations
@@ -128,24 +159,28 @@ class MaskedBandit(ToyWorld):
 def best_masked_return(num_actions: int = 4) -> float:
     """What `MaskedBandit` pays on average for the best allowed action.
 
-    Nothing above k is allowed if the action that always is allowed is none of those, and chance allows none of them either.
-    """
+    Nothing above k is allowed if the action that always is allowed is none of those, and chance
+    allows none of them either."""
     at_most = [(k + 1) / num_actions * 0.5 ** (num_actions - 1 - k) for k in range(num_actions - 1)]
     return 1 - sum(at_most) / (num_actions - 1)
 
 
 class Corridor(ToyWorld):
-    """Ten cells, 2 rows a game. Action 1 goes on, 0 ends the row's episode; the last cell pays 1 and ends it.
+    """Ten cells, 2 rows a game. Action 1 goes on, 0 ends the row's episode; the last cell pays 1
+    and ends it.
 
-    A row that ended waits, invalid and showing garbage, until the other has ended too. Games are cut off after `max_turns`.
-    """
+    A row that ended waits, invalid and showing garbage, until the other has ended too. Games are
+    cut off after `max_turns`."""
 
     length = 10
 
     def __init__(self, *, num_games: int = 32, max_turns: int = 1000) -> None:
-        super().__init__(num_games=num_games, rows_per_game=2, planes=self.length + 1, num_actions=2)
+        super().__init__(
+            num_games=num_games, rows_per_game=2, planes=self.length + 1, num_actions=2
+        )
         self.max_turns = max_turns
-        self.cells, self.turns = np.zeros(self.num_envs, np.int64), np.zeros(num_games, np.int64)
+        self.cells = np.zeros(self.num_envs, np.int64)
+        self.turns = np.zeros(num_games, np.int64)
 
     def restart(self, seed: int | None = None) -> None:
         self.cells[:] = self.turns[:] = 0
@@ -172,16 +207,20 @@ class Corridor(ToyWorld):
         over = ~self.valid.reshape(-1, 2).any(axis=1)
         self.turns[over] = 0
         rows = np.flatnonzero(np.repeat(over, 2))
-        self.cells[rows], self.valid[rows] = 0, True
+        self.cells[rows] = 0
+        self.valid[rows] = True
         self._show(rows)
-        self.observations[~self.valid] = self.rng.integers(0, 256, (int((~self.valid).sum()), 1, 1, self.length + 1))
+        self.observations[~self.valid] = self.rng.integers(
+            0, 256, (int((~self.valid).sum()), 1, 1, self.length + 1)
+        )
 
 
 class CountingWorld(ToyWorld):
-    """Each row shows a number, one more at every step, from a start that no other world has; a step pays number % 7.
+    """Each row shows a number, one more at every step, from a start that no other world has; a step
+    pays number % 7.
 
-    Episodes end after every 10th number, and are cut off after every 25th. Experience that was put together wrongly shows.
-    """
+    Episodes end after every 10th number, and are cut off after every 25th. Experience that was put
+    together wrongly shows."""
 
     def __init__(self, *, num_games: int = 8) -> None:
         super().__init__(num_games=num_games, rows_per_game=1, planes=8, num_actions=2)
@@ -217,13 +256,17 @@ class CartPole(ToyWorld):
 
     def restart(self, seed: int | None = None) -> None:
         for row, game in enumerate(self.games):
-            self.observations[row], _ = game.reset(seed=None if seed is None else (seed + row) % (1 << 31))
+            self.observations[row], _ = game.reset(
+                seed=None if seed is None else (seed + row) % (1 << 31)
+            )
         self.returns[:] = self.lengths[:] = 0
         self.valid[:] = True
 
     def advance(self, actions: np.ndarray) -> None:
         for row, game in enumerate(self.games):
-            seen, self.rewards[row], self.terminated[row], truncated, _ = game.step(int(actions[row]))
+            seen, self.rewards[row], self.terminated[row], truncated, _ = game.step(
+                int(actions[row])
+            )
             self.truncated[row] = truncated and not self.terminated[row]
             self.observations[row] = self.final_observations[row] = seen
             if self.terminated[row] or truncated:

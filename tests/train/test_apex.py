@@ -35,15 +35,22 @@ def test_each_game_of_each_env_runner_has_its_own_place_on_the_ladder(one_ray):
     config = config_of("corridor", options={"num_games": 3})
     runners = [APEXRunner(config=config, worker_index=k) for k in (1, 2)]
     epsilons = np.concatenate([runner.epsilons for runner in runners])
-    np.testing.assert_allclose(epsilons, np.repeat([0.4 ** (1 + 7 * i / 5) for i in range(6)], 2), rtol=1e-6)
+    np.testing.assert_allclose(
+        epsilons, np.repeat([0.4 ** (1 + 7 * i / 5) for i in range(6)], 2), rtol=1e-6
+    )
 
 
 def test_first_td_errors_equal_those_worked_out_entry_by_entry():
     rng = np.random.default_rng(0)
-    n, steps, rows, gamma = 3, 20, 4, 0.9
+    n = 3
+    steps = 20
+    rows = 4
+    gamma = 0.9
     shape = (steps + n, rows)
     grids = {name: rng.normal(size=shape) for name in ("rewards", "taken", "best", "final")}
-    grids["endings"] = rng.choice([GOES_ON, TERMINATED, TRUNCATED], shape, p=[0.7, 0.15, 0.15]).astype(np.uint8)
+    grids["endings"] = rng.choice(
+        [GOES_ON, TERMINATED, TRUNCATED], shape, p=[0.7, 0.15, 0.15]
+    ).astype(np.uint8)
     errors = first_td_errors(grids, n, gamma)
     for t in range(steps):
         for row in range(rows):
@@ -61,13 +68,16 @@ def test_first_td_errors_equal_those_worked_out_entry_by_entry():
 
 
 def test_a_workers_priorities_are_the_td_errors_that_the_learner_would_find(one_ray):
-    """With its own network as target: over two rollouts, so that stretches lie across their border."""
+    """With its own network as target: over two rollouts, so that stretches lie across their
+    border.
+    """
     import torch
 
     from train.dqn import dqn_losses
 
     config = config_of("counting", learning_starts=1, num_env_runners=1, double_q=False)
-    runner, shard = APEXRunner(config=config, worker_index=1), ReplayShard(config, 0)
+    runner = APEXRunner(config=config, worker_index=1)
+    shard = ReplayShard(config, 0)
     for _ in range(6):
         (rollout,) = runner.sample()
         shard.add(rollout)
@@ -88,7 +98,8 @@ def test_a_workers_priorities_are_the_td_errors_that_the_learner_would_find(one_
 
 def test_a_shard_forgets_what_belongs_to_an_earlier_life(one_ray):
     config = config_of("counting", learning_starts=1, num_env_runners=1)
-    runner, shard = APEXRunner(config=config, worker_index=1), ReplayShard(config, 0)
+    runner = APEXRunner(config=config, worker_index=1)
+    shard = ReplayShard(config, 0)
     for _ in range(3):
         shard.add(runner.sample()[0])
     life, mass, (drawn,) = shard.sample(batch_size=8, num_batches=1, beta=0.4)
@@ -106,9 +117,12 @@ def columns_of(drawn):
 
 @pytest.mark.parametrize("num_learners", [1, 3])
 def test_a_batch_for_learners_apart_stays_with_its_shard(one_ray, num_learners):
-    """The main process gets a reference for each learner; together these are one batch, of which nobody has a part twice."""
+    """The main process gets a reference for each learner; together these are one batch, of which
+    nobody has a part twice.
+    """
     config = config_of("counting", learning_starts=1, num_env_runners=1, n_step=3, gamma=0.9)
-    runner, shard = APEXRunner(config=config, worker_index=1), ReplayShard(config.learners(num_learners=num_learners), 0)
+    runner = APEXRunner(config=config, worker_index=1)
+    shard = ReplayShard(config.learners(num_learners=num_learners), 0)
     for _ in range(6):
         shard.add(runner.sample()[0])
     _, _, (drawn,) = shard.sample(batch_size=64, num_batches=1, beta=0.4)
@@ -118,7 +132,9 @@ def test_a_batch_for_learners_apart_stays_with_its_shard(one_ray, num_learners):
     assert max(len(part["obs"]) for part in parts) - min(len(part["obs"]) for part in parts) <= 1
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     check_counting(whole)
-    np.testing.assert_array_equal(whole["obs"], shard._replay._flat(shard._replay._obs)[drawn.cells])
+    np.testing.assert_array_equal(
+        whole["obs"], shard._replay._flat(shard._replay._obs)[drawn.cells]
+    )
 
 
 def number_of(observations):
@@ -126,14 +142,21 @@ def number_of(observations):
 
 
 def check_counting(batch):
-    """Every transition over three steps of the counting world, worked out from its first number alone."""
-    n_step, gamma = 3, 0.9
-    first, following = number_of(batch["obs"]).tolist(), number_of(batch["new_obs"]).tolist()
+    """Every transition over three steps of the counting world, worked out from its first number
+    alone.
+    """
+    n_step = 3
+    gamma = 0.9
+    first = number_of(batch["obs"]).tolist()
+    following = number_of(batch["new_obs"]).tolist()
     for k, number in enumerate(first):
-        total, steps, discount = 0.0, 0, 1.0
+        total = 0.0
+        steps = 0
+        discount = 1.0
         while steps < n_step:
             total += gamma**steps * ((number + steps) % 7)
-            ended, cut = (number + steps) % 10 == 0, (number + steps) % 25 == 0
+            ended = (number + steps) % 10 == 0
+            cut = (number + steps) % 25 == 0
             steps += 1
             if ended or cut:
                 break
@@ -150,7 +173,8 @@ def test_learns_exports_and_keeps_its_replay_ratio(one_ray, tmp_path):
     result = train(apex(replay_ratio=2.0), runs_dir=tmp_path)
     assert result.finished
     assert result.metrics["agent_steps"] >= 20_000
-    # The ladder's mean share of random actions, three quarters of which go wrong, is all that is missing.
+    # The ladder's mean share of random actions, three quarters of which go wrong, is all that is
+    # missing.
     expected = 1 - 0.75 * ladder_epsilons(128, 0.4, 7.0).mean()
     assert result.metrics["episode_return_mean"] == pytest.approx(expected, abs=0.03)
     assert result.metrics["replay_ratio"] == pytest.approx(2.0, rel=0.1)
@@ -173,7 +197,8 @@ def life_of(shard):
 
 def kill_and_wait_until_it_is_back(shard, seconds=600):
     """The kill takes a while to arrive, so that the first answers may be of the old life."""
-    old_life, until = life_of(shard), time.monotonic() + seconds
+    old_life = life_of(shard)
+    until = time.monotonic() + seconds
     ray.kill(shard, no_restart=False)
     while time.monotonic() < until:
         with suppress(RayError):
@@ -184,9 +209,17 @@ def kill_and_wait_until_it_is_back(shard, seconds=600):
 
 
 @pytest.mark.long
-def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_transition(one_ray, monkeypatch):
+def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_transition(
+    one_ray, monkeypatch
+):
     monkeypatch.setattr("train.apex.ReplayShard", SlowToAnswer)
-    settings = {"num_replay_shards": 2, "learning_starts": 200, "n_step": 3, "gamma": 0.9, "options": {"num_games": 8}}
+    settings = {
+        "num_replay_shards": 2,
+        "learning_starts": 200,
+        "n_step": 3,
+        "gamma": 0.9,
+        "options": {"num_games": 8},
+    }
     algorithm = build_algorithm(apex("counting", **settings))
     shards = algorithm._shard_actors
 
@@ -200,15 +233,21 @@ def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_trans
         train_until(algorithm, lambda _, learned: learned.get("replay_ratio", 0) > 0)
         check_shards()
         ray.kill(algorithm.env_runner_group._worker_manager.actors()[1], no_restart=False)
-        train_until(algorithm, lambda _, learned: learned.get("restored_env_runners", 0) >= 1, seconds=600)
+        train_until(
+            algorithm, lambda _, learned: learned.get("restored_env_runners", 0) >= 1, seconds=600
+        )
         steps = algorithm.agent_steps()
         train_until(algorithm, lambda *_: algorithm.agent_steps() > steps + 2000)
         check_shards()
         # Back before the learner asks for anything: no request of its fails.
         kill_and_wait_until_it_is_back(shards[0])
-        train_until(algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 1, seconds=600)
+        train_until(
+            algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 1, seconds=600
+        )
         ray.kill(shards[0], no_restart=False)
-        train_until(algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 2, seconds=600)
+        train_until(
+            algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 2, seconds=600
+        )
         trained = algorithm._trained
         _, learned = train_until(algorithm, lambda *_: algorithm._trained > trained + 4000)
         assert math.isfinite(learned["qf_loss"])
@@ -247,9 +286,12 @@ def test_apex_without_env_runners_is_refused():
 
 
 def test_there_are_no_more_shards_than_env_runners(one_ray):
-    """Each shard counts for its part of `learning_starts`, so with one that nobody fills learning would start too early."""
+    """Each shard counts for its part of `learning_starts`, so with one that nobody fills learning
+    would start too early.
+    """
     config = config_of("counting", num_env_runners=1, num_replay_shards=3, learning_starts=600)
-    runner, shard = APEXRunner(config=config, worker_index=1), ReplayShard(config, 0)
+    runner = APEXRunner(config=config, worker_index=1)
+    shard = ReplayShard(config, 0)
     numbers = []
     for _ in range(3):
         shard.add(runner.sample()[0])

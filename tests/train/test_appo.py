@@ -32,9 +32,11 @@ def test_learns_from_env_runners_that_play_with_older_weights(one_ray):
             return result.get("env_runners", {}).get("episode_return_mean", 0.0) >= 0.95
 
         _, learned = train_until(algorithm, solved)
-        # New weights are on their way for a moment, so a fragment can be some updates older than `max_lag` on a busy machine.
+        # New weights are on their way for a moment, so a fragment can be some updates older than
+        # `max_lag` on a busy machine.
         assert 0 < max(lags) <= 8
-        # What was played before the policy was certain is less likely now, or more: it wasn't learned from as if it were new.
+        # What was played before the policy was certain is less likely now, or more: it wasn't
+        # learned from as if it were new.
         assert learned["ratio_mean"] != 1.0
     finally:
         algorithm.stop()
@@ -43,20 +45,31 @@ def test_learns_from_env_runners_that_play_with_older_weights(one_ray):
 def test_a_fragment_that_takes_longer_than_an_iteration_is_learned_from(one_ray, monkeypatch):
     monkeypatch.setattr("train.appo._SECONDS_AN_ITERATION", 0.05)
     algorithm = build_algorithm(toy_appo("identity"))
-    monkeypatch.setattr(algorithm, "_serve", lambda serve=algorithm._serve: (serve(), time.sleep(0.06)))
+    monkeypatch.setattr(
+        algorithm, "_serve", lambda serve=algorithm._serve: (serve(), time.sleep(0.06))
+    )
     try:
-        assert [math.isfinite(algorithm.train()["learners"]["default_policy"]["policy_loss"]) for _ in range(2)] == [True, True]
+        assert [
+            math.isfinite(algorithm.train()["learners"]["default_policy"]["policy_loss"])
+            for _ in range(2)
+        ] == [True, True]
     finally:
         algorithm.stop()
 
 
 def test_while_the_learner_is_behind_the_main_process_rests(one_ray, monkeypatch):
-    """Once as much was played as `max_lag` allows, there is nothing to look for. It looked 80,000 times a second."""
+    """Once as much was played as `max_lag` allows, there is nothing to look for. It looked 80,000
+    times a second.
+    """
     algorithm = build_algorithm(toy_appo("identity", num_env_runners=1, max_lag=1))
-    update, answers, looks, spent = algorithm._update_learners, algorithm._answers, [], []
+    update = algorithm._update_learners
+    answers = algorithm._answers
+    looks = []
+    spent = []
 
     def slowly(**arguments):
-        began, before = time.monotonic(), len(looks)
+        began = time.monotonic()
+        before = len(looks)
         time.sleep(1.0)
         spent.append((time.monotonic() - began, len(looks) - before))
         return update(**arguments)
@@ -83,8 +96,12 @@ def test_a_run_is_saved_resumed_and_exported(one_ray, tmp_path):
     assert result.bundle is not None
 
 
-@pytest.mark.parametrize(("runners", "lag", "expected"), [(0, 8, 1), (4, 8, 1), (5, 8, 2), (7200, 8, 1800), (3, 1, 6)])
-def test_a_batch_has_as_many_fragments_as_keep_env_runners_busy_within_the_lag(runners, lag, expected):
+@pytest.mark.parametrize(
+    ("runners", "lag", "expected"), [(0, 8, 1), (4, 8, 1), (5, 8, 2), (7200, 8, 1800), (3, 1, 6)]
+)
+def test_a_batch_has_as_many_fragments_as_keep_env_runners_busy_within_the_lag(
+    runners, lag, expected
+):
     assert APPOSettings(max_lag=lag).fragments_per_update(runners) == expected
     assert APPOSettings(max_lag=lag, fragments_per_batch=3).fragments_per_update(runners) == 3
 

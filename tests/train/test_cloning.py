@@ -1,4 +1,6 @@
-"""Behaviour cloning: what is learned, measured against the cloned heuristic itself; what a run keeps; what is refused."""
+"""Behaviour cloning: what is learned, measured against the cloned heuristic itself; what a run
+keeps; what is refused.
+"""
 
 from __future__ import annotations
 
@@ -50,18 +52,24 @@ def learn(algorithm):
 
 
 def agreement_in_new_games(algorithm, experiment, *, seed):
-    """How often clone and original choose the same move, on boards of games that the original plays with other seeds."""
-    clone, original = policy_in_memory(experiment, algorithm.policy_weights()), agents.make("greedy")
+    """How often clone and original choose the same move, on boards of games that the original plays
+    with other seeds.
+    """
+    clone = policy_in_memory(experiment, algorithm.policy_weights())
+    original = agents.make("greedy")
     state = State(32, width=7, height=7, num_snakes=2)
     state.seed(seed)
-    running, same = start_games(state), []
+    running = start_games(state)
+    same = []
     for _ in range(40):
         boards, slots = np.nonzero(running[:, None] & (state.arrays.cause == ALIVE))
         if not len(boards):
             break
         moves = np.zeros((32, 2), np.int8)
         moves[boards, slots] = original.act_batch(state, boards, slots)
-        if state.arrays.turn.max() > 1:  # On the first turn a snake may go back, which is no action.
+        if (
+            state.arrays.turn.max() > 1
+        ):  # On the first turn a snake may go back, which is no action.
             same += list(clone.act_batch(state, boards, slots) == moves[boards, slots])
         play_turn(state, moves, running)
     return float(np.mean(same))
@@ -89,21 +97,29 @@ def test_shuffled_moves_teach_nothing(unlearned):
 
 
 def test_the_measures_are_those_of_the_exported_policy(learned, games):
-    """The likeliest allowed action, and −log of the probability of the one that was played, worked out from its logits."""
+    """The likeliest allowed action, and −log of the probability of the one that was played, worked
+    out from its logits.
+    """
     cloned, told = learned
     held_out = cloned._at(cloned.held_out)
-    logits, _ = policy_in_memory(cloning(games), cloned.policy_weights()).logits(held_out.observations)
+    logits, _ = policy_in_memory(cloning(games), cloned.policy_weights()).logits(
+        held_out.observations
+    )
     logits = np.where(held_out.masks, logits, -np.inf).astype(np.float64)
     probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     played = probabilities[np.arange(len(logits)), held_out.actions]
-    assert told["held_out_accuracy"] == pytest.approx((probabilities.argmax(axis=1) == held_out.actions).mean(), abs=0.02)
+    assert told["held_out_accuracy"] == pytest.approx(
+        (probabilities.argmax(axis=1) == held_out.actions).mean(), abs=0.02
+    )
     assert told["held_out_cross_entropy"] == pytest.approx(-np.log(played).mean(), rel=0.03)
     counts = np.bincount(held_out.actions)
     assert told["held_out_majority"] == counts.max() / counts.sum()
 
 
 def test_a_clone_plays_as_well_as_its_original(learned, games):
-    """Of 200 duels it wins far more than the random snake, which wins 20 % of them (docs/players.md)."""
+    """Of 200 duels it wins far more than the random snake, which wins 20 % of them
+    (docs/players.md).
+    """
     cloned, _ = learned
     clone = policy_in_memory(cloning(games), cloned.policy_weights())
     results = play_games([clone, agents.make("random")], num_games=200, width=7, height=7, seed=1)
@@ -111,11 +127,29 @@ def test_a_clone_plays_as_well_as_its_original(learned, games):
 
 
 def test_a_run_goes_on_where_it_stopped_and_says_what_it_was_made_of(games, tmp_path, capsys):
-    words = ["battlesnake-imitation", "--from-games", str(games), "--snakes", "a", "b", "--runs", str(tmp_path)]
-    small = {"env": cloning(games).to_dict()["env"], "network.options": {"hidden_sizes": [16], "scales": SCALES}}
+    words = [
+        "battlesnake-imitation",
+        "--from-games",
+        str(games),
+        "--snakes",
+        "a",
+        "b",
+        "--runs",
+        str(tmp_path),
+    ]
+    small = {
+        "env": cloning(games).to_dict()["env"],
+        "network.options": {"hidden_sizes": [16], "scales": SCALES},
+    }
     small |= {"evaluation": None}
-    small |= {"cloning.num_updates": 5, "budget.max_minutes": None, "budget.total_agent_steps": 7680}
-    words += [word for key, value in small.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    small |= {
+        "cloning.num_updates": 5,
+        "budget.max_minutes": None,
+        "budget.total_agent_steps": 7680,
+    }
+    words += [
+        word for key, value in small.items() for word in ("--set", f"{key}={json.dumps(value)}")
+    ]
     assert procsnake.main(["train", *words]) == 0
     (run,) = tmp_path.iterdir()
     kept = yaml.safe_load((run / "config.yaml").read_text())
@@ -125,7 +159,11 @@ def test_a_run_goes_on_where_it_stopped_and_says_what_it_was_made_of(games, tmp_
     curve = [float(row["held_out_accuracy"]) for row in RunFolder(run).curve()]
     assert best["best"] == max(curve) > float(best["held_out_majority"])
 
-    stopped = train(RunFolder.open(run)[1], runs_dir=tmp_path / "again", on_iteration=lambda row: row["iteration"] == 1)
+    stopped = train(
+        RunFolder.open(run)[1],
+        runs_dir=tmp_path / "again",
+        on_iteration=lambda row: row["iteration"] == 1,
+    )
     assert not stopped.finished
     assert train(resume=stopped.path).finished
     steps = [int(row["agent_steps"]) for row in RunFolder(stopped.path).curve()]
@@ -164,12 +202,24 @@ def test_a_run_whose_games_have_changed_does_not_go_on(games, tmp_path):
         (["--from-games", "nowhere/"], "there is no"),
         (["--from-games", "nothing"], "there is no file nothing"),
         (["--snakes", "a"], "--from-games PATH"),
-        (["--from-games", "{games}/7-0.jsonl", "--set", "env.options.width=7", "--set", "env.options.height=7"], "too few"),
+        (
+            [
+                "--from-games",
+                "{games}/7-0.jsonl",
+                "--set",
+                "env.options.width=7",
+                "--set",
+                "env.options.height=7",
+            ],
+            "too few",
+        ),
         (["--set", "algorithm=cloning"], "cloning.games is empty"),
         (["--from-games", "{games}", "--set", "cloning.held_out=0"], "cloning.held_out is 0"),
     ],
 )
-def test_what_cannot_be_cloned_is_refused_in_a_line_before_anything_starts(games, tmp_path, capsys, words, message):
+def test_what_cannot_be_cloned_is_refused_in_a_line_before_anything_starts(
+    games, tmp_path, capsys, words, message
+):
     given = [word.format(games=games) for word in words]
     runs = tmp_path / "runs"
     assert procsnake.main(["train", "battlesnake-imitation", "--runs", str(runs), *given]) == 2

@@ -1,4 +1,6 @@
-"""PPO that plays while it learns: each rollout is by the weights of one update earlier, and nobody overwrites it."""
+"""PPO that plays while it learns: each rollout is by the weights of one update earlier, and nobody
+overwrites it.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,13 @@ def values_by(module, weights, observations):
 
 @pytest.mark.parametrize("concurrency", [False, True])
 def test_which_weights_played_each_rollout(built, monkeypatch, concurrency):
-    """Weights are W0 at first and Wk after k updates. With concurrency the first two rollouts are by W0, the third by W1, …"""
+    """Weights are W0 at first and Wk after k updates. With concurrency the first two rollouts are
+    by W0, the third by W1, …
+    """
     algorithm = built(toy("corridor", concurrency=concurrency))
-    update, learned_from, weights = algorithm._update_learners, [], [algorithm.policy_weights()]
+    update = algorithm._update_learners
+    learned_from = []
+    weights = [algorithm.policy_weights()]
 
     def noting(**arguments):
         (fragment,) = arguments["episodes"]
@@ -67,7 +73,9 @@ def test_which_weights_played_each_rollout(built, monkeypatch, concurrency):
 
 
 def logits_by(module, weights, observations):
-    """What the network with these weights thinks of the actions: their log-probabilities float32 (n, A)."""
+    """What the network with these weights thinks of the actions: their log-probabilities float32
+    (n, A).
+    """
     before = module.get_state()
     module.set_state(weights)
     with torch.inference_mode():
@@ -77,13 +85,21 @@ def logits_by(module, weights, observations):
 
 
 def test_each_update_stays_near_the_policy_it_begins_with(built, monkeypatch):
-    """Not near the one that played, which the update before has left; how likely each action was to that one is a weight."""
+    """Not near the one that played, which the update before has left; how likely each action was to
+    that one is a weight.
+    """
     algorithm = built(toy("identity", concurrency=True, kl_coef=0.2, bf16=False))
-    seen, whole_loss = [], train.ppo.ppo_loss
+    seen = []
+    whole_loss = train.ppo.ppo_loss
 
     def noting(logits, values, batch, *others, **coefs):
         loss, parts = whole_loss(logits, values, batch, *others, **coefs)
-        seen.append(({name: column.numpy().copy() for name, column in batch.items()}, float(parts["approx_kl"])))
+        seen.append(
+            (
+                {name: column.numpy().copy() for name, column in batch.items()},
+                float(parts["approx_kl"]),
+            )
+        )
         return loss, parts
 
     monkeypatch.setattr(train.ppo, "ppo_loss", noting)
@@ -92,23 +108,31 @@ def test_each_update_stays_near_the_policy_it_begins_with(built, monkeypatch):
         seen.clear()
         algorithm.train()
         batch, moved = seen[0]
-        now, played = (logits_by(algorithm.env_runner.module, weights[n], batch["obs"]).numpy() for n in (k, max(0, k - 1)))
+        now, played = (
+            logits_by(algorithm.env_runner.module, weights[n], batch["obs"]).numpy()
+            for n in (k, max(0, k - 1))
+        )
         rows = np.arange(len(now)), batch["actions"]
         assert abs(moved) < 1e-6
         np.testing.assert_allclose(batch["action_dist_inputs"], now, atol=1e-5)
         np.testing.assert_allclose(batch["action_logp"], now[rows], atol=1e-5)
         np.testing.assert_allclose(batch["importance"], np.exp(now - played)[rows], rtol=1e-4)
         np.testing.assert_allclose(
-            batch["vf_preds"], values_by(algorithm.env_runner.module, weights[k], batch["obs"]), atol=1e-5
+            batch["vf_preds"],
+            values_by(algorithm.env_runner.module, weights[k], batch["obs"]),
+            atol=1e-5,
         )
         weights.append(algorithm.policy_weights())
     assert not np.allclose(seen[0][0]["importance"], 1, atol=1e-3)
 
 
 def test_a_memory_stays_near_its_newest_policy_too(built, monkeypatch):
-    """Whole stretches are replayed for it, so that at an update's first minibatch nothing has moved yet, and later it has."""
+    """Whole stretches are replayed for it, so that at an update's first minibatch nothing has moved
+    yet, and later it has.
+    """
     algorithm = built(toy("corridor", concurrency=True, lstm_units=8, bf16=False))
-    moved, whole_loss = [], train.ppo.ppo_loss
+    moved = []
+    whole_loss = train.ppo.ppo_loss
 
     def noting(*arguments, **coefs):
         loss, parts = whole_loss(*arguments, **coefs)
@@ -171,5 +195,7 @@ def test_with_env_runners_apart_it_changes_nothing(built):
 
 
 def test_appo_refuses_it():
-    with pytest.raises(ConfigError, match=r"appo\.concurrency is true.* leave it out, and set num_env_runners"):
+    with pytest.raises(
+        ConfigError, match=r"appo\.concurrency is true.* leave it out, and set num_env_runners"
+    ):
         APPOSettings(concurrency=True)

@@ -93,13 +93,17 @@ def test_ratings_are_numbers_however_yaml_reads_them():
 
 def test_a_section_that_a_run_left_empty_can_be_filled(tmp_path):
     path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(Experiment.load("battlesnake-ppo", ["evaluation=null"]).to_dict()))
+    path.write_text(
+        yaml.safe_dump(Experiment.load("battlesnake-ppo", ["evaluation=null"]).to_dict())
+    )
     assert "evaluation: null" in path.read_text()
     assert Experiment.load(path, ["evaluation.every_minutes=0.5"]).evaluation.every_minutes == 0.5
 
 
 def test_a_schedule_is_a_number_or_knots():
-    knots = Experiment.load("battlesnake-ppo", ["ppo.learning_rate=[[0, 1e-3], [1e6, 0]]"]).settings.learning_rate
+    knots = Experiment.load(
+        "battlesnake-ppo", ["ppo.learning_rate=[[0, 1e-3], [1e6, 0]]"]
+    ).settings.learning_rate
     assert knots == [[0.0, 1e-3], [1e6, 0.0]]
     assert Experiment.load("battlesnake-ppo", ["ppo.ent_coef=1e-2"]).settings.ent_coef == 0.01
 
@@ -109,7 +113,10 @@ def test_an_experiment_keeps_the_section_of_its_own_algorithm_only():
     old = {**MINIMAL, "algorithm": "dqn", **every, "dqn": {**every["dqn"], "gamma": 0.5}}
     experiment = Experiment.from_dict(old)
     assert (experiment.algorithm, experiment.settings.gamma) == ("dqn", 0.5)
-    assert set(experiment.to_dict()) & {"settings", "algorithm", *ALGORITHMS} == {"algorithm", "dqn"}
+    assert set(experiment.to_dict()) & {"settings", "algorithm", *ALGORITHMS} == {
+        "algorithm",
+        "dqn",
+    }
 
 
 def test_sections_of_other_algorithms_are_checked():
@@ -119,13 +126,17 @@ def test_sections_of_other_algorithms_are_checked():
 
 def test_the_only_section_says_which_algorithm_trains():
     assert Experiment.from_dict(MINIMAL).settings == PPOSettings()
-    assert Experiment.from_dict({**MINIMAL, "dqn": {"gamma": 0.5}}).settings == DQNSettings(gamma=0.5)
+    assert Experiment.from_dict({**MINIMAL, "dqn": {"gamma": 0.5}}).settings == DQNSettings(
+        gamma=0.5
+    )
     with pytest.raises(ConfigError, match=r"sections for ppo and dqn.* add the key algorithm"):
         Experiment.from_dict({**MINIMAL, "dqn": {}, "ppo": {}})
 
 
 def test_overrides_of_another_algorithm_are_refused():
-    with pytest.raises(ConfigError, match=r"'dqn\.gamma=0\.5' is for dqn, but the experiment's algorithm is ppo"):
+    with pytest.raises(
+        ConfigError, match=r"'dqn\.gamma=0\.5' is for dqn, but the experiment's algorithm is ppo"
+    ):
         Experiment.load("battlesnake-ppo", ["dqn.gamma=0.5"])
     chosen = Experiment.load("battlesnake-ppo", ["dqn.gamma=0.5", "algorithm=dqn"])
     assert chosen.settings == DQNSettings(gamma=0.5)
@@ -162,7 +173,9 @@ def test_unknown_experiments_and_unreadable_files(tmp_path):
     with pytest.raises(UnknownNameError, match="unknown experiment"):
         Experiment.load("x" * 300)
     (tmp_path / "config.yaml").write_text("")
-    with pytest.raises(ConfigError, match=rf"is the folder of a run.*train --config {tmp_path}/config\.yaml"):
+    with pytest.raises(
+        ConfigError, match=rf"is the folder of a run.*train --config {tmp_path}/config\.yaml"
+    ):
         Experiment.load(tmp_path)
     (tmp_path / "bad.yaml").write_text("a: [")
     with pytest.raises(ConfigError, match="YAML"):
@@ -174,5 +187,9 @@ def test_shipped_networks_scale_the_planes_as_their_world_says(name):
     experiment = Experiment.load(name)
     scales = experiment.network.options.get("scales")
     if experiment.env.name == "battlesnake" and scales:
-        assert scales == pytest.approx([*PLANE_SCALES, *REACH_PLANE_SCALES][: len(scales)], rel=1e-5)
-        assert len(scales) == len(PLANE_SCALES) + 4 * experiment.env.options["observation"].get("reach", False)
+        assert scales == pytest.approx(
+            [*PLANE_SCALES, *REACH_PLANE_SCALES][: len(scales)], rel=1e-5
+        )
+        assert len(scales) == len(PLANE_SCALES) + 4 * experiment.env.options["observation"].get(
+            "reach", False
+        )

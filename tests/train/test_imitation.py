@@ -13,7 +13,12 @@ from agents.policy import Policy
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.worlds.test_self_play import plain_values
 from train.config import Experiment
-from train.demonstrations.dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
+from train.demonstrations.dataset import (
+    NO_DEMONSTRATION,
+    DemonstrationBatch,
+    Demonstrations,
+    Episodes,
+)
 from train.imitation import Imitation
 from train.run import check, train
 from train.runs.export import checkpointed_weights
@@ -23,7 +28,9 @@ from train.worlds.state import PROGRESS, progress_of
 PLAIN = "network={name: mlp, options: {hidden_sizes: [8]}}"
 
 
-def experiment(*, steps: int = 2000, teacher: str = "flood", world: dict | None = None, **settings) -> Experiment:
+def experiment(
+    *, steps: int = 2000, teacher: str = "flood", world: dict | None = None, **settings
+) -> Experiment:
     """Duels on 7×7."""
     options = {
         "num_games": 16,
@@ -36,9 +43,18 @@ def experiment(*, steps: int = 2000, teacher: str = "flood", world: dict | None 
         {
             "name": "pupil",
             "env": {"name": "battlesnake", "options": {**options, **(world or {})}},
-            "network": {"name": "mlp", "options": {"hidden_sizes": [64], "scales": [1.0, 1.0, 0.25, *[0.02] * 9]}},
+            "network": {
+                "name": "mlp",
+                "options": {"hidden_sizes": [64], "scales": [1.0, 1.0, 0.25, *[0.02] * 9]},
+            },
             "algorithm": "imitation",
-            "imitation": {"teacher": teacher, "num_steps": 8, "train_batch_size": 128, "replay_capacity": 20_000, **settings},
+            "imitation": {
+                "teacher": teacher,
+                "num_steps": 8,
+                "train_batch_size": 128,
+                "replay_capacity": 20_000,
+                **settings,
+            },
             "budget": {"total_agent_steps": steps},
         }
     )
@@ -60,14 +76,17 @@ def started():
 
 def played_moves(algorithm: Imitation, monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
     """The moves of 20 turns, and those that the teacher names for the same snakes."""
-    world, told = algorithm.world, []
+    world = algorithm.world
+    told = []
     advance = world.advance
 
     def watched(actions):
         rows = np.flatnonzero(world.valid)
         boards, slots = np.divmod(rows, world.rows_per_game)
         moves = world.observation.to_moves(world.state, boards, slots, actions[rows])
-        told.append((moves, agents.make(algorithm.settings.teacher).act_batch(world.state, boards, slots)))
+        told.append(
+            (moves, agents.make(algorithm.settings.teacher).act_batch(world.state, boards, slots))
+        )
         advance(actions)
 
     monkeypatch.setattr(world, "advance", watched)
@@ -78,24 +97,30 @@ def played_moves(algorithm: Imitation, monkeypatch) -> list[tuple[np.ndarray, np
 
 def test_returns_are_discounted_sums_of_what_followed():
     rng = np.random.default_rng(0)
-    rewards, asked = rng.normal(size=(30, 2)), rng.random((30, 2)) < 0.7
-    episodes, number = Episodes(2, gamma=0.9), 0
+    rewards = rng.normal(size=(30, 2))
+    asked = rng.random((30, 2)) < 0.7
+    episodes = Episodes(2, gamma=0.9)
+    number = 0
     numbers = np.full((30, 2), NO_DEMONSTRATION)
     for step in range(30):
         for row in np.flatnonzero(asked[step]):
-            numbers[step, row], number = number, number + 1
+            numbers[step, row] = number
+            number = number + 1
         episodes.add(np.arange(2), numbers[step], rewards[step])
     found, returns = episodes.end(1, known=True)
     for k, value in zip(found, returns, strict=True):
         (step,) = np.flatnonzero(numbers[:, 1] == k)
-        assert value == pytest.approx(sum(0.9**later * rewards[step + later, 1] for later in range(30 - step)), rel=1e-5)
+        assert value == pytest.approx(
+            sum(0.9**later * rewards[step + later, 1] for later in range(30 - step)), rel=1e-5
+        )
     assert len(found) == asked[:, 1].sum()
     assert len(episodes.end(0, known=False)[0]) == 0
     assert len(episodes.end(0, known=True)[0]) == 0
 
 
 def test_forgotten_demonstrations_take_no_returns():
-    demonstrations, one = Demonstrations(4, np.zeros(1, np.uint8), 3), np.ones((3, 1), np.uint8)
+    demonstrations = Demonstrations(4, np.zeros(1, np.uint8), 3)
+    one = np.ones((3, 1), np.uint8)
     unknown = np.full(3, np.nan, np.float32)
     first = demonstrations.add(one, np.ones((3, 3), bool), np.eye(3)[[0, 0, 0]], unknown)
     demonstrations.add(2 * one, np.ones((3, 3), bool), np.eye(3)[[1, 1, 1]], unknown)
@@ -108,18 +133,22 @@ def test_forgotten_demonstrations_take_no_returns():
 
 
 def test_demonstrations_are_what_the_teacher_would_play(started):
-    algorithm, shares = started(experiment(beta=0.5, explore=1.0)), []
+    algorithm = started(experiment(beta=0.5, explore=1.0))
+    shares = []
     for _ in range(30):
         rows = np.flatnonzero(algorithm.world.valid)
         boards, slots = np.divmod(rows, 2)
-        state, mask = algorithm.world.state, algorithm.world.action_mask[rows]
+        state = algorithm.world.state
+        mask = algorithm.world.action_mask[rows]
         answers = algorithm.teacher.answers(rows, mask)
         actions = answers.actions
         assert np.isnan(answers.values).all()
         wanted = agents.make("flood").act_batch(state, boards, slots)
         known = actions != NO_DEMONSTRATION
         shares.append(known.mean())
-        moves = algorithm.world.observation.to_moves(state, boards[known], slots[known], actions[known])
+        moves = algorithm.world.observation.to_moves(
+            state, boards[known], slots[known], actions[known]
+        )
         np.testing.assert_array_equal(moves, wanted[known])
         assert mask[known, actions[known]].all()
         algorithm.play()
@@ -137,17 +166,22 @@ def test_beta_is_the_share_of_the_teachers_moves(started, monkeypatch, beta, lea
 def test_without_exploration_the_network_plays_its_likeliest_action(started):
     algorithm = started(experiment(beta=0.0, explore=0.0, bf16=False))
     rows = np.flatnonzero(algorithm.world.valid)
-    observations, mask = algorithm.world.observations[rows], algorithm.world.action_mask[rows]
+    observations = algorithm.world.observations[rows]
+    mask = algorithm.world.action_mask[rows]
     with torch.no_grad():
         logits = algorithm.network(torch.from_numpy(observations))[0].numpy()
-    np.testing.assert_array_equal(algorithm._choose(observations, mask), np.where(mask, logits, -np.inf).argmax(axis=1))
+    np.testing.assert_array_equal(
+        algorithm._choose(observations, mask), np.where(mask, logits, -np.inf).argmax(axis=1)
+    )
 
 
 def test_a_mirrored_demonstration_means_the_same(started):
     algorithm = started(experiment())
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 9, (6, 7, 7, 12)).astype(np.uint8)
-    shares = np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 1, 2]] * 0.5 + np.array([0.1, 0.2, 0.2], np.float32)
+    shares = np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 1, 2]] * 0.5 + np.array(
+        [0.1, 0.2, 0.2], np.float32
+    )
     zeros = np.zeros(6, np.float32)
     demonstration = DemonstrationBatch(pictures, rng.random((6, 3)) < 0.5, shares, zeros, zeros)
     seen = {}
@@ -163,7 +197,8 @@ def test_a_mirrored_demonstration_means_the_same(started):
 
 
 def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
-    pupil, stranger = started(experiment(replay_ratio=8.0)), started(experiment(beta=0.0))
+    pupil = started(experiment(replay_ratio=8.0))
+    stranger = started(experiment(beta=0.0))
     stranger.world.restart(99)
 
     def agreement() -> float:
@@ -173,7 +208,9 @@ def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
             mask = stranger.world.action_mask[rows]
             demonstrations = stranger.teacher.answers(rows, mask).actions
             same.append(
-                (pupil._choose(stranger.world.observations[rows], mask) == demonstrations)[demonstrations != NO_DEMONSTRATION]
+                (pupil._choose(stranger.world.observations[rows], mask) == demonstrations)[
+                    demonstrations != NO_DEMONSTRATION
+                ]
             )
             stranger.play()
         return float(np.concatenate(same).mean())
@@ -183,7 +220,8 @@ def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
     for _ in range(50):
         told = pupil.train()["learners"]["default_policy"]
     after = agreement()
-    # 0.42 to 0.48 before, 0.78 to 0.79 afterwards and 0.81 to 0.84 in training, with six seeds, in float32 and bfloat16.
+    # 0.42 to 0.48 before, 0.78 to 0.79 afterwards and 0.81 to 0.84 in training, with six seeds, in
+    # float32 and bfloat16.
     assert before < 0.6
     assert after > 0.7
     assert told["accuracy"] > 0.75
@@ -205,15 +243,21 @@ SOFT = {"teacher": "alphabeta", "teacher_options": {"nodes": 60}, "temperature":
 
 
 def test_soft_lessons_are_the_softmax_of_the_scores_of_the_moves(started):
-    algorithm, unsure = started(experiment(**SOFT)), 0
-    world, search = algorithm.world, agents.make("alphabeta", nodes=60)
+    algorithm = started(experiment(**SOFT))
+    unsure = 0
+    world = algorithm.world
+    search = agents.make("alphabeta", nodes=60)
     for _ in range(12):
         rows = np.flatnonzero(world.valid)
         boards, slots = np.divmod(rows, 2)
         mask = world.action_mask[rows]
-        answers, scores = algorithm.teacher.answers(rows, mask), search.score_moves(world.state, boards, slots)
+        answers = algorithm.teacher.answers(rows, mask)
+        scores = search.score_moves(world.state, boards, slots)
         for n, (board, slot) in enumerate(zip(boards, slots, strict=True)):
-            action = [int(world.observation.to_moves(world.state, [board], [slot], np.array([a]))[0]) for a in range(3)]
+            action = [
+                int(world.observation.to_moves(world.state, [board], [slot], np.array([a]))[0])
+                for a in range(3)
+            ]
             offered = torch.from_numpy(scores[n][action].astype(np.float64) / 40.0).masked_fill(
                 ~torch.from_numpy(mask[n]), -1e9
             )
@@ -226,11 +270,25 @@ def test_soft_lessons_are_the_softmax_of_the_scores_of_the_moves(started):
 
 
 def test_a_soft_lesson_is_learned_as_it_is(started):
-    """Of one position, whose moves should have these probabilities, and which is worth a fifth of what a return says."""
-    algorithm = started(experiment(**SOFT, value_share=0.8, symmetries=False, bf16=False, anneal_lr=False, learning_rate=1e-2))
-    pictures, shares = np.ones((64, 7, 7, 12), np.uint8), np.tile(np.float32([0.7, 0.3, 0.0]), (64, 1))
+    """Of one position, whose moves should have these probabilities, and which is worth a fifth of
+    what a return says.
+    """
+    algorithm = started(
+        experiment(
+            **SOFT,
+            value_share=0.8,
+            symmetries=False,
+            bf16=False,
+            anneal_lr=False,
+            learning_rate=1e-2,
+        )
+    )
+    pictures = np.ones((64, 7, 7, 12), np.uint8)
+    shares = np.tile(np.float32([0.7, 0.3, 0.0]), (64, 1))
     values = np.zeros(64, np.float32)
-    batch = DemonstrationBatch(pictures, np.ones((64, 3), bool), shares, values, np.ones(64, np.float32))
+    batch = DemonstrationBatch(
+        pictures, np.ones((64, 3), bool), shares, values, np.ones(64, np.float32)
+    )
     for _ in range(300):
         told = algorithm.update(batch)
     assert told["cross_entropy"] == pytest.approx(-0.7 * np.log(0.7) - 0.3 * np.log(0.3), abs=0.01)
@@ -242,8 +300,11 @@ def test_a_soft_lesson_is_learned_as_it_is(started):
 
 def test_what_is_known_of_a_position_is_what_its_value_is_learned_from(started):
     nan = np.float32("nan")
-    batch = DemonstrationBatch(None, None, None, np.float32([0.5, nan, 0.5, nan]), np.float32([1.0, 1.0, nan, nan]))
-    soft, hard = started(experiment(**SOFT, value_share=0.5)), started(experiment())
+    batch = DemonstrationBatch(
+        None, None, None, np.float32([0.5, nan, 0.5, nan]), np.float32([1.0, 1.0, nan, nan])
+    )
+    soft = started(experiment(**SOFT, value_share=0.5))
+    hard = started(experiment())
     assert soft._worth(batch) == pytest.approx([0.75, 1.0, 0.5, nan], nan_ok=True)
     assert hard._worth(batch) == pytest.approx([1.0, 1.0, nan, nan], nan_ok=True)
 
@@ -300,7 +361,9 @@ def test_a_resumed_run_plays_other_games_than_the_run_began_with(started, tmp_pa
 
 def test_a_resumed_run_has_the_pool_and_the_win_rates_of_before(started, tmp_path):
     league = {"opponents": ["greedy"], "share": 1.0, "past_every": 1, "most_past": 2}
-    begun, resumed = (started(experiment(world={"self_play": league}, num_steps=30)) for _ in range(2))
+    begun, resumed = (
+        started(experiment(world={"self_play": league}, num_steps=30)) for _ in range(2)
+    )
     for _ in range(3):
         begun.train()
     begun.save_to_path(str(tmp_path))
@@ -338,7 +401,11 @@ def test_a_teacher_that_fails_is_found_before_anything_starts(monkeypatch):
         (["imitation.teacher=flod"], UnknownNameError, "Did you mean 'flood'"),
         (["imitation.teacher_options={depth: 3}"], ConfigError, "depth"),
         (["imitation.beta=2"], ConfigError, r"imitation.beta"),
-        (["imitation.replay_capacity=127"], ConfigError, "less than a batch of 128, so nothing would be learned"),
+        (
+            ["imitation.replay_capacity=127"],
+            ConfigError,
+            "less than a batch of 128, so nothing would be learned",
+        ),
         (["imitation.replay_ratio=-1"], ConfigError, r"imitation.replay_ratio is -1"),
         (["imitation.temperature=0"], ConfigError, r"imitation.temperature is 0"),
         (["imitation.temperature=50"], ConfigError, "flood doesn't score its moves"),
@@ -346,7 +413,11 @@ def test_a_teacher_that_fails_is_found_before_anything_starts(monkeypatch):
         (["num_env_runners=1"], ConfigError, "single process"),
         (["num_gpus_per_learner=1"], ConfigError, "without a GPU"),
         (["env.options.observation=flat-51s", PLAIN], ConfigError, "symmetries to false"),
-        (["env={name: procgen/coinrun}", "imitation.symmetries=false", PLAIN], ConfigError, "play Battlesnake only"),
+        (
+            ["env={name: procgen/coinrun}", "imitation.symmetries=false", PLAIN],
+            ConfigError,
+            "play Battlesnake only",
+        ),
     ],
 )
 def test_bad_input_is_refused_before_anything_starts(changes, kind, message):

@@ -1,4 +1,6 @@
-"""Ctrl-C before the first iteration: while packages are imported, the engine is compiled, or Ray starts."""
+"""Ctrl-C before the first iteration: while packages are imported, the engine is compiled, or Ray
+starts.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,31 @@ COMMANDS = {
 
 
 BEGUN = "runs/*/ray_tune"
-MOMENTS = [("train", ""), ("train", "preparing the world"), ("train", "starting Ray"), ("tune", ""), ("tune", BEGUN)]
-"""(command, the line that it has said by then, or the folder that it has made); "" is two seconds after its start."""
+MOMENTS = [
+    ("train", ""),
+    ("train", "preparing the world"),
+    ("train", "starting Ray"),
+    ("tune", ""),
+    ("tune", BEGUN),
+]
+"""(command, the line that it has said by then, or the folder that it has made); "" is two seconds
+after its start.
+"""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("command", "moment"), MOMENTS)
 def test_it_is_told_in_a_line_and_leaves_nothing(tmp_path, command, moment):
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "procsnake", *COMMANDS[command], "--runs", str(tmp_path / "runs")],
+        [
+            sys.executable,
+            "-u",
+            "-m",
+            "procsnake",
+            *COMMANDS[command],
+            "--runs",
+            str(tmp_path / "runs"),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -23,7 +23,14 @@ TIMES = ("minutes", "agent_steps_per_second", "seconds_play", "seconds_learner")
 
 
 def small(*, generations=1, **settings):
-    own = {"games": 32, "nodes": 20, "max_turns": 60, "gate_nodes": 20, "gate_games": 8, "games_per_iteration": 16}
+    own = {
+        "games": 32,
+        "nodes": 20,
+        "max_turns": 60,
+        "gate_nodes": 20,
+        "gate_games": 8,
+        "games_per_iteration": 16,
+    }
     return Experiment.from_dict(
         {
             "name": "small",
@@ -36,7 +43,10 @@ def small(*, generations=1, **settings):
 
 
 def curve(path):
-    return [{name: value for name, value in row.items() if name not in TIMES} for row in RunFolder(path).curve()]
+    return [
+        {name: value for name, value in row.items() if name not in TIMES}
+        for row in RunFolder(path).curve()
+    ]
 
 
 def weights_of(path):
@@ -49,7 +59,8 @@ def fits(monkeypatch, weights):
     def learn(views, self_play, fitting):
         row = [0] * NUM_FEATURES
         for name, weight in weights.items():
-            row[OWN.index(name)], row[len(OWN) + OWN.index(name)] = weight, -weight
+            row[OWN.index(name)] = weight
+            row[len(OWN) + OWN.index(name)] = -weight
         told = {
             "self_play": vars(self_play).copy(),
             "games": 1,
@@ -108,7 +119,10 @@ def test_a_run_that_was_moved_goes_on(tmp_path):
 def test_a_worse_evaluation_is_refused_and_says_so(tmp_path, monkeypatch, capsys):
     """It hates room and length, so the hand-written one beats it."""
     fits(monkeypatch, {"area": -20_000, "length": -50_000})
-    refused = train(small(gate_games=80, gate_nodes=60, games_per_iteration=80, gate_elo1=100.0), runs_dir=tmp_path)
+    refused = train(
+        small(gate_games=80, gate_nodes=60, games_per_iteration=80, gate_elo1=100.0),
+        runs_dir=tmp_path,
+    )
     card = LearnedEvaluation.read(refused.bundle).training
     assert (card["accepted"], card["test"]["verdict"]) == (False, "H0")
     assert card["test"]["elo"]["high"] < 0
@@ -122,11 +136,22 @@ def test_a_better_evaluation_is_accepted_and_plays_the_next_generation(tmp_path,
     """The player to beat throws its room away; the correction takes that back."""
     fits(monkeypatch, {"area": 64 * 26})
     bad = "alphabeta?evaluation=hand-written&weights.cell=0&weights.length=0&weights.cramped=0&weights.hunger=0"
-    chosen = small(player=bad, gate_games=80, gate_nodes=60, games_per_iteration=80, gate_elo1=100.0, generations=2)
+    chosen = small(
+        player=bad,
+        gate_games=80,
+        gate_nodes=60,
+        games_per_iteration=80,
+        gate_elo1=100.0,
+        generations=2,
+    )
     better = train(replace(chosen, seed=1), runs_dir=tmp_path)
     first = LearnedEvaluation.read(better.path / GENERATIONS / "evaluation-001.json").training
     second = LearnedEvaluation.read(better.path / GENERATIONS / "evaluation-002.json").training
-    assert (first["accepted"], first["test"]["verdict"], first["test"]["against"]) == (True, "H1", bad)
+    assert (first["accepted"], first["test"]["verdict"], first["test"]["against"]) == (
+        True,
+        "H1",
+        bad,
+    )
     # Equal time against a player without a correction, equal nodes against one that has it.
     assert first["test"]["nodes"] == [52, 60]
     assert second["test"]["nodes"] == [60, 60]
@@ -151,7 +176,8 @@ def test_a_cluster_plays_the_same_games_and_tests(one_ray, tmp_path, monkeypatch
 def test_a_cluster_that_can_not_play_says_why_and_no_task_is_cancelled(one_ray, monkeypatch):
     from agents.tuning.on_cluster import blocks_on_cluster
 
-    # Cancelled as it ended, a task had Ray abort this process ("Tried to complete task that was not pending").
+    # Cancelled as it ended, a task had Ray abort this process ("Tried to complete task that was not
+    # pending").
     monkeypatch.setattr("ray.cancel", None)
     games = SelfPlay(player="alphabeta?evaluation=nowhere.json", nodes=20, width=7, height=7)
     with pytest.raises(LearnedEvaluationError, match=r"nowhere\.json can't be read"):
@@ -161,13 +187,25 @@ def test_a_cluster_that_can_not_play_says_why_and_no_task_is_cancelled(one_ray, 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"env": {"name": "battlesnake", "options": {"num_snakes": 4}}}, "duels of Battlesnake's standard game"),
-        ({"env": {"name": "battlesnake", "options": {"ruleset": "royale"}}}, "duels of Battlesnake's standard game"),
+        (
+            {"env": {"name": "battlesnake", "options": {"num_snakes": 4}}},
+            "duels of Battlesnake's standard game",
+        ),
+        (
+            {"env": {"name": "battlesnake", "options": {"ruleset": "royale"}}},
+            "duels of Battlesnake's standard game",
+        ),
         ({"env": {"name": "procgen"}}, "env is procgen with no options"),
-        ({"env": {"name": "battlesnake", "options": {"width": 19, "height": 19}}}, "more cells than 128"),
+        (
+            {"env": {"name": "battlesnake", "options": {"width": 19, "height": 19}}},
+            "more cells than 128",
+        ),
         ({"learned_evaluation": {"player": "flood"}}, "only alphabeta can"),
         ({"learned_evaluation": {"gate_elo1": -5.0}}, "elo0 must be the smaller one"),
-        ({"learned_evaluation": {"games_per_iteration": 1}}, "games_per_iteration is 1; it must be at least 2"),
+        (
+            {"learned_evaluation": {"games_per_iteration": 1}},
+            "games_per_iteration is 1; it must be at least 2",
+        ),
         ({"evaluation": {"every_minutes": 1.0}}, "trains no policy that could be measured"),
         ({"num_env_runners": 2}, "must be 0 for learned_evaluation"),
     ],

@@ -27,13 +27,25 @@ if find_spec("mxnet") is None:
 from agents.networks.mxnet_starter_pack import set_weights, weights_of
 from train.mxnet_dqn import COUNTERS, MXNetDQN, QLearner, Replay, Transitions
 
-SMALL = {"starting_channels": 8, "number_of_conv_layers": 1, "number_of_dense_layers": 1, "number_of_hidden_states": 32}
+SMALL = {
+    "starting_channels": 8,
+    "number_of_conv_layers": 1,
+    "number_of_dense_layers": 1,
+    "number_of_hidden_states": 32,
+}
 
 
 PLANES = {"identity": 4, "masked-bandit": 4, "corridor": 11, "counting": 8}
 
 
-def toy(world: str, *, kind: str = "concat", steps: int = 20_000, options: dict | None = None, **settings) -> Experiment:
+def toy(
+    world: str,
+    *,
+    kind: str = "concat",
+    steps: int = 20_000,
+    options: dict | None = None,
+    **settings,
+) -> Experiment:
     """An experiment on a world of `tests.train.small_worlds`."""
     chosen = {
         "buffer_size": 5000, "update_every": 64, "lr_start": 5e-3, "eps_decay": 0.9997, "eps_end": 0.0,
@@ -43,7 +55,10 @@ def toy(world: str, *, kind: str = "concat", steps: int = 20_000, options: dict 
         {
             **toy_q(world, options=options).to_dict(),
             "algorithm": "mxnet_dqn",
-            "network": {"name": kind, "options": {**SMALL, "kernel_size": 1, "scales": [1 / 255] * PLANES[world]}},
+            "network": {
+                "name": kind,
+                "options": {**SMALL, "kernel_size": 1, "scales": [1 / 255] * PLANES[world]},
+            },
             "mxnet_dqn": chosen,
             "budget": {"total_agent_steps": steps},
         }
@@ -51,7 +66,8 @@ def toy(world: str, *, kind: str = "concat", steps: int = 20_000, options: dict 
 
 
 def best_return(experiment: Experiment, iterations: int, *, enough: float = 0.98) -> float:
-    algorithm, best = MXNetDQN(experiment), 0.0
+    algorithm = MXNetDQN(experiment)
+    best = 0.0
     for _ in range(iterations):
         played = algorithm.train()["env_runners"]
         best = max(best, played.get("episode_return_mean", 0.0))
@@ -67,18 +83,31 @@ def test_each_network_solves_identity(kind):
 
 
 def test_soft_updates_of_the_target_learn_to_walk_ten_cells():
-    experiment = toy("corridor", gamma=0.9, tau=0.05, target_update_every=0, eps_decay=0.99, update_every=32)
+    experiment = toy(
+        "corridor", gamma=0.9, tau=0.05, target_update_every=0, eps_decay=0.99, update_every=32
+    )
     assert best_return(experiment, 60) >= 0.98
 
 
 def test_masks_keep_it_from_actions_that_are_no_use():
-    """The world asserts that no masked action is taken. The actions 1, 2 and 3 in any other order earn at least 6 % less."""
+    """The world asserts that no masked action is taken. The actions 1, 2 and 3 in any other order
+    earn at least 6 % less.
+    """
     enough = 0.98 * best_masked_return()
-    assert best_return(toy("masked-bandit", gamma=0.0, options={"num_games": 128}), 60, enough=enough) >= enough
+    assert (
+        best_return(toy("masked-bandit", gamma=0.0, options={"num_games": 128}), 60, enough=enough)
+        >= enough
+    )
 
 
 def learner(**settings) -> QLearner:
-    return QLearner(NetworkSettings(name="concat", options=SMALL), MXNetDQNSettings(**settings), (5, 5, 4), 3, seed=3)
+    return QLearner(
+        NetworkSettings(name="concat", options=SMALL),
+        MXNetDQNSettings(**settings),
+        (5, 5, 4),
+        3,
+        seed=3,
+    )
 
 
 def batch(size: int = 32) -> Transitions:
@@ -87,12 +116,16 @@ def batch(size: int = 32) -> Transitions:
     masks = rng.random((size, 3)) < 0.5
     masks[:, 1] = True
     rewards = rng.normal(size=size).astype(np.float32)
-    return Transitions(shown[0], rng.integers(0, 3, size), rewards, shown[1], rng.random(size) < 0.3, masks)
+    return Transitions(
+        shown[0], rng.integers(0, 3, size), rewards, shown[1], rng.random(size) < 0.3, masks
+    )
 
 
 def torch_twin(made: QLearner) -> torch.nn.Module:
     twin = networks.build("starter-pack", (5, 5, 4), 3, kind="concat", **SMALL)
-    twin.load_state_dict({name: torch.from_numpy(value) for name, value in weights_of(made.target).items()})
+    twin.load_state_dict(
+        {name: torch.from_numpy(value) for name, value in weights_of(made.target).items()}
+    )
     return twin.eval()
 
 
@@ -103,7 +136,8 @@ def test_the_target_begins_as_the_network():
 
 
 def test_goals_value_the_next_state_by_the_target_network():
-    made, given = learner(gamma=0.9), batch()
+    made = learner(gamma=0.9)
+    given = batch()
     set_weights(made.target, {name: 2 * value for name, value in weights_of(made.target).items()})
     with torch.inference_mode():
         following = torch_twin(made)(torch.from_numpy(given.next_observations))[0].numpy()
@@ -118,7 +152,8 @@ def test_the_target_follows_softly(tau):
     made = learner(tau=tau, lr_start=0.1)
     before = weights_of(made.target)
     made.update(batch())
-    network, after = weights_of(made.network), weights_of(made.target)
+    network = weights_of(made.network)
+    after = weights_of(made.target)
     for name, old in before.items():
         np.testing.assert_allclose(after[name], old + tau * (network[name] - old), atol=1e-6)
 
@@ -129,7 +164,9 @@ def test_the_target_is_copied_after_so_many_updates():
     made.update(batch())
     np.testing.assert_array_equal(weights_of(made.target)["output.bias"], first)
     made.update(batch())
-    np.testing.assert_array_equal(weights_of(made.target)["output.bias"], weights_of(made.network)["output.bias"])
+    np.testing.assert_array_equal(
+        weights_of(made.target)["output.bias"], weights_of(made.network)["output.bias"]
+    )
 
 
 def test_the_learning_rate_falls_in_steps():
@@ -142,14 +179,21 @@ def test_the_learning_rate_falls_in_steps():
 
 
 def test_replay_forgets_the_oldest_and_keeps_what_belongs_together():
-    replay, given = Replay(50, np.zeros((5, 5, 4), np.uint8), 3), batch(20)
+    replay = Replay(50, np.zeros((5, 5, 4), np.uint8), 3)
+    given = batch(20)
     for number in range(4):
-        replay.add(given._replace(rewards=np.arange(20, dtype=np.float32) + 20 * number, actions=np.arange(20) % 3))
+        replay.add(
+            given._replace(
+                rewards=np.arange(20, dtype=np.float32) + 20 * number, actions=np.arange(20) % 3
+            )
+        )
     drawn = replay.sample(5000, np.random.default_rng(0))
     assert len(replay) == 50
     assert sorted(set(drawn.rewards)) == list(range(30, 80))
     np.testing.assert_array_equal(drawn.actions, drawn.rewards % 20 % 3)
-    np.testing.assert_array_equal(drawn.next_masks, given.next_masks[(drawn.rewards % 20).astype(int)])
+    np.testing.assert_array_equal(
+        drawn.next_masks, given.next_masks[(drawn.rewards % 20).astype(int)]
+    )
 
 
 def test_exploration_draws_evenly_among_the_allowed_actions_and_falls_with_each_game():
@@ -167,24 +211,32 @@ def test_exploration_draws_evenly_among_the_allowed_actions_and_falls_with_each_
 
 
 def test_what_the_memory_holds_of_a_truncated_episode_is_its_own_end():
-    # Action 1 goes on by a cell, action 0 ends the episode; after three turns all begin at cell 0 again.
+    # Action 1 goes on by a cell, action 0 ends the episode; after three turns all begin at cell 0
+    # again.
     algorithm = MXNetDQN(toy("corridor", options={"max_turns": 3}))
     for _ in range(30):
         algorithm.play()
     kept = algorithm.replay.sample(2000, np.random.default_rng(0))
-    now, later = (shown.reshape(-1, 11).argmax(axis=1) for shown in (kept.observations, kept.next_observations))
+    now, later = (
+        shown.reshape(-1, 11).argmax(axis=1)
+        for shown in (kept.observations, kept.next_observations)
+    )
     np.testing.assert_array_equal(kept.terminated, kept.actions == 0)
     assert (now[~kept.terminated] == 2).any()
     np.testing.assert_array_equal(later[~kept.terminated], now[~kept.terminated] + 1)
 
 
 def test_what_the_memory_holds_belongs_together():
-    # Each row shows a number that goes up by one; after an ending the world shows the next episode's.
+    # Each row shows a number that goes up by one; after an ending the world shows the next
+    # episode's.
     algorithm = MXNetDQN(toy("counting", options={"num_games": 8}))
     for _ in range(40):
         algorithm.play()
     kept = algorithm.replay.sample(2000, np.random.default_rng(0))
-    now, later = (shown.reshape(-1, 8).view(np.int64)[:, 0] for shown in (kept.observations, kept.next_observations))
+    now, later = (
+        shown.reshape(-1, 8).view(np.int64)[:, 0]
+        for shown in (kept.observations, kept.next_observations)
+    )
     np.testing.assert_array_equal(later, now + 1)
     np.testing.assert_array_equal(kept.rewards, now % 7)
     np.testing.assert_array_equal(kept.terminated, now % 10 == 0)
@@ -217,7 +269,8 @@ def test_mxnet_torch_and_onnx_choose_the_same_actions(run):
     algorithm = MXNetDQN(experiment)
     newest = max((run.path / "checkpoints").iterdir())
     algorithm.restore_from_path(str(newest))
-    world, seen = algorithm.world, []
+    world = algorithm.world
+    seen = []
     while sum(map(len, seen)) < 1000:
         algorithm.play()
         seen.append(world.observations[world.valid])
@@ -233,7 +286,9 @@ def test_mxnet_torch_and_onnx_choose_the_same_actions(run):
         np.testing.assert_array_equal(logits.argmax(axis=1)[clear], values.argmax(axis=1)[clear])
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"updates": 1}', '{"updates": 1, "games": 2}' + " " * 2000])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"updates": 1}', '{"updates": 1, "games": 2}' + " " * 2000]
+)
 def test_damaged_counters_are_refused_before_much_is_read(run, tmp_path, text):
     checkpoint = tmp_path / "checkpoint"
     shutil.copytree(max((run.path / "checkpoints").iterdir()), checkpoint)
@@ -251,7 +306,8 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert first.learner.updates > 0
     assert first.games == 3 * 640
     assert first.learner.trainer.learning_rate == 5e-3
-    twin, beginning = MXNetDQN(experiment), MXNetDQN(experiment)
+    twin = MXNetDQN(experiment)
+    beginning = MXNetDQN(experiment)
     twin.restore_from_path(str(max((stopped.path / "checkpoints").iterdir())))
     np.testing.assert_array_equal(first.world.observations, twin.world.observations)
     assert (first.world.observations != beginning.world.observations).any()
@@ -262,12 +318,21 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
 def test_a_resumed_run_has_the_pool_and_the_stage_of_before(tmp_path, kept):
     """A checkpoint without the world's progress is one of an older version."""
     window = {"view": "window", "radius": 5, "rotate": True}
-    board = {"name": "battlesnake", "options": {"num_snakes": 2, "width": 7, "height": 7, "observation": window}}
-    stages = [{**board, "until": 30}, {**board, "options": {**board["options"], "width": 5, "height": 5}}]
+    board = {
+        "name": "battlesnake",
+        "options": {"num_snakes": 2, "width": 7, "height": 7, "observation": window},
+    }
+    stages = [
+        {**board, "until": 30},
+        {**board, "options": {**board["options"], "width": 5, "height": 5}},
+    ]
     league = {"opponents": ["greedy"], "share": 1.0, "past_every": 1, "most_past": 2}
     env = {"name": "curriculum", "options": {"num_games": 4, "stages": stages, "self_play": league}}
-    experiment = Experiment.from_dict({**snakes(1).to_dict(), "env": env}).override(["mxnet_dqn.num_steps=20"])
-    begun, resumed = MXNetDQN(experiment), MXNetDQN(experiment)
+    experiment = Experiment.from_dict({**snakes(1).to_dict(), "env": env}).override(
+        ["mxnet_dqn.num_steps=20"]
+    )
+    begun = MXNetDQN(experiment)
+    resumed = MXNetDQN(experiment)
     for _ in range(3):
         begun.train()
     begun.save_to_path(str(tmp_path))
@@ -300,7 +365,11 @@ class UniformMoves(Agent):
     name = "uniform"
 
     def act_batch(self, state, boards, slots):
-        return np.random.default_rng(int(state.arrays.turn.sum())).integers(0, 4, len(boards)).astype(np.int8)
+        return (
+            np.random.default_rng(int(state.arrays.turn.sum()))
+            .integers(0, 4, len(boards))
+            .astype(np.int8)
+        )
 
 
 @pytest.mark.long
@@ -312,5 +381,6 @@ def test_it_learns_to_live_five_times_as_long_as_random_on_seven_by_seven(tmp_pa
         for agent in (Policy.load(result.bundle), make("random"), UniformMoves())
     )
     assert trained >= 5 * chance
-    # Certain death is masked for the policy, as for the careful one, which lives far longer for that alone.
+    # Certain death is masked for the policy, as for the careful one, which lives far longer for
+    # that alone.
     assert trained >= 2 * careful

@@ -17,7 +17,9 @@ from train.ppo import adapted_kl_coef, ppo_loss
 
 
 def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):
-    """Equations 7, 8 and 9 of arXiv 1707.06347 in plain Python, entry by entry, over the actions that the mask allows."""
+    """Equations 7, 8 and 9 of arXiv 1707.06347 in plain Python, entry by entry, over the actions
+    that the mask allows.
+    """
     n = len(values)
     advantages = batch["advantages"]
     if c.norm_adv:
@@ -30,7 +32,9 @@ def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):
         z = math.fsum(math.exp(logits[i][k]) for k in allowed)
         p = {k: math.exp(logits[i][k]) / z for k in allowed}
         ratio = p[int(batch["actions"][i])] / math.exp(batch["action_logp"][i])
-        surrogate = min(ratio * advantages[i], min(max(ratio, 1 - c.clip_coef), 1 + c.clip_coef) * advantages[i])
+        surrogate = min(
+            ratio * advantages[i], min(max(ratio, 1 - c.clip_coef), 1 + c.clip_coef) * advantages[i]
+        )
         # The decoupled objective: arXiv 2110.00641.
         surrogate *= batch["importance"][i] if "importance" in batch else 1
         error = (values[i] - batch["value_targets"][i]) ** 2
@@ -45,12 +49,14 @@ def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):
 
 
 @pytest.mark.parametrize(
-    ("norm_adv", "clip_vloss", "kl_coef"), [(False, False, 0), (True, False, 0), (False, True, 0.3), (True, True, 1.7)]
+    ("norm_adv", "clip_vloss", "kl_coef"),
+    [(False, False, 0), (True, False, 0), (False, True, 0.3), (True, True, 1.7)],
 )
 @pytest.mark.parametrize("decoupled", [False, True])
 def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss, kl_coef, decoupled):
     rng = np.random.default_rng(1)
-    n, actions = 64, 4
+    n = 64
+    actions = 4
     mask = rng.random((n, actions)) < 0.6
     mask[:, 0] = True
     taken = np.array([rng.choice(np.flatnonzero(row)) for row in mask])
@@ -62,12 +68,19 @@ def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss, kl_coef, decou
     }  # fmt: skip
     if decoupled:
         batch["importance"] = rng.uniform(0.5, 2, n)
-    logits, values = rng.normal(size=(n, actions)), rng.normal(size=n)
-    settings = PPOSettings(clip_coef=0.2, vf_coef=0.7, kl_coef=kl_coef, norm_adv=norm_adv, clip_vloss=clip_vloss)
+    logits = rng.normal(size=(n, actions))
+    values = rng.normal(size=n)
+    settings = PPOSettings(
+        clip_coef=0.2, vf_coef=0.7, kl_coef=kl_coef, norm_adv=norm_adv, clip_vloss=clip_vloss
+    )
     tensors = {name: torch.from_numpy(column) for name, column in batch.items()}
     coefs = {"ent_coef": 0.03, "kl_coef": kl_coef}
-    loss, parts = ppo_loss(torch.from_numpy(logits), torch.from_numpy(values), tensors, settings, **coefs)
-    assert float(loss) == pytest.approx(loss_by_hand(logits, values, batch, settings, **coefs), abs=1e-6)
+    loss, parts = ppo_loss(
+        torch.from_numpy(logits), torch.from_numpy(values), tensors, settings, **coefs
+    )
+    assert float(loss) == pytest.approx(
+        loss_by_hand(logits, values, batch, settings, **coefs), abs=1e-6
+    )
     assert 0 < parts["clipfrac"] < 1
 
 
@@ -77,7 +90,9 @@ def test_the_weight_of_the_kl_penalty_is_adapted_as_the_paper_says(kl, factor):
 
 
 def test_the_weight_of_the_kl_penalty_comes_back_soon_after_many_quiet_updates(one_ray):
-    """Sixty updates that hardly change the policy, then ones that change it too much for the target."""
+    """Sixty updates that hardly change the policy, then ones that change it too much for the
+    target.
+    """
     algorithm = build_algorithm(toy("identity", kl_coef=0.2, kl_target=1e6))
     try:
         learner = algorithm.learner_group._learner
@@ -114,16 +129,21 @@ def test_solves_the_identity_world(one_ray, bf16):
 
 
 def test_solves_the_masked_bandit_where_the_world_refuses_masked_actions(one_ray):
-    """Always the best of what is allowed: the ranking 0 < 1 < 2 < 3 must be learned from masked choices alone.
+    """Always the best of what is allowed: the ranking 0 < 1 < 2 < 3 must be learned from masked
+    choices alone.
 
-    Any other ranking earns at least 2.5 % less. The mean over an iteration's 16384 episodes has a deviation of 0.25 %.
-    """
+    Any other ranking earns at least 2.5 % less. The mean over an iteration's 16384 episodes has a
+    deviation of 0.25 %."""
     enough = 0.985 * best_masked_return()
-    assert best_return(toy("masked-bandit", options={"num_games": 1024}), 60, enough=enough)[0] >= enough
+    assert (
+        best_return(toy("masked-bandit", options={"num_games": 1024}), 60, enough=enough)[0]
+        >= enough
+    )
 
 
 def test_solves_the_corridor_whose_rows_end_at_different_times(one_ray):
-    # Of as many games some reach the end by chance, a thousandth of the episodes, whatever CPU rounds the sums.
+    # Of as many games some reach the end by chance, a thousandth of the episodes, whatever CPU
+    # rounds the sums.
     best, result = best_return(toy("corridor", gamma=0.95, options={"num_games": 1024}), 60)
     assert best >= 0.95
     assert result["env_runners"]["episode_len_mean"] == pytest.approx(10, abs=1)
@@ -157,17 +177,24 @@ def learned(algorithm):
 def test_schedules_go_by_decisions_and_survive_a_restart(one_ray, tmp_path):
     """Each iteration of the identity world takes 1024 decisions, so these knots are met exactly."""
     experiment = toy(
-        "identity", learning_rate=[[0, 1e-2], [2048, 3e-3], [4096, 1e-3]], ent_coef=[[0, 0.5], [1024, 0.5], [3072, 0.25]]
+        "identity",
+        learning_rate=[[0, 1e-2], [2048, 3e-3], [4096, 1e-3]],
+        ent_coef=[[0, 0.5], [1024, 0.5], [3072, 0.25]],
     )
-    first, second = build_algorithm(experiment), build_algorithm(experiment)
+    first = build_algorithm(experiment)
+    second = build_algorithm(experiment)
     try:
         seen = [learned(first) for _ in range(3)]
         assert [steps for _, steps in seen] == [1024, 2048, 3072]
         first.save_to_path(str(tmp_path / "checkpoint"))
         second.restore_from_path(str(tmp_path / "checkpoint"))
         seen.append(learned(second))
-        assert [m["default_optimizer_learning_rate"] for m, _ in seen] == pytest.approx([1e-2, 6.5e-3, 3e-3, 2e-3], abs=1e-12)
-        assert [m["curr_entropy_coeff"] for m, _ in seen] == pytest.approx([0.5, 0.5, 0.375, 0.25], abs=1e-12)
+        assert [m["default_optimizer_learning_rate"] for m, _ in seen] == pytest.approx(
+            [1e-2, 6.5e-3, 3e-3, 2e-3], abs=1e-12
+        )
+        assert [m["curr_entropy_coeff"] for m, _ in seen] == pytest.approx(
+            [0.5, 0.5, 0.375, 0.25], abs=1e-12
+        )
     finally:
         first.stop()
         second.stop()
@@ -175,7 +202,8 @@ def test_schedules_go_by_decisions_and_survive_a_restart(one_ray, tmp_path):
 
 def test_weight_of_the_kl_penalty_and_scale_of_rewards_are_part_of_a_checkpoint(one_ray, tmp_path):
     experiment = toy("corridor", kl_coef=0.2, kl_target=1e-6, norm_reward=True)
-    first, second = build_algorithm(experiment), build_algorithm(experiment)
+    first = build_algorithm(experiment)
+    second = build_algorithm(experiment)
     try:
         weights = [learned(first)[0]["curr_kl_coeff"] for _ in range(3)]
         assert weights == pytest.approx([0.2, 0.4, 0.8])
@@ -192,7 +220,9 @@ def test_weight_of_the_kl_penalty_and_scale_of_rewards_are_part_of_a_checkpoint(
 
 @pytest.mark.parametrize("made", [toy, toy_q])
 def test_a_resumed_run_plays_other_games_than_the_run_began_with(one_ray, tmp_path, made):
-    """The identity world shows random pictures; a resume would see the first ones again. Two resumes see the same."""
+    """The identity world shows random pictures; a resume would see the first ones again. Two
+    resumes see the same.
+    """
     begun, *resumed = [build_algorithm(made("identity")) for _ in range(4)]
     try:
         for _ in range(2):
@@ -201,7 +231,11 @@ def test_a_resumed_run_plays_other_games_than_the_run_began_with(one_ray, tmp_pa
         for algorithm in resumed[:2]:
             algorithm.restore_from_path(str(tmp_path / "checkpoint"))
         again, twin, beginning = (
-            {name: column.copy() for name, column in algorithm.env_runner.sample()[0].columns.items()} for algorithm in resumed
+            {
+                name: column.copy()
+                for name, column in algorithm.env_runner.sample()[0].columns.items()
+            }
+            for algorithm in resumed
         )
         np.testing.assert_equal(again, twin)
         # A quarter of four pictures are the same by chance.
@@ -212,7 +246,13 @@ def test_a_resumed_run_plays_other_games_than_the_run_began_with(one_ray, tmp_pa
 
 
 def test_solves_the_identity_world_with_every_option_at_once(one_ray):
-    options = {"kl_coef": 0.05, "norm_reward": True, "clip_vloss": True, "target_kl": 0.2, "ent_coef": [[0, 0.02], [9000, 0.0]]}
+    options = {
+        "kl_coef": 0.05,
+        "norm_reward": True,
+        "clip_vloss": True,
+        "target_kl": 0.2,
+        "ent_coef": [[0, 0.02], [9000, 0.0]],
+    }
     assert best_return(toy("identity", **options), 60)[0] >= 0.95
 
 
@@ -227,13 +267,18 @@ def test_gradients_move_the_weights_and_those_that_are_no_numbers_do_not(one_ray
     learner = algorithm.learner_group._learner
     parameters = list(learner._params.values())
     before = [parameter.detach().clone() for parameter in parameters]
-    gradients = {reference: torch.ones_like(parameter) for reference, parameter in learner._params.items()}
+    gradients = {
+        reference: torch.ones_like(parameter) for reference, parameter in learner._params.items()
+    }
     if is_spoilt:
         gradients[next(iter(gradients))][0, 0] = math.nan
     learner.apply_gradients(gradients)
     algorithm.stop()
     moved = [parameter.detach() - old for parameter, old in zip(parameters, before, strict=True)]
-    assert sum(int((change < 0).sum()) for change in moved) == sum(change.numel() for change in moved) - is_spoilt
+    assert (
+        sum(int((change < 0).sum()) for change in moved)
+        == sum(change.numel() for change in moved) - is_spoilt
+    )
     assert (moved[0][0, 0] == 0) == is_spoilt
 
 
@@ -243,7 +288,8 @@ class PartlyTrained(torch.nn.Module):
     def __init__(self, observation_shape, num_actions):
         super().__init__()
         inputs = math.prod(observation_shape)
-        self.frozen, self.unused = torch.nn.Linear(inputs, 8).requires_grad_(False), torch.nn.Linear(inputs, 8)
+        self.frozen = torch.nn.Linear(inputs, 8).requires_grad_(False)
+        self.unused = torch.nn.Linear(inputs, 8)
         self.actor = torch.nn.Linear(8, num_actions)
 
     def forward(self, observations):
@@ -254,7 +300,9 @@ class PartlyTrained(torch.nn.Module):
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_parameters_that_are_frozen_or_unused_stay_as_they_are(one_ray, optimizer):
     networks.register("partly-trained", PartlyTrained)
-    algorithm = build_algorithm(toy("identity", optimizer=optimizer).override(["network={name: partly-trained}"]))
+    algorithm = build_algorithm(
+        toy("identity", optimizer=optimizer).override(["network={name: partly-trained}"])
+    )
     before = algorithm.policy_weights()
     try:
         algorithm.train()
@@ -280,30 +328,43 @@ def test_a_limit_of_zero_is_no_limit_to_the_gradient(one_ray, algorithm):
 
 
 @pytest.mark.parametrize("made", [toy, toy_appo, toy_q])
-def test_a_gradient_above_the_limit_is_shortened_in_its_direction_and_one_below_is_left(one_ray, made):
+def test_a_gradient_above_the_limit_is_shortened_in_its_direction_and_one_below_is_left(
+    one_ray, made
+):
     algorithm = build_algorithm(made("identity", max_grad_norm=0.5))
-    learner, generator = algorithm.learner_group._learner, torch.Generator().manual_seed(0)
+    learner = algorithm.learner_group._learner
+    generator = torch.Generator().manual_seed(0)
     algorithm.stop()
-    random = {reference: torch.randn(p.shape, generator=generator) for reference, p in learner._params.items()}
+    random = {
+        reference: torch.randn(p.shape, generator=generator)
+        for reference, p in learner._params.items()
+    }
     length = math.sqrt(sum(float(part.square().sum()) for part in random.values()))
     for norm, limited in ((100.0, 0.5), (0.1, 0.1)):
         gradients = {reference: part * (norm / length) for reference, part in random.items()}
         stepped = learner.postprocess_gradients(gradients)
         assert stepped.keys() == random.keys()
         for reference, part in random.items():
-            torch.testing.assert_close(stepped[reference], part * (limited / length), rtol=1e-4, atol=0)
+            torch.testing.assert_close(
+                stepped[reference], part * (limited / length), rtol=1e-4, atol=0
+            )
 
 
 @pytest.mark.parametrize("options", [{}, {"lstm_units": 8}])
 def test_each_epoch_learns_from_every_decision_once(one_ray, monkeypatch, options):
-    """In the counting world no two observations are the same. Seven minibatches aren't all of the same size."""
+    """In the counting world no two observations are the same. Seven minibatches aren't all of the
+    same size.
+    """
     algorithm = build_algorithm(toy("counting", num_minibatches=7, num_epochs=3, **options))
     learner = algorithm.learner_group._learner
-    played, minibatches = [], []
+    played = []
+    minibatches = []
 
     def play(play=algorithm._play):
         experience, metrics = play()
-        played.extend(bytes(shown) for fragment in experience["episodes"] for shown in fragment.columns["obs"])
+        played.extend(
+            bytes(shown) for fragment in experience["episodes"] for shown in fragment.columns["obs"]
+        )
         return experience, metrics
 
     def compute_loss(*, batch, compute_loss=learner.compute_loss_for_module, **rest):
@@ -318,7 +379,9 @@ def test_each_epoch_learns_from_every_decision_once(one_ray, monkeypatch, option
         algorithm.stop()
     assert decisions == len(set(played)) == 64 * 16
     assert metrics["num_module_steps_trained"] == 3 * decisions
-    epochs = [list(chain(*minibatches[first : first + 7])) for first in range(0, len(minibatches), 7)]
+    epochs = [
+        list(chain(*minibatches[first : first + 7])) for first in range(0, len(minibatches), 7)
+    ]
     assert [sorted(epoch) == sorted(played) for epoch in epochs] == [True] * 3
     assert epochs[0] != epochs[1] != epochs[2]
 
@@ -327,7 +390,9 @@ def test_the_same_seed_gives_the_same_numbers(one_ray):
     def curve():
         algorithm = build_algorithm(toy("corridor"))
         try:
-            return [algorithm.train()["learners"]["default_policy"]["policy_loss"] for _ in range(3)]
+            return [
+                algorithm.train()["learners"]["default_policy"]["policy_loss"] for _ in range(3)
+            ]
         finally:
             algorithm.stop()
 
@@ -343,7 +408,10 @@ def test_fewer_decisions_than_minibatches_can_use_are_refused(one_ray, memory, n
         algorithm = build_algorithm(toy("identity", options={"num_games": 1}, **settings))
         try:
             if steps < least:
-                message = rf"ppo\.num_minibatches is 4, .* at least {least} decisions, .* only {steps} to learn from"
+                message = (
+                    rf"ppo\.num_minibatches is 4, .* at least {least} decisions, .* only {steps} to"
+                    r" learn from"
+                )
                 with pytest.raises(ConfigError, match=message):
                     algorithm.train()
             else:
@@ -354,6 +422,14 @@ def test_fewer_decisions_than_minibatches_can_use_are_refused(one_ray, memory, n
 
 def test_a_minibatch_of_one_decision_has_a_finite_loss():
     """A memory's stretch may be so short."""
-    batch = {name: torch.zeros(1) for name in ("actions", "action_logp", "value_targets", "vf_preds")}
-    loss, _ = ppo_loss(torch.zeros(1, 2), torch.zeros(1), {**batch, "advantages": torch.ones(1)}, PPOSettings(), ent_coef=0.0)
+    batch = {
+        name: torch.zeros(1) for name in ("actions", "action_logp", "value_targets", "vf_preds")
+    }
+    loss, _ = ppo_loss(
+        torch.zeros(1, 2),
+        torch.zeros(1),
+        {**batch, "advantages": torch.ones(1)},
+        PPOSettings(),
+        ent_coef=0.0,
+    )
     assert math.isfinite(float(loss))

@@ -1,4 +1,6 @@
-"""The shipped experiments on Procgen: each builds, plays and learns; steps are counted as the games count them."""
+"""The shipped experiments on Procgen: each builds, plays and learns; steps are counted as the games
+count them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from train.tuning.space import parse_space
 from train.worlds.build import make_world, world_options
 
 EXPERIMENTS = [name for name in list_experiments() if name.startswith(("procgen", "aicrowd"))]
-SMALL = ["env.options.num_games=4", "network.options.depths=[4,4,4]", "network.options.width=1", "network.options.hidden=8"]
+SMALL = [
+    "env.options.num_games=4",
+    "network.options.depths=[4,4,4]",
+    "network.options.width=1",
+    "network.options.hidden=8",
+]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -31,7 +38,10 @@ def test_each_builds_its_world_and_network_and_they_fit(name: str) -> None:
     world.close()
 
 
-@pytest.mark.parametrize(("name", "levels"), [("aicrowd-sample-efficiency", "all"), ("aicrowd-generalization", "train:200")])
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [("aicrowd-sample-efficiency", "all"), ("aicrowd-generalization", "train:200")],
+)
 def test_the_competitions_tracks_keep_its_rules(name: str, levels: str) -> None:
     experiment = Experiment.load(name)
     assert experiment.env.options["distribution_mode"] == "easy"
@@ -57,7 +67,9 @@ def test_the_populations_ranges_hold_its_first_values() -> None:
 
 
 def test_repeated_actions_count_as_the_games_count(one_ray: None) -> None:
-    experiment = Experiment.load("procgen-ppo", [*SMALL, "env.options.action_repeat=3", "env.options.gap_stack=4"])
+    experiment = Experiment.load(
+        "procgen-ppo", [*SMALL, "env.options.action_repeat=3", "env.options.gap_stack=4"]
+    )
     runner = BatchEnvRunner(config=PPOConfig.from_experiment(experiment), worker_index=0)
     (fragment,) = runner.sample(num_timesteps=5 * runner.env.env_steps_per_advance)
     assert fragment.agent_steps() == 5 * 4
@@ -72,7 +84,8 @@ def test_each_learns_for_a_few_steps(name: str, tmp_path: Path, one_ray: None) -
     if experiment.algorithm == "ppo":
         short = ["ppo.num_steps=16", "ppo.num_minibatches=2", "budget.total_agent_steps=128"]
     else:
-        section, few = experiment.algorithm, {"learning_starts": 64, "replay_capacity": 2000, "train_batch_size": 32}
+        section = experiment.algorithm
+        few = {"learning_starts": 64, "replay_capacity": 2000, "train_batch_size": 32}
         short = [f"{section}.{key}={value}" for key, value in few.items()]
         short += ["budget.total_agent_steps=1000", "env.options.augment=[translate]"]
         short += ["num_env_runners=1"] if section == "apex" else []

@@ -32,14 +32,18 @@ from train.runs.progress import Progress
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_run_ends_at_its_budget_and_leaves_curve_checkpoint_and_a_policy_that_plays(one_ray, tmp_path):
+def test_a_run_ends_at_its_budget_and_leaves_curve_checkpoint_and_a_policy_that_plays(
+    one_ray, tmp_path
+):
     result = train(toy("identity", steps=20_000), runs_dir=tmp_path)
     assert result.finished
     assert result.metrics["agent_steps"] >= 20_000
     assert result.metrics["episode_return_mean"] >= 0.95
     curve = RunFolder(result.path).curve()
     assert [int(row["iteration"]) for row in curve] == list(range(1, len(curve) + 1))
-    assert {"seconds_env", "seconds_inference", "seconds_collation", "seconds_learner"} <= set(curve[0])
+    assert {"seconds_env", "seconds_inference", "seconds_collation", "seconds_learner"} <= set(
+        curve[0]
+    )
     assert list((result.path / "tensorboard").iterdir())
     import onnxruntime
 
@@ -52,7 +56,9 @@ def test_a_run_ends_at_its_budget_and_leaves_curve_checkpoint_and_a_policy_that_
 
 
 def test_module_and_bundle_agree(one_ray, tmp_path):
-    """RLlib's module, restored from the run's checkpoint, against ONNX on 1000 random observations."""
+    """RLlib's module, restored from the run's checkpoint, against ONNX on 1000 random
+    observations.
+    """
     import onnxruntime
     import torch
 
@@ -60,7 +66,9 @@ def test_module_and_bundle_agree(one_ray, tmp_path):
     module = module_of(RunFolder(result.path).checkpoints()[-1])
     seen = np.random.default_rng(0).integers(0, 256, (1000, 1, 1, 11), dtype=np.uint8)
     ours = module.forward_inference({"obs": torch.from_numpy(seen)})["action_dist_inputs"].numpy()
-    theirs = onnxruntime.InferenceSession(bundle.load(result.bundle).onnx).run(["logits"], {"observations": seen})[0]
+    theirs = onnxruntime.InferenceSession(bundle.load(result.bundle).onnx).run(
+        ["logits"], {"observations": seen}
+    )[0]
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
     top_two = np.sort(ours, axis=1)[:, -2:]
     clear = top_two[:, 1] - top_two[:, 0] > 2e-4
@@ -68,18 +76,34 @@ def test_module_and_bundle_agree(one_ray, tmp_path):
     assert (ours.argmax(axis=1) == theirs.argmax(axis=1))[clear].all()
 
 
-def test_each_part_of_a_run_builds_the_world_once_and_evaluations_share_theirs(one_ray, tmp_path, monkeypatch):
-    made, make = [], envs.make
-    monkeypatch.setattr(envs, "make", lambda name, **options: made.append(options["num_games"]) or make(name, **options))
-    data = toy("identity", steps=3 * 1024).to_dict() | {"evaluation": {"every_iterations": 1, "games": 7}}
+def test_each_part_of_a_run_builds_the_world_once_and_evaluations_share_theirs(
+    one_ray, tmp_path, monkeypatch
+):
+    made = []
+    make = envs.make
+    monkeypatch.setattr(
+        envs,
+        "make",
+        lambda name, **options: made.append(options["num_games"]) or make(name, **options),
+    )
+    data = toy("identity", steps=3 * 1024).to_dict() | {
+        "evaluation": {"every_iterations": 1, "games": 7}
+    }
     result = train(Experiment.from_dict(data), runs_dir=tmp_path)
-    assert [row["evaluation_return_mean"] != "" for row in RunFolder(result.path).curve()] == [True] * 3
-    # The check before Ray starts, the evaluations, the env runner, and at the end the exported policy and its film.
+    assert [row["evaluation_return_mean"] != "" for row in RunFolder(result.path).curve()] == [
+        True
+    ] * 3
+    # The check before Ray starts, the evaluations, the env runner, and at the end the exported
+    # policy and its film.
     assert made == [1, 7, 64, 1, 1]
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(one_ray, tmp_path):
-    first = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 4)
+    first = train(
+        toy("identity", steps=10_240),
+        runs_dir=tmp_path,
+        on_iteration=lambda row: row["iteration"] == 4,
+    )
     assert not first.finished
     assert first.bundle is None
     second = train(resume=first.path)
@@ -94,8 +118,14 @@ def test_an_interrupted_run_goes_on_where_it_stopped(one_ray, tmp_path):
 
 
 def test_a_run_can_be_ended_where_it_is_and_still_goes_on_to_its_budget(one_ray, tmp_path, capsys):
-    run = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 4).path
-    with pytest.raises(BundleError, match=rf"a run that hasn't ended.*train --resume {run} --finish"):
+    run = train(
+        toy("identity", steps=10_240),
+        runs_dir=tmp_path,
+        on_iteration=lambda row: row["iteration"] == 4,
+    ).path
+    with pytest.raises(
+        BundleError, match=rf"a run that hasn't ended.*train --resume {run} --finish"
+    ):
         bundle.load(run)
     assert f"train --resume {run} --finish" in capsys.readouterr().out
     assert main(["train", "--resume", str(run), "--finish"]) == 0
@@ -117,10 +147,18 @@ def test_only_a_run_that_has_learned_something_can_be_ended(one_ray, tmp_path):
         train(toy("identity", steps=10_240), runs_dir=tmp_path, finish=True)
 
 
-def test_a_resumed_run_drops_rows_after_its_checkpoint_and_takes_no_half_written_one(one_ray, tmp_path):
-    run = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 3).path
+def test_a_resumed_run_drops_rows_after_its_checkpoint_and_takes_no_half_written_one(
+    one_ray, tmp_path
+):
+    run = train(
+        toy("identity", steps=10_240),
+        runs_dir=tmp_path,
+        on_iteration=lambda row: row["iteration"] == 3,
+    ).path
     with open(run / "progress.csv", "a") as file:
-        file.write((run / "progress.csv").read_text().splitlines()[-1].replace("3,", "4,", 1) + "\n5,51")
+        file.write(
+            (run / "progress.csv").read_text().splitlines()[-1].replace("3,", "4,", 1) + "\n5,51"
+        )
     half = run / "checkpoints" / ".00000009.part"
     half.mkdir()
     train(resume=run, on_iteration=lambda row: True)
@@ -172,7 +210,10 @@ def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, al
     resumed = train(resume=run, on_iteration=lambda row: True)
     assert resumed.metrics["agent_steps"] > counters["agent_steps"]
     if algorithm != "apex":
-        assert resumed.metrics["agent_steps"] == counters["agent_steps"] + {"ppo": 1024, "dqn": 256}[algorithm]
+        assert (
+            resumed.metrics["agent_steps"]
+            == counters["agent_steps"] + {"ppo": 1024, "dqn": 256}[algorithm]
+        )
     iterations = [int(row["iteration"]) for row in RunFolder(run).curve()]
     assert iterations == list(range(1, counters["iteration"] + 2))
 
@@ -189,7 +230,9 @@ def test_a_process_that_is_lost_for_good_is_one_line_that_says_how_to_go_on(one_
 
 def test_a_full_disk_leaves_the_earlier_checkpoint_and_one_line(one_ray, tmp_path):
     """Files that may not grow are to a writing process what a full disk is."""
-    data = toy("identity", steps=10**9).to_dict() | {"checkpoints": {"every_minutes": 0.0, "keep": 2}}
+    data = toy("identity", steps=10**9).to_dict() | {
+        "checkpoints": {"every_minutes": 0.0, "keep": 2}
+    }
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill_up(row):
@@ -210,7 +253,9 @@ WITHOUT_TIMES = ("minutes", "agent_steps_per_second", "seconds_")
 
 
 def test_the_same_config_gives_the_same_curve(one_ray, tmp_path):
-    data = toy("corridor", steps=10**6, norm_reward=True, kl_coef=0.1, anneal_lr=True).to_dict() | {"seed": 5}
+    data = toy("corridor", steps=10**6, norm_reward=True, kl_coef=0.1, anneal_lr=True).to_dict() | {
+        "seed": 5
+    }
     ten = {"runs_dir": tmp_path, "on_iteration": lambda row: row["iteration"] == 10}
     first = train(Experiment.from_dict(data), **ten).path
     second = train(Experiment.load(first / "config.yaml"), **ten).path
@@ -218,7 +263,8 @@ def test_the_same_config_gives_the_same_curve(one_ray, tmp_path):
 
     def lines(run):
         return [
-            {name: value for name, value in row.items() if not name.startswith(WITHOUT_TIMES)} for row in RunFolder(run).curve()
+            {name: value for name, value in row.items() if not name.startswith(WITHOUT_TIMES)}
+            for row in RunFolder(run).curve()
         ]
 
     assert len(lines(first)) == 10
@@ -242,18 +288,26 @@ def test_a_run_ends_at_its_target_and_exports_the_best_policy(one_ray, tmp_path)
     best, counters = folder.best_checkpoint()
     assert (best.name, counters["best"]) == (f"best-{len(rates):08d}", max(rates[1::2]))
     assert bundle.load(result.bundle).card.metrics["best"] == counters["best"]
-    # It stays finished: nothing is trained any more, and what is exported anew knows as much as before.
+    # It stays finished: nothing is trained any more, and what is exported anew knows as much as
+    # before.
     again = train(resume=result.path)
     assert again.metrics == pytest.approx(result.metrics)
     assert bundle.load(again.bundle).card.steps == bundle.load(result.bundle).card.steps
 
 
 def test_the_best_checkpoint_is_kept_while_the_policy_gets_worse(one_ray, tmp_path):
-    """A learning rate that explodes: the best policy is not the last, and it is the one that is exported."""
+    """A learning rate that explodes: the best policy is not the last, and it is the one that is
+    exported.
+    """
     import onnxruntime
 
-    data = toy("identity", steps=20 * 1024, learning_rate=[[0, 1e-2], [12_000, 1e-2], [13_000, 1.0]]).to_dict()
-    data |= {"evaluation": {"every_iterations": 1, "games": 256}, "checkpoints": {"best_metric": "evaluation_return_mean"}}
+    data = toy(
+        "identity", steps=20 * 1024, learning_rate=[[0, 1e-2], [12_000, 1e-2], [13_000, 1.0]]
+    ).to_dict()
+    data |= {
+        "evaluation": {"every_iterations": 1, "games": 256},
+        "checkpoints": {"best_metric": "evaluation_return_mean"},
+    }
     result = train(Experiment.from_dict(data), runs_dir=tmp_path)
     rates = [float(row["evaluation_return_mean"]) for row in RunFolder(result.path).curve()]
     assert rates[-1] < max(rates)
@@ -273,12 +327,18 @@ def test_a_metric_that_does_not_exist_is_refused_with_the_nearest(one_ray, tmp_p
 def test_events_can_be_read_by_tensorboard(one_ray, tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 
-    run = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 3).path
+    run = train(
+        toy("identity", steps=10_240),
+        runs_dir=tmp_path,
+        on_iteration=lambda row: row["iteration"] == 3,
+    ).path
     train(resume=run, on_iteration=lambda row: row["iteration"] == 5)
     events = accumulator.EventAccumulator(str(run / "tensorboard"))
     events.Reload()
     shown = [(event.step, event.value) for event in events.Scalars("entropy")]
-    assert shown == [(k, pytest.approx(float(row["entropy"]))) for k, row in enumerate(RunFolder(run).curve(), 1)]
+    assert shown == [
+        (k, pytest.approx(float(row["entropy"]))) for k, row in enumerate(RunFolder(run).curve(), 1)
+    ]
 
 
 def test_wandb_is_asked_for_before_anything_is_written(tmp_path, monkeypatch):
@@ -292,12 +352,18 @@ def test_mistakes_are_found_before_anything_is_written(tmp_path):
     with pytest.raises(UnknownNameError, match="Did you mean 'identity'"):
         train(
             Experiment.from_dict(
-                {**toy("identity").to_dict(), "env": {"name": "identitty", "imports": ["tests.train.small_worlds"]}}
+                {
+                    **toy("identity").to_dict(),
+                    "env": {"name": "identitty", "imports": ["tests.train.small_worlds"]},
+                }
             ),
             runs_dir=tmp_path,
         )
     with pytest.raises(UnknownNameError, match="Did you mean 'mlp'"):
-        train(Experiment.from_dict({**toy("identity").to_dict(), "network": {"name": "mlpp"}}), runs_dir=tmp_path)
+        train(
+            Experiment.from_dict({**toy("identity").to_dict(), "network": {"name": "mlpp"}}),
+            runs_dir=tmp_path,
+        )
     with pytest.raises(RunError, match="no run"):
         train(resume=tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
@@ -319,7 +385,9 @@ def test_a_folder_without_rights_is_told(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", [0, 1 << 25, 2.5])
 def test_a_number_of_games_that_no_world_has_is_refused_by_its_key(tmp_path, number):
-    with pytest.raises(ConfigError, match=rf"env\.options\.num_games is {number}; it must be an integer from 1 to"):
+    with pytest.raises(
+        ConfigError, match=rf"env\.options\.num_games is {number}; it must be an integer from 1 to"
+    ):
         train(toy("identity", options={"num_games": number}), runs_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -345,7 +413,10 @@ def test_a_start_that_fails_keeps_a_folder_that_was_there_before(one_ray, tmp_pa
 
 
 def test_a_place_that_no_folder_can_have_is_refused_in_a_line(tmp_path):
-    for look in (lambda place: RunFolder.create(place, toy("identity"), {}), lambda place: find_runs(place, toy("identity"))):
+    for look in (
+        lambda place: RunFolder.create(place, toy("identity"), {}),
+        lambda place: find_runs(place, toy("identity")),
+    ):
         with pytest.raises(RunError, match=r"can't be written or read: File name too long\."):
             look(tmp_path / ("x" * 256))
 
@@ -394,7 +465,9 @@ def test_checkpoints_appear_whole_and_only_the_newest_stay(tmp_path):
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_better_policy_replaces_the_best_of_a_later_iteration_that_was_discarded(tmp_path, monkeypatch, is_killed):
+def test_a_better_policy_replaces_the_best_of_a_later_iteration_that_was_discarded(
+    tmp_path, monkeypatch, is_killed
+):
     """A run that goes on from before its best is at a lower iteration when it gets better still."""
     folder = RunFolder.create(tmp_path, toy("identity"), {})
     folder.save_best(lambda path: None, {"iteration": 100, "best": 0.5})
@@ -402,10 +475,14 @@ def test_a_better_policy_replaces_the_best_of_a_later_iteration_that_was_discard
         monkeypatch.setattr(RunFolder, "_remove", staticmethod(lambda checkpoint: None))
     folder.save_best(lambda path: None, {"iteration": 95, "best": 0.7})
     assert folder.best_checkpoint()[1] == {"iteration": 95, "best": 0.7}
-    assert [path.name for path in folder.best_checkpoints()] == ["best-00000095", "best-00000100"][: 1 + is_killed]
+    assert [path.name for path in folder.best_checkpoints()] == ["best-00000095", "best-00000100"][
+        : 1 + is_killed
+    ]
 
 
-def test_a_run_that_was_fitted_to_a_cluster_is_found_by_the_experiment_that_was_asked_for(one_ray, tmp_path, monkeypatch):
+def test_a_run_that_was_fitted_to_a_cluster_is_found_by_the_experiment_that_was_asked_for(
+    one_ray, tmp_path, monkeypatch
+):
     monkeypatch.setattr("train.run.fit", lambda experiment, **_: with_workers(experiment, 1))
     asked = toy("identity", steps=1024)
     run = train(asked, runs_dir=tmp_path, cluster="auto").path
@@ -422,7 +499,12 @@ def test_runs_are_found_by_a_name_that_looks_like_a_pattern(tmp_path):
 
 def test_networks_of_the_card_can_be_built(one_ray, tmp_path):
     card = bundle.load(train(toy("identity", steps=1), runs_dir=tmp_path).bundle).card
-    networks.build(card.network["name"], tuple(card.observation_shape), card.action["num_actions"], **card.network["options"])
+    networks.build(
+        card.network["name"],
+        tuple(card.observation_shape),
+        card.action["num_actions"],
+        **card.network["options"],
+    )
 
 
 def test_ctrl_c_is_acknowledged_before_the_iteration_ends():

@@ -1,4 +1,6 @@
-"""Env runners on two machines and the learner on a third, as far as Ray can tell: nodes of its own test cluster."""
+"""Env runners on two machines and the learner on a third, as far as Ray can tell: nodes of its own
+test cluster.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,18 @@ EXPERIMENTS = {
 def machines() -> Iterator[Any]:
     """The cluster: one machine that learns, two that play."""
     groups = (LEARNER, ROLLOUT, ROLLOUT)
-    with ray_cluster(*({"num_cpus": 1, "resources": {f"group_{group}": 1}} for group in groups)) as cluster:
+    with ray_cluster(
+        *({"num_cpus": 1, "resources": {f"group_{group}": 1}} for group in groups)
+    ) as cluster:
         yield cluster
 
 
 def nodes_of(group: str) -> list[str]:
-    return sorted(node["NodeID"] for node in ray.nodes() if node["Alive"] and f"group_{group}" in node["Resources"])
+    return sorted(
+        node["NodeID"]
+        for node in ray.nodes()
+        if node["Alive"] and f"group_{group}" in node["Resources"]
+    )
 
 
 def node_of(*_: object) -> str:
@@ -41,7 +49,9 @@ def node_of(*_: object) -> str:
 
 
 def with_two_runners_and_a_learner(algorithm: str) -> Experiment:
-    return Experiment.from_dict(EXPERIMENTS[algorithm]().to_dict() | {"num_env_runners": 2, "num_learners": 1})
+    return Experiment.from_dict(
+        EXPERIMENTS[algorithm]().to_dict() | {"num_env_runners": 2, "num_learners": 1}
+    )
 
 
 @pytest.mark.parametrize("algorithm", EXPERIMENTS)
@@ -50,23 +60,33 @@ def test_env_runners_play_on_two_and_the_learner_learns_on_the_third(machines, a
     try:
         runners = trained.env_runner_group.foreach_env_runner(node_of, local_env_runner=False)
         assert sorted(runners) == nodes_of(ROLLOUT)
-        assert [result.get() for result in trained.learner_group.foreach_learner(node_of)] == nodes_of(LEARNER)
+        assert [
+            result.get() for result in trained.learner_group.foreach_learner(node_of)
+        ] == nodes_of(LEARNER)
         if algorithm == "apex":
             shards = [result.get() for result in trained.shards.foreach_actor(node_of)]
             assert sorted(shards) == nodes_of(ROLLOUT)
         # The ladder of APEX goes on exploring: see test_apex.
         threshold = 0.6 if algorithm == "apex" else 0.95
-        train_until(trained, lambda result, _: result.get("env_runners", {}).get("episode_return_mean", 0.0) >= threshold)
+        train_until(
+            trained,
+            lambda result, _: (
+                result.get("env_runners", {}).get("episode_return_mean", 0.0) >= threshold
+            ),
+        )
     finally:
         trained.stop()
 
 
 def test_a_lost_machine_costs_its_own_work_only(machines):
-    """The last test here, because the machine doesn't come back: what the other one plays is learned from."""
+    """The last test here, because the machine doesn't come back: what the other one plays is
+    learned from.
+    """
     trained = build_algorithm(with_two_runners_and_a_learner("appo"))
     try:
         train_until(trained, lambda _, learned: "lag" in learned)
-        there, trained_before = nodes_of(ROLLOUT), trained.learner_group.get_state()["learner"]["weights_seq_no"]
+        there = nodes_of(ROLLOUT)
+        trained_before = trained.learner_group.get_state()["learner"]["weights_seq_no"]
         machines.remove_node(machines.list_all_nodes()[-1], allow_graceful=False)
         train_until(trained, lambda *_: len(nodes_of(ROLLOUT)) < len(there))
         for _ in range(3):

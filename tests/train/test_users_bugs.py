@@ -1,4 +1,6 @@
-"""A bug in a part of a user's own is reported at the innermost line of their file, not at the library's that it called."""
+"""A bug in a part of a user's own is reported at the innermost line of their file, not at the
+library's that it called.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def test_the_users_line_is_named(override, line, function, tmp_path, monkeypatch
 
 
 def test_a_module_that_fails_when_it_is_imported(tmp_path, monkeypatch):
-    (tmp_path / "users_broken.py").write_text("import numpy as np\n\nONE = np.zeros(3).reshape(5)\n")
+    (tmp_path / "users_broken.py").write_text(
+        "import numpy as np\n\nONE = np.zeros(3).reshape(5)\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ProcsnakeError, match=r"users_broken\.py, line 3, in <module>\)$"):
         check(Experiment.load("battlesnake-ppo", ["network={name: users_broken:Net}"]))

@@ -1,4 +1,6 @@
-"""Says before a run is paid for what speaks against its size: processes that would wait, a batch that nobody tuned for."""
+"""Says before a run is paid for what speaks against its size: processes that would wait, a batch
+that nobody tuned for.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _FAR = 2.0
 
 
 def warnings(experiment: Experiment) -> list[str]:
-    """Return a sentence for each thing that speaks against the experiment's scale; an empty list if nothing is known to."""
+    """Return a sentence for each thing that speaks against the experiment's scale; an empty list if
+    nothing is known to.
+    """
     after = sized(experiment)
     found = (_idle_gpus(after), _too_many_env_runners(after), _too_large_a_batch(experiment, after))
     return [text for text in found if text]
@@ -24,11 +28,13 @@ def _idle_gpus(after: Experiment) -> str:
     """Games are played on CPUs, so GPUs of machines that only play have nothing to do."""
     if not isinstance(after.scale, Heterogeneous) or not after.scale.rollout.gpus:
         return ""
-    playing, learning = after.scale.rollout, after.scale.learner
+    playing = after.scale.rollout
+    learning = after.scale.learner
     return (
-        f"{playing.gpus} GPUs of {playing.count} × {playing.instance} are paid for and never used, because these machines only "
-        f"play, on their CPUs; let them learn, too: --instances '{playing.count}*{playing.instance}', or take a type without "
-        f"GPUs for playing beside {learning.count} × {learning.instance}"
+        f"{playing.gpus} GPUs of {playing.count} × {playing.instance} are paid for and never used,"
+        " because these machines only play, on their CPUs; let them learn, too: --instances"
+        f" '{playing.count}*{playing.instance}', or take a type without GPUs for playing beside"
+        f" {learning.count} × {learning.instance}"
     )
 
 
@@ -38,16 +44,17 @@ def _too_many_env_runners(after: Experiment) -> str:
         return ""
     on_gpus = bool(after.num_gpus_per_learner)
     if on_gpus:
-        # How fast a GPU learns was never measured, and a thread in its place would have env runners taken away in vain.
+        # How fast a GPU learns was never measured, and a thread in its place would have env runners
+        # taken away in vain.
         del through["learn"]
     full = fullest(through)
     if full == "play":
         return ""
     enough = math.ceil(through[full] * max(1, after.num_env_runners) / through["play"])
     text = (
-        f"{after.num_env_runners} env runners play {through['play']:,.0f} decisions per second, but {_FULL[full]} "
-        f"{through[full]:,.0f}, for which {enough} would do; the others are paid for and wait (measured for "
-        f"{measured_like(after)} on another machine: docs/cluster.md)"
+        f"{after.num_env_runners} env runners play {through['play']:,.0f} decisions per second, but"
+        f" {_FULL[full]} {through[full]:,.0f}, for which {enough} would do; the others are paid for"
+        f" and wait (measured for {measured_like(after)} on another machine: docs/cluster.md)"
     )
     return f"{text}. How fast a GPU learns was not measured" if on_gpus else text
 
@@ -63,10 +70,12 @@ _FULL = {
 def _too_large_a_batch(before: Experiment, after: Experiment) -> str:
     if not isinstance(after.settings, PPOSettings):
         return ""
-    tuned, now = steps_per_update(before), steps_per_update(after)
+    tuned = steps_per_update(before)
+    now = steps_per_update(after)
     if now <= _FAR * tuned:
         return ""
     return (
-        f"a batch of {now:,} game steps is {now / tuned:.0f} times the {tuned:,} for which the experiment was tuned, so it may "
-        "learn worse from the same number of decisions; take fewer instances, or fewer env runners: --set scale.workers=…"
+        f"a batch of {now:,} game steps is {now / tuned:.0f} times the {tuned:,} for which the"
+        " experiment was tuned, so it may learn worse from the same number of decisions; take"
+        " fewer instances, or fewer env runners: --set scale.workers=…"
     )

@@ -22,13 +22,30 @@ examples:
 
 def add_commands(command: Commands) -> None:
     """Add the command."""
-    parser = command("cluster", run_cluster, "Make a Ray cluster of your own machines, over ssh.", CLUSTER_HELP)
+    parser = command(
+        "cluster", run_cluster, "Make a Ray cluster of your own machines, over ssh.", CLUSTER_HELP
+    )
     parser.add_argument("action", choices=["up", "down"])
-    parser.add_argument("machines", nargs="+", metavar="MACHINE", help="host or user@host; the first one leads")
-    parser.add_argument("--rollout", nargs="+", default=[], metavar="MACHINE", help="machines that play; the others only learn")
-    parser.add_argument("--python", default="python3", help="Python on the machines (default: %(default)s)")
-    parser.add_argument("--head-address", help="the address of the first machine that the others use, if it has several")
-    parser.add_argument("--ssh-option", action="append", default=[], metavar="KEY=VALUE", help="as after ssh -o")
+    parser.add_argument(
+        "machines", nargs="+", metavar="MACHINE", help="host or user@host; the first one leads"
+    )
+    parser.add_argument(
+        "--rollout",
+        nargs="+",
+        default=[],
+        metavar="MACHINE",
+        help="machines that play; the others only learn",
+    )
+    parser.add_argument(
+        "--python", default="python3", help="Python on the machines (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--head-address",
+        help="the address of the first machine that the others use, if it has several",
+    )
+    parser.add_argument(
+        "--ssh-option", action="append", default=[], metavar="KEY=VALUE", help="as after ssh -o"
+    )
     parser.add_argument("--print", action="store_true", help="show the commands, and end")
 
 
@@ -62,6 +79,9 @@ def _commands(machines: Any, action: str) -> list[list[str]]:
 
     if action == "down":
         return [ssh.stop_command(machines, machine) for machine, _ in reversed(machines.groups())]
-    commands = [ssh.start_command(machines, machine, group, "HEAD_ADDRESS") for machine, group in machines.groups()[1:]]
+    commands = [
+        ssh.start_command(machines, machine, group, "HEAD_ADDRESS")
+        for machine, group in machines.groups()[1:]
+    ]
     head, group = machines.groups()[0]
     return [ssh.start_command(machines, head, group, ""), *commands]

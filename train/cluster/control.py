@@ -1,9 +1,10 @@
-"""The connection between the head and every other machine. By it they know who has joined, who is lost, and how the run ended.
+"""The connection between the head and every other machine. By it they know who has joined, who is
+lost, and how the run ended.
 
-They exchange lines. Both sides prove that they know the token without sending it: each answers the other's random challenge
-with an HMAC. Then the worker says JOINED once its Ray node is up, both say PING, and at last the head says END with the exit
-code. If a connection breaks without END, the machine was lost; a worker that can still tell why says FAILED before.
-"""
+They exchange lines. Both sides prove that they know the token without sending it: each answers the
+other's random challenge with an HMAC. Then the worker says JOINED once its Ray node is up, both say
+PING, and at last the head says END with the exit code. If a connection breaks without END, the
+machine was lost; a worker that can still tell why says FAILED before."""
 
 from __future__ import annotations
 
@@ -20,8 +21,10 @@ from typing import Any
 from train.cluster.hosts import ClusterError
 
 PORT = 6378
-_PING_SECONDS, _MOST_SILENCES = 5.0, 5
-_LONGEST_LINE, _LONGEST_REASON = 512, 400
+_PING_SECONDS = 5.0
+_MOST_SILENCES = 5
+_LONGEST_LINE = 512
+_LONGEST_REASON = 400
 
 
 class Refused(ClusterError):
@@ -37,14 +40,18 @@ class _Lines:
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(_PING_SECONDS)
-        self._socket, self._lock, self._heard = connection, threading.Lock(), b""
+        self._socket = connection
+        self._lock = threading.Lock()
+        self._heard = b""
 
     def send(self, *words: str) -> None:
         with self._lock:
             self._socket.sendall(" ".join(words).encode() + b"\n")
 
     def receive(self) -> list[str]:
-        """The words of a line. Raises `OSError` once the connection has ended or has been silent too long."""
+        """The words of a line. Raises `OSError` once the connection has ended or has been silent
+        too long.
+        """
         silences = 0
         while b"\n" not in self._heard:
             if len(self._heard) > _LONGEST_LINE:
@@ -52,7 +59,8 @@ class _Lines:
             try:
                 part = self._socket.recv(_LONGEST_LINE)
             except TimeoutError:
-                # Counted in pings rather than seconds: a machine that stood still itself has not missed many.
+                # Counted in pings rather than seconds: a machine that stood still itself has not
+                # missed many.
                 silences += 1
                 if silences >= _MOST_SILENCES:
                     raise
@@ -72,8 +80,11 @@ class _Lines:
 class ControlServer:
     """The head's side, a context manager."""
 
-    def __init__(self, address: str, token: str, say: Callable[[str], None], *, port: int = PORT) -> None:
-        self._token, self._say = token, say
+    def __init__(
+        self, address: str, token: str, say: Callable[[str], None], *, port: int = PORT
+    ) -> None:
+        self._token = token
+        self._say = say
         self._links: dict[str, _Lines] = {}
         self._joined: set[str] = set()
         self._lost: list[str] = []
@@ -104,23 +115,29 @@ class ControlServer:
             link.close()
 
     def lost(self) -> list[str]:
-        """The machines that had joined and whose connection broke, each with its reason if it told one."""
+        """The machines that had joined and whose connection broke, each with its reason if it told
+        one.
+        """
         with self._changed:
             return list(self._lost)
 
-    def wait(self, expected: Iterable[str], guests: int, seconds: float, stop: threading.Event) -> None:
+    def wait(
+        self, expected: Iterable[str], guests: int, seconds: float, stop: threading.Event
+    ) -> None:
         """Wait until the machines `expected` and so many `guests` have joined.
 
-        Raises `ClusterError` if some are missing after `seconds` or were lost, which it names, and if `stop` is set in the
-        meantime.
-        """
-        names, deadline = set(expected), time.monotonic() + seconds
+        Raises `ClusterError` if some are missing after `seconds` or were lost, which it names, and
+        if `stop` is set in the meantime."""
+        names = set(expected)
+        deadline = time.monotonic() + seconds
         with self._changed:
             while not (names <= self._joined and len(self._joined - names) >= guests):
                 if stop.is_set():
                     raise ClusterError("stopped while waiting for the other machines")
                 if self._lost:
-                    raise ClusterError(f"lost {', '.join(self._lost)} while waiting for the other machines")
+                    raise ClusterError(
+                        f"lost {', '.join(self._lost)} while waiting for the other machines"
+                    )
                 if time.monotonic() > deadline:
                     raise ClusterError(f"{self._missing(names, guests)} after {seconds:.0f} s")
                 self._changed.wait(0.2)
@@ -177,7 +194,8 @@ class ControlServer:
         if not hmac.compare_digest(proof, _proof(self._token, "worker", challenge, theirs, name)):
             link.send("NO")
             raise Refused(f"refused {name}: it doesn't know this run's token")
-        # Under the lock: whoever breaks off after this answer and calls again is noted behind its first call.
+        # Under the lock: whoever breaks off after this answer and calls again is noted behind its
+        # first call.
         with self._changed:
             link.send("GO", _proof(self._token, "head", theirs, challenge, name))
             self._links[name] = link
@@ -191,7 +209,9 @@ class ControlServer:
             del self._links[name]
             if name in self._joined and not self._ended:
                 self._joined.discard(name)
-                self._lost.append(f"{name} ({self._reasons[name]})" if name in self._reasons else name)
+                self._lost.append(
+                    f"{name} ({self._reasons[name]})" if name in self._reasons else name
+                )
             self._changed.notify_all()
 
 
@@ -199,7 +219,9 @@ class ControlLink:
     """A worker's side."""
 
     def __init__(self, head: str, token: str, name: str, *, port: int = PORT) -> None:
-        """Call the head at address `head`. Raises `OSError` if it isn't there, `Refused` if the two have different tokens."""
+        """Call the head at address `head`. Raises `OSError` if it isn't there, `Refused` if the two
+        have different tokens.
+        """
         connection = socket.create_connection((head, port), timeout=_PING_SECONDS)
         self._lines = _Lines(connection)
         try:
@@ -219,7 +241,9 @@ class ControlLink:
     def failed(self, reason: str) -> None:
         """Say why this machine leaves, in as many letters as a line has room for."""
         with suppress(OSError):
-            self._lines.send("FAILED", *reason.encode("ascii", "replace").decode()[:_LONGEST_REASON].split())
+            self._lines.send(
+                "FAILED", *reason.encode("ascii", "replace").decode()[:_LONGEST_REASON].split()
+            )
 
     def close(self) -> None:
         """Close the connection."""
@@ -232,7 +256,10 @@ class ControlLink:
         answer = self._lines.receive()
         expected = _proof(token, "head", own, challenge, name)
         if who != "WHO" or answer[:1] != ["GO"] or not hmac.compare_digest(answer[-1], expected):
-            raise Refused("the head and this machine have different tokens; every machine of a run needs the same one")
+            raise Refused(
+                "the head and this machine have different tokens; every machine of a run needs the"
+                " same one"
+            )
 
     def _two_words(self) -> list[Any]:
         words = self._lines.receive()

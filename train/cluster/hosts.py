@@ -17,7 +17,8 @@ except ModuleNotFoundError:  # Windows; the machines of a run are Linux.
     fcntl = None  # type: ignore[assignment]
 
 _SIOCGIFADDR = 0x8915
-_INTERFACE_BYTES, _ADDRESS_AT = 256, 20
+_INTERFACE_BYTES = 256
+_ADDRESS_AT = 20
 
 
 class ClusterError(ProcsnakeError):
@@ -53,7 +54,9 @@ class Hosts:
         return sorted(self.groups.keys() - {self.head}, key=natural)
 
     def address(self) -> str:
-        """This machine's address on `interface`, or the loopback address if it has no such device, or is Windows."""
+        """This machine's address on `interface`, or the loopback address if it has no such device,
+        or is Windows.
+        """
         if fcntl is None:
             return "127.0.0.1"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -73,20 +76,38 @@ def natural(name: str) -> list[Any]:
 def from_resource_config(config: Mapping[str, Any], *, head_group: str, only_group: str) -> Hosts:
     """Read SageMaker's resourceconfig.json.
 
-    The head is the first host, in natural order, of the instance group `head_group`. Without instance groups it is the first
-    of all hosts, which then belong to `only_group`. Raises `ClusterError` for a file that contradicts itself.
-    """
-    me, names = config.get("current_host"), config.get("hosts")
+    The head is the first host, in natural order, of the instance group `head_group`. Without
+    instance groups it is the first of all hosts, which then belong to `only_group`. Raises
+    `ClusterError` for a file that contradicts itself."""
+    me = config.get("current_host")
+    names = config.get("hosts")
     if not me or not names or me not in names:
-        raise ClusterError(f"resourceconfig.json names the hosts {names} and this one {me!r}, which isn't one of them")
+        raise ClusterError(
+            f"resourceconfig.json names the hosts {names} and this one {me!r}, which isn't one of"
+            " them"
+        )
     groups = dict.fromkeys(names, only_group)
     if listed := config.get("instance_groups"):
-        in_groups = {host: group["instance_group_name"] for group in listed for host in group["hosts"]}
+        in_groups = {
+            host: group["instance_group_name"] for group in listed for host in group["hosts"]
+        }
         # A job without heterogeneous instances has one group, of SageMaker's naming.
         groups = in_groups if len(listed) > 1 else groups
         if in_groups.keys() != set(names):
-            raise ClusterError(f"resourceconfig.json names the hosts {names}, but its groups hold {sorted(in_groups)}")
-    candidates = [host for host, group in groups.items() if group == head_group or len(set(groups.values())) == 1]
+            raise ClusterError(
+                f"resourceconfig.json names the hosts {names}, but its groups hold"
+                f" {sorted(in_groups)}"
+            )
+    candidates = [
+        host
+        for host, group in groups.items()
+        if group == head_group or len(set(groups.values())) == 1
+    ]
     if not candidates:
-        raise ClusterError(f"no instance group is called {head_group!r}; there are {', '.join(sorted(set(groups.values())))}")
-    return Hosts(me, groups, min(candidates, key=natural), config.get("network_interface_name", "eth0"))
+        raise ClusterError(
+            f"no instance group is called {head_group!r}; there are"
+            f" {', '.join(sorted(set(groups.values())))}"
+        )
+    return Hosts(
+        me, groups, min(candidates, key=natural), config.get("network_interface_name", "eth0")
+    )

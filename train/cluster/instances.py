@@ -1,4 +1,5 @@
-"""Works out from the name of an instance type how many processors and GPUs it has: `ml.g5.12xlarge` has 48 and 4.
+"""Works out from the name of an instance type how many processors and GPUs it has: `ml.g5.12xlarge`
+has 48 and 4.
 
 Machines that aren't AWS's are named by their size: `48cpu-4gpu-192gib`.
 """
@@ -30,10 +31,16 @@ _NO_USE = {
     "trn": "its chips are AWS's Trainium, which the image's torch can't use",
     "p6e": "its processors are ARM, and the image is built for x86",
 }
-"""Families that SageMaker offers and on which this wouldn't train, by the beginning of their names."""
+"""Families that SageMaker offers and on which this wouldn't train, by the beginning of their
+names.
+"""
 _ODD_VCPUS = {"c4.8xlarge": 36}
-_FORM = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>medium|large|(?P<times>(?:[1-9]\d*)?)xlarge)")
-_SIZE = re.compile(r"(?P<cpus>[1-9]\d{0,3})cpu(?:-(?P<gpus>\d{1,2})gpu)?(?:-(?P<gib>[1-9]\d{0,4})gib)?")
+_FORM = re.compile(
+    r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>medium|large|(?P<times>(?:[1-9]\d*)?)xlarge)"
+)
+_SIZE = re.compile(
+    r"(?P<cpus>[1-9]\d{0,3})cpu(?:-(?P<gpus>\d{1,2})gpu)?(?:-(?P<gib>[1-9]\d{0,4})gib)?"
+)
 
 
 def vcpus(instance: str) -> int:
@@ -59,7 +66,9 @@ def gpus(instance: str) -> int:
 
 
 def memory_gib(instance: str) -> int | None:
-    """Return the memory that a size such as 8cpu-32gib names; None if it names none, and for AWS's types."""
+    """Return the memory that a size such as 8cpu-32gib names; None if it names none, and for AWS's
+    types.
+    """
     size = _SIZE.fullmatch(instance)
     return int(size["gib"]) if size and size["gib"] else None
 
@@ -70,7 +79,9 @@ def is_size(instance: str) -> bool:
 
 
 def has_own_disk(instance: str) -> bool:
-    """Return whether its type comes with a disk of its own (NVMe). Raises what `check_instance` raises."""
+    """Return whether its type comes with a disk of its own (NVMe). Raises what `check_instance`
+    raises.
+    """
     family = _parts(instance)["family"]
     return family.endswith("d") or family in _FAMILIES_WITH_DISKS
 
@@ -78,8 +89,8 @@ def has_own_disk(instance: str) -> bool:
 def check_instance(instance: str) -> None:
     """Check the name of an instance type, or a size such as 8cpu-32gib.
 
-    Raises `ConfigError` if it is neither, or a type on which nothing could train, and `UnknownNameError` for unknown families.
-    """
+    Raises `ConfigError` if it is neither, or a type on which nothing could train, and
+    `UnknownNameError` for unknown families."""
     if not is_size(instance):
         _parts(instance)
 
@@ -88,12 +99,19 @@ def _parts(instance: str) -> re.Match[str]:
     match = _FORM.fullmatch(instance)
     if not match:
         raise ConfigError(
-            f"instance {instance!r} is no SageMaker instance type, e.g. ml.c5.4xlarge or ml.g5.2xlarge, and no size, "
-            "e.g. 16cpu or 8cpu-1gpu-32gib"
+            f"instance {instance!r} is no SageMaker instance type, e.g. ml.c5.4xlarge or"
+            " ml.g5.2xlarge, and no size, e.g. 16cpu or 8cpu-1gpu-32gib"
         )
-    if reason := next((why for family, why in _NO_USE.items() if match["family"].startswith(family)), None):
-        raise ConfigError(f"instance {instance!r} can't be used: {reason}; take one with GPUs of NVIDIA's, e.g. ml.g6.2xlarge")
+    if reason := next(
+        (why for family, why in _NO_USE.items() if match["family"].startswith(family)), None
+    ):
+        raise ConfigError(
+            f"instance {instance!r} can't be used: {reason}; take one with GPUs of NVIDIA's, e.g."
+            " ml.g6.2xlarge"
+        )
     known = (*_CPU_FAMILIES, *_GPU_FAMILIES)
     if match["family"] not in known:
-        raise UnknownNameError("instance family", match["family"], known, hint=f"It is part of {instance!r}.")
+        raise UnknownNameError(
+            "instance family", match["family"], known, hint=f"It is part of {instance!r}."
+        )
     return match

@@ -1,8 +1,9 @@
-"""What every machine of a run executes. One machine, the head, starts Ray and the training; the others join it until it ends.
+"""What every machine of a run executes. One machine, the head, starts Ray and the training; the
+others join it until it ends.
 
-No machine waits forever. The head knows which machines have joined, names those that are missing or lost, and tells all others
-how the run ended. On SIGTERM the trainer saves and ends; the others stay until it has.
-"""
+No machine waits forever. The head knows which machines have joined, names those that are missing or
+lost, and tells all others how the run ended. On SIGTERM the trainer saves and ends; the others stay
+until it has."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ class Launch:
     is_guest: bool = False
     """This machine belongs to that other job: it joins a head that it finds at `meeting`."""
     dashboard: bool = False
-    """The head has Ray's dashboard, and Prometheus if the program is there; every machine tells its metrics."""
+    """The head has Ray's dashboard, and Prometheus if the program is there; every machine tells its
+    metrics.
+    """
     prometheus_config: Path | None = None
     """A file of the user's for Prometheus."""
     join_seconds: float = 600.0
@@ -65,7 +68,9 @@ class Launch:
     grace_seconds: float = 100.0
     """How long the trainer may take to save after SIGTERM; SageMaker kills after 120."""
     lost_seconds: float = 180.0
-    """The same when a machine was lost. Ray takes about a minute to see that, and until then the trainer waits for it."""
+    """The same when a machine was lost. Ray takes about a minute to see that, and until then the
+    trainer waits for it.
+    """
 
     @property
     def token(self) -> str:
@@ -80,10 +85,11 @@ class Launch:
 
 
 def launch(plan: Launch, stop: threading.Event) -> int:
-    """Do this machine's part, and return its exit code. `stop` is set when SIGTERM has come. Raises `ClusterError`.
+    """Do this machine's part, and return its exit code. `stop` is set when SIGTERM has come. Raises
+    `ClusterError`.
 
-    If the training fails, only the head fails. The others end with 0, so that the reason isn't buried under their failures.
-    """
+    If the training fails, only the head fails. The others end with 0, so that the reason isn't
+    buried under their failures."""
     say = _speaker(plan.hosts.me)
     leads = plan.hosts.leads and not plan.is_guest
     return _lead(plan, stop, say) if leads else _follow(plan, stop, say)
@@ -98,19 +104,28 @@ def _speaker(me: str) -> Callable[[str], None]:
 
 
 def _lead(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> int:
-    address, token = plan.hosts.address(), plan.token
+    address = plan.hosts.address()
+    token = plan.token
     access = ray_node.token_environment(plan.token_path)
     code = 1
     with ControlServer(address, token, say) as control:
         try:
-            node = ray_node.start(access, address=address, group=plan.hosts.group, dashboard=plan.dashboard)
+            node = ray_node.start(
+                access, address=address, group=plan.hosts.group, dashboard=plan.dashboard
+            )
             say(f"leads at {address}")
             with _published(plan.meeting, address), _observed(plan, say):
                 control.wait(plan.hosts.others, plan.guests, plan.join_seconds, stop)
                 say(f"all {1 + len(plan.hosts.others) + plan.guests} machines are there")
-                environment = {**plan.environment, **access, "RAY_ADDRESS": f"{address}:{ray_node.PORT}"}
+                environment = {
+                    **plan.environment,
+                    **access,
+                    "RAY_ADDRESS": f"{address}:{ray_node.PORT}",
+                }
                 training = Supervision(plan.command, environment, control, node, say)
-                code = training.run(stop, grace_seconds=plan.grace_seconds, lost_seconds=plan.lost_seconds)
+                code = training.run(
+                    stop, grace_seconds=plan.grace_seconds, lost_seconds=plan.lost_seconds
+                )
             return code
         finally:
             control.end(code)
@@ -139,7 +154,8 @@ def _observed(plan: Launch, say: Callable[[str], None]) -> AbstractContextManage
 def _follow(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> int:
     deadline = time.monotonic() + plan.join_seconds
     access = ray_node.token_environment(plan.token_path)
-    token, address = plan.token, plan.hosts.address()
+    token = plan.token
+    address = plan.hosts.address()
     name = f"{plan.hosts.group}/{plan.hosts.me}" if plan.is_guest else plan.hosts.me
     head, link = _until(deadline, stop, "the head to answer", lambda: _called(plan, token, name))
     try:
@@ -154,17 +170,30 @@ def _follow(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> 
 
 
 def _called(plan: Launch, token: str, name: str) -> tuple[str, ControlLink] | None:
-    """The head's address, which may change while nobody answers there, and a link to it; None while there is no address."""
+    """The head's address, which may change while nobody answers there, and a link to it; None while
+    there is no address.
+    """
     assert plan.meeting or not plan.is_guest, "a guest needs a place to meet"
-    address = plan.meeting.look() if plan.meeting and plan.is_guest else socket.gethostbyname(plan.hosts.head)
+    address = (
+        plan.meeting.look()
+        if plan.meeting and plan.is_guest
+        else socket.gethostbyname(plan.hosts.head)
+    )
     return (address, ControlLink(address, token, name)) if address else None
 
 
 def _joined(
-    plan: Launch, access: Mapping[str, str], address: str, head: str, link: ControlLink, say: Callable[[str], None]
+    plan: Launch,
+    access: Mapping[str, str],
+    address: str,
+    head: str,
+    link: ControlLink,
+    say: Callable[[str], None],
 ) -> NodeWatch | None:
     try:
-        return ray_node.start(access, address=address, group=plan.hosts.group, head=head, dashboard=plan.dashboard)
+        return ray_node.start(
+            access, address=address, group=plan.hosts.group, head=head, dashboard=plan.dashboard
+        )
     except ClusterError as error:
         if link.ending is not None or link.broken:
             raise
@@ -173,8 +202,16 @@ def _joined(
         return None
 
 
-def _stay(plan: Launch, link: ControlLink, node: NodeWatch, stop: threading.Event, say: Callable[[str], None]) -> int:
-    """Until the head says how it ended. Raises `ClusterError` if it is lost, or this machine's own Ray node is."""
+def _stay(
+    plan: Launch,
+    link: ControlLink,
+    node: NodeWatch,
+    stop: threading.Event,
+    say: Callable[[str], None],
+) -> int:
+    """Until the head says how it ended. Raises `ClusterError` if it is lost, or this machine's own
+    Ray node is.
+    """
     leave_at = None
     while link.ending is None:
         if link.broken:
@@ -194,8 +231,17 @@ def _stay(plan: Launch, link: ControlLink, node: NodeWatch, stop: threading.Even
     return 0
 
 
-def _until(deadline: float, stop: threading.Event, what: str, attempt: Callable[[], T | None], *, pause: float = 0.5) -> T:
-    """What `attempt` returns once it is something. Network errors mean "not yet"; `Refused` and other `ClusterError`s pass."""
+def _until(
+    deadline: float,
+    stop: threading.Event,
+    what: str,
+    attempt: Callable[[], T | None],
+    *,
+    pause: float = 0.5,
+) -> T:
+    """What `attempt` returns once it is something. Network errors mean "not yet"; `Refused` and
+    other `ClusterError`s pass.
+    """
     last: Any = "it is not there yet"
     while time.monotonic() < deadline:
         if stop.is_set():

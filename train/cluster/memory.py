@@ -1,17 +1,27 @@
-"""Looks for evidence that a process was killed because the machine, or its container, ran out of memory."""
+"""Looks for evidence that a process was killed because the machine, or its container, ran out of
+memory.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-_COUNTERS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"), Path("/proc/vmstat"))
-"""Where Linux counts such kills: of the container by version 2 and 1 of its control groups, and of the machine."""
+_COUNTERS = (
+    Path("/sys/fs/cgroup/memory.events"),
+    Path("/sys/fs/cgroup/memory/memory.oom_control"),
+    Path("/proc/vmstat"),
+)
+"""Where Linux counts such kills: of the container by version 2 and 1 of its control groups, and of
+the machine.
+"""
 _KIB_A_GIB = 2**20
 
 
 def oom_kills() -> int | None:
-    """Return how many processes the kernel has killed for lack of memory; None where it doesn't tell."""
+    """Return how many processes the kernel has killed for lack of memory; None where it doesn't
+    tell.
+    """
     for path in _COUNTERS:
         if found := re.search(r"^oom_kill (\d+)$", _text(path), re.MULTILINE):
             return int(found[1])
@@ -22,10 +32,16 @@ def evidence(kills_before: int | None) -> str:
     """Return a clause on whether memory ran out since `kills_before` was counted by `oom_kills`."""
     kills = oom_kills()
     if kills is not None and kills_before is not None and kills > kills_before:
-        return f"out of memory: the kernel has killed {kills - kills_before} of its processes for that"
+        return (
+            f"out of memory: the kernel has killed {kills - kills_before} of its processes for that"
+        )
     free = re.search(r"^MemAvailable: +(\d+) kB$", _text(Path("/proc/meminfo")), re.MULTILINE)
     now = f"; {int(free[1]) / _KIB_A_GIB:.1f} GiB are free now" if free else ""
-    unknown = "nothing here tells whether the kernel did it" if kills is None else "the kernel has counted no such kill"
+    unknown = (
+        "nothing here tells whether the kernel did it"
+        if kills is None
+        else "the kernel has counted no such kill"
+    )
     return f"out of memory? {unknown}{now}"
 
 

@@ -1,4 +1,5 @@
-"""One machine's part of `procsnake cluster`: `python -m train.cluster.node start --group learner`, with the token on its stdin.
+"""One machine's part of `procsnake cluster`: `python -m train.cluster.node start --group learner`,
+with the token on its stdin.
 
 The token is never an argument, because everybody on the machine could read that.
 """
@@ -38,15 +39,24 @@ def main(arguments: list[str] | None = None) -> int:
     # A fresh token would lock out the machines of the cluster that runs.
     if node_watch.is_running():
         print(
-            "Ray already runs on this machine, perhaps with a training. Train on what is there (--cluster auto), or stop it "
-            f"first: {shell_command('cluster', 'down', 'MACHINE')}",
+            "Ray already runs on this machine, perhaps with a training. Train on what is there"
+            f" (--cluster auto), or stop it first: {shell_command('cluster', 'down', 'MACHINE')}",
             file=sys.stderr,
         )
         return RUNS_ALREADY
     try:
         keep_token(sys.stdin.read().strip(), path)
-        address = options.address or (_called_at() if options.head is None else "") or own_address(options.head)
-        ray_node.start(ray_node.token_environment(path), address=address, group=options.group, head=options.head)
+        address = (
+            options.address
+            or (_called_at() if options.head is None else "")
+            or own_address(options.head)
+        )
+        ray_node.start(
+            ray_node.token_environment(path),
+            address=address,
+            group=options.group,
+            head=options.head,
+        )
     except (ProcsnakeError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -64,13 +74,17 @@ def keep_token(token: str, path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+    with open(
+        os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii"
+    ) as file:
         file.write(token)
     os.replace(part, path)
 
 
 def own_address(peer: str | None) -> str:
-    """Return the address from which this machine reaches `peer`; without a peer, the one from which it reaches most others."""
+    """Return the address from which this machine reaches `peer`; without a peer, the one from which
+    it reaches most others.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         # Of a datagram socket only the route is looked up.
         any_socket.connect((peer or _NOWHERE, ray_node.PORT))

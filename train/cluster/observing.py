@@ -1,4 +1,5 @@
-"""Runs Prometheus beside the head's Ray, where there is one: it collects what every machine tells of itself.
+"""Runs Prometheus beside the head's Ray, where there is one: it collects what every machine tells
+of itself.
 
 Ray's dashboard and the metrics themselves are Ray's own; train/cluster/ray_node.py turns them on.
 """
@@ -34,8 +35,8 @@ def found_prometheus() -> str | None:
 def prometheus(config: Path | None, say: Callable[[str], None]) -> Iterator[None]:
     """Let Prometheus run, at this machine's own address 127.0.0.1 alone, if there is the program.
 
-    `config` is the user's file, for instance with `remote_write`; without one all machines that Ray knows are scraped. What
-    Prometheus complains of is printed. The training doesn't depend on it.
+    `config` is the user's file, for instance with `remote_write`; without one all machines that Ray
+    knows are scraped. What Prometheus complains of is printed. The training doesn't depend on it.
     """
     program = found_prometheus()
     if program is None:
@@ -66,4 +67,6 @@ def prometheus(config: Path | None, say: Callable[[str], None]) -> Iterator[None
 
 def machines_file() -> Path:
     """Return the file in which Ray's dashboard lists where each machine tells its metrics."""
-    return Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "prom_metrics_service_discovery.json"
+    return (
+        Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "prom_metrics_service_discovery.json"
+    )

@@ -15,41 +15,69 @@ from train.cluster.node_watch import NodeWatch
 from train.cluster.scale import group_resources
 
 PORT = 6379
-DASHBOARD_PORT, METRICS_PORT = 8265, 8080
-"""Of the head's dashboard, on its own 127.0.0.1 alone, and where each machine tells its metrics to whoever asks."""
-_START_SECONDS, _STOP_SECONDS = 180.0, 30.0
+DASHBOARD_PORT = 8265
+METRICS_PORT = 8080
+"""Of the head's dashboard, on its own 127.0.0.1 alone, and where each machine tells its metrics to
+whoever asks.
+"""
+_START_SECONDS = 180.0
+_STOP_SECONDS = 30.0
 
 
 def token_environment(token_path: Path) -> dict[str, str]:
-    """Return the environment variables that every process of Ray needs on every machine to be let in.
+    """Return the environment variables that every process of Ray needs on every machine to be let
+    in.
 
     `ray start --address` alone doesn't turn the authentication on.
     """
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token_path)}
 
 
-def start_command(*, address: str, group: str, head: str | None, dashboard: bool = False) -> list[str]:
+def start_command(
+    *, address: str, group: str, head: str | None, dashboard: bool = False
+) -> list[str]:
     """Return Ray's command for a node at `address` of `group`.
 
-    It joins `head`, or is the head if that is None. With `dashboard` the head has Ray's dashboard, and each node a fixed port
-    for its metrics; that needs the extra [cluster].
-    """
-    place = [f"--address={head}:{PORT}"] if head else ["--head", f"--port={PORT}", *_dashboard(dashboard)]
+    It joins `head`, or is the head if that is None. With `dashboard` the head has Ray's dashboard,
+    and each node a fixed port for its metrics; that needs the extra [cluster]."""
+    place = (
+        [f"--address={head}:{PORT}"]
+        if head
+        else ["--head", f"--port={PORT}", *_dashboard(dashboard)]
+    )
     metrics = [f"--metrics-export-port={METRICS_PORT}"] if dashboard else []
     resources = json.dumps(group_resources(group))
-    return ["start", *place, f"--node-ip-address={address}", *metrics, "--disable-usage-stats", f"--resources={resources}"]
+    return [
+        "start",
+        *place,
+        f"--node-ip-address={address}",
+        *metrics,
+        "--disable-usage-stats",
+        f"--resources={resources}",
+    ]
 
 
 def _dashboard(wanted: bool) -> list[str]:
     if not wanted:
         return ["--include-dashboard=false"]
-    return ["--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={DASHBOARD_PORT}"]
+    return [
+        "--include-dashboard=true",
+        "--dashboard-host=127.0.0.1",
+        f"--dashboard-port={DASHBOARD_PORT}",
+    ]
 
 
 def start(
-    environment: Mapping[str, str], *, address: str, group: str, head: str | None = None, dashboard: bool = False
+    environment: Mapping[str, str],
+    *,
+    address: str,
+    group: str,
+    head: str | None = None,
+    dashboard: bool = False,
 ) -> NodeWatch:
-    """Start the node, and return a watch on it. Raises `ClusterError` with Ray's last words if it doesn't come up."""
+    """Start the node, and return a watch on it. Raises `ClusterError` with Ray's last words if it
+    doesn't come up.
+    """
     command = start_command(address=address, group=group, head=head, dashboard=dashboard)
     try:
         done = _ray(command, environment, _START_SECONDS)
@@ -67,7 +95,9 @@ def stop(environment: Mapping[str, str]) -> None:
         _ray(["stop", "--force"], environment, _STOP_SECONDS)
 
 
-def _ray(arguments: list[str], environment: Mapping[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
+def _ray(
+    arguments: list[str], environment: Mapping[str, str], seconds: float
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "ray.scripts.scripts", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="backslashreplace", check=False, timeout=seconds,

@@ -1,4 +1,6 @@
-"""Describes a run's size, which is `scale` in an experiment: this machine, one instance, several, or two kinds of instances."""
+"""Describes a run's size, which is `scale` in an experiment: this machine, one instance, several,
+or two kinds of instances.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from envs.common.errors import ConfigError
 from train.cluster.instances import check_instance, gpus, vcpus
 from train.runs.dotted import flat
 
-LEARNER, ROLLOUT, ALL = "learner", "rollout", "all"
+LEARNER = "learner"
+ROLLOUT = "rollout"
+ALL = "all"
 """What machines are called that learn, that play, and that do both."""
 GROUP = "group_"
 """Beginning of the name of the Ray resource that each machine of a group has."""
@@ -22,7 +26,9 @@ class Instances:
     """One or more machines of the same type."""
 
     instance: str
-    """A SageMaker instance type, such as ml.c5.4xlarge, or for other engines a size, such as 16cpu or 8cpu-1gpu-32gib."""
+    """A SageMaker instance type, such as ml.c5.4xlarge, or for other engines a size, such as 16cpu
+    or 8cpu-1gpu-32gib.
+    """
     count: int = 1
     """The number of instances."""
 
@@ -42,7 +48,8 @@ class Instances:
 
     @property
     def num_learners(self) -> int:
-        """The number of learners besides the main process: one per GPU, or per instance without GPUs.
+        """The number of learners besides the main process: one per GPU, or per instance without
+        GPUs.
 
         It is 0 where that would be a single one, because then the main process learns.
         """
@@ -80,13 +87,17 @@ class Single:
 
     @property
     def derived_workers(self) -> tuple[int, str]:
-        """The number of env runners that follows from the instances, and the calculation as text."""
+        """The number of env runners that follows from the instances, and the calculation as
+        text.
+        """
         return _cpus_but_learners(self.learner, self.learner)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Homogeneous:
-    """Several instances of one type play. All of them also learn if they have GPUs, else the first one does."""
+    """Several instances of one type play. All of them also learn if they have GPUs, else the first
+    one does.
+    """
 
     instance: str
     """The instances' type."""
@@ -104,13 +115,17 @@ class Homogeneous:
 
     @property
     def learner(self) -> Instances:
-        """The instances that learn. GPUs that don't learn would be paid for in vain, so then these are all."""
+        """The instances that learn. GPUs that don't learn would be paid for in vain, so then these
+        are all.
+        """
         first = Instances(instance=self.instance)
         return Instances(instance=self.instance, count=self.count) if first.gpus else first
 
     @property
     def derived_workers(self) -> tuple[int, str]:
-        """The number of env runners that follows from the instances, and the calculation as text."""
+        """The number of env runners that follows from the instances, and the calculation as
+        text.
+        """
         return _cpus_but_learners(Instances(instance=self.instance, count=self.count), self.learner)
 
 
@@ -123,9 +138,13 @@ class Heterogeneous:
     rollout: Instances
     """The instances that play."""
     mode: Literal["groups", "two-jobs"] = "groups"
-    """Whether there is one job with two groups of instances, or two jobs in one VPC that find each other through S3."""
+    """Whether there is one job with two groups of instances, or two jobs in one VPC that find each
+    other through S3.
+    """
     workers: int | None = None
-    """The number of env runners. With None, there is one for each processor of the playing instances."""
+    """The number of env runners. With None, there is one for each processor of the playing
+    instances.
+    """
     kind: Literal["heterogeneous"] = "heterogeneous"
     """The name of this kind of scale: local, single, homogeneous or heterogeneous."""
 
@@ -134,16 +153,23 @@ class Heterogeneous:
 
     @property
     def derived_workers(self) -> tuple[int, str]:
-        """The number of env runners that follows from the instances, and the calculation as text."""
+        """The number of env runners that follows from the instances, and the calculation as
+        text.
+        """
         each = vcpus(self.rollout.instance)
-        return self.rollout.vcpus, f"{each} CPUs × {self.rollout.count} playing instance{_s(self.rollout.count)}"
+        return (
+            self.rollout.vcpus,
+            f"{each} CPUs × {self.rollout.count} playing instance{_s(self.rollout.count)}",
+        )
 
 
 Scale = Local | Single | Homogeneous | Heterogeneous
 
 
 def group_resources(group: str) -> dict[str, int]:
-    """Return Ray's resources of a machine of `group`, which never run out. Machines that do both are no group."""
+    """Return Ray's resources of a machine of `group`, which never run out. Machines that do both
+    are no group.
+    """
     return {} if group == ALL else {f"{GROUP}{group}": _PLENTY}
 
 
@@ -157,15 +183,23 @@ def machines(scale: Single | Homogeneous | Heterogeneous) -> list[Instances]:
 def cpus_for_playing(cpus: int, num_learners: int) -> int:
     """Return how many of the CPUs on which a run plays and learns are left for env runners.
 
-    Each learner takes one, also if it learns on a GPU. Without learners the main process learns, and takes one.
-    """
+    Each learner takes one, also if it learns on a GPU. Without learners the main process learns,
+    and takes one."""
     return cpus - max(1, num_learners)
 
 
 def _cpus_but_learners(instances: Instances, learner: Instances) -> tuple[int, str]:
-    each, count, playing = vcpus(instances.instance), instances.count, cpus_for_playing(instances.vcpus, learner.num_learners)
+    each = vcpus(instances.instance)
+    count = instances.count
+    playing = cpus_for_playing(instances.vcpus, learner.num_learners)
     learning = instances.vcpus - playing
-    return playing, f"{each} CPUs × {count} instance{_s(count)} − {learning}, which learn{'s' if learning == 1 else ''}"
+    return (
+        playing,
+        (
+            f"{each} CPUs × {count} instance{_s(count)} − {learning}, which"
+            f" learn{'s' if learning == 1 else ''}"
+        ),
+    )
 
 
 def _s(count: int) -> str:
@@ -183,22 +217,34 @@ _TERM = re.compile(r"(?:(?P<count>\d{1,6})\s*[*x×]\s*)?(?P<instance>ml\.\S+|\d+
 def scale_overrides(text: str, *, two_jobs: bool = False) -> list[str]:
     """Return the overrides of an experiment that describe these instances.
 
-    `text` is like "ml.g5.xlarge", "3*ml.c5.4xlarge" or "ml.g5.xlarge + 2*ml.c5.4xlarge" (these learn + those play). Sizes such
-    as "8cpu-1gpu-32gib" may stand in the place of types. With `two_jobs`, the two kinds of instances are two jobs. Raises
-    `ConfigError` for any other form.
+    `text` is like "ml.g5.xlarge", "3*ml.c5.4xlarge" or "ml.g5.xlarge + 2*ml.c5.4xlarge" (these
+    learn + those play). Sizes such as "8cpu-1gpu-32gib" may stand in the place of types. With
+    `two_jobs`, the two kinds of instances are two jobs. Raises `ConfigError` for any other form.
     """
     terms = [_TERM.fullmatch(term.strip()) for term in text.split("+")]
     if not all(terms) or len(terms) > 2:
         raise ConfigError(
-            f"instances {text!r} are not like ml.g5.xlarge, 3*ml.c5.4xlarge, ml.g5.xlarge+2*ml.c5.4xlarge or 8cpu-1gpu+2*16cpu"
+            f"instances {text!r} are not like ml.g5.xlarge, 3*ml.c5.4xlarge,"
+            " ml.g5.xlarge+2*ml.c5.4xlarge or 8cpu-1gpu+2*16cpu"
         )
-    found = [Instances(instance=term["instance"], count=int(term["count"] or 1)) for term in terms if term]
+    found = [
+        Instances(instance=term["instance"], count=int(term["count"] or 1))
+        for term in terms
+        if term
+    ]
     if len(found) == 2:
-        scale: Any = Heterogeneous(learner=found[0], rollout=found[1], mode="two-jobs" if two_jobs else "groups")
+        scale: Any = Heterogeneous(
+            learner=found[0], rollout=found[1], mode="two-jobs" if two_jobs else "groups"
+        )
     elif two_jobs:
-        raise ConfigError(f"two jobs need two kinds of instances, but {text!r} names one; e.g. ml.g5.xlarge+2*ml.c5.4xlarge")
+        raise ConfigError(
+            f"two jobs need two kinds of instances, but {text!r} names one; e.g."
+            " ml.g5.xlarge+2*ml.c5.4xlarge"
+        )
     elif found[0].count == 1:
         scale = Single(instance=found[0].instance)
     else:
         scale = Homogeneous(instance=found[0].instance, count=found[0].count)
-    return [f"scale.{key}={value}" for key, value in flat(asdict(scale)).items() if value is not None]
+    return [
+        f"scale.{key}={value}" for key, value in flat(asdict(scale)).items() if value is not None
+    ]

@@ -1,4 +1,6 @@
-"""Works out from an experiment's `scale` how many processes play and learn, and how large a batch is."""
+"""Works out from an experiment's `scale` how many processes play and learn, and how large a batch
+is.
+"""
 
 from __future__ import annotations
 
@@ -16,35 +18,51 @@ _RUNNERS_A_SHARD = 16
 
 
 def require_processes(experiment: Experiment, what: str) -> None:
-    """Raise `ConfigError` if the experiment is trained by a single process. `what`, a plural, names what that can't use."""
+    """Raise `ConfigError` if the experiment is trained by a single process. `what`, a plural, names
+    what that can't use.
+    """
     if not experiment.uses_ray:
-        raise ConfigError(f"{experiment.algorithm} is a single process, which {what} aren't made for: train it where you are")
+        raise ConfigError(
+            f"{experiment.algorithm} is a single process, which {what} aren't made for: train it"
+            " where you are"
+        )
 
 
 def sized(experiment: Experiment) -> Experiment:
-    """Return the experiment with the processes, fragments and batches that follow from its `scale`; unchanged if that is local.
+    """Return the experiment with the processes, fragments and batches that follow from its `scale`;
+    unchanged if that is local.
 
-    An experiment's own values say what it was tuned for. So PPO's batch keeps its size: first by shorter fragments, down to 16
-    steps, then by fewer games per env runner, down to 16. From there on the batch grows, and the number of minibatches with
-    it, so that each minibatch keeps its size. APPO's batch isn't of all env runners' fragments, so it grows later. For
-    algorithms with replay, batches don't depend on how many processes play. Sizing an experiment twice changes nothing.
-    """
+    An experiment's own values say what it was tuned for. So PPO's batch keeps its size: first by
+    shorter fragments, down to 16 steps, then by fewer games per env runner, down to 16. From there
+    on the batch grows, and the number of minibatches with it, so that each minibatch keeps its
+    size. APPO's batch isn't of all env runners' fragments, so it grows later. For algorithms with
+    replay, batches don't depend on how many processes play. Sizing an experiment twice changes
+    nothing."""
     scale = experiment.scale
     if isinstance(scale, Local):
         return experiment
     workers = scale.workers or scale.derived_workers[0]
     learner = scale.learner
-    return with_workers(experiment, workers, num_learners=learner.num_learners, num_gpus_per_learner=min(1, learner.gpus))
+    return with_workers(
+        experiment,
+        workers,
+        num_learners=learner.num_learners,
+        num_gpus_per_learner=min(1, learner.gpus),
+    )
 
 
 def with_workers(experiment: Experiment, workers: int, **learners: int) -> Experiment:
-    """Return the experiment with so many env runners. `learners` are its fields about learners, if they change, too."""
+    """Return the experiment with so many env runners. `learners` are its fields about learners, if
+    they change, too.
+    """
     settings = experiment.settings
     changed: dict[str, Any] = {"num_env_runners": workers, **learners}
     if isinstance(settings, PPOSettings):
         changed |= _same_batch(experiment, settings, workers)
     elif isinstance(settings, APEXSettings):
-        shards = max(min(settings.num_replay_shards, workers), math.ceil(workers / _RUNNERS_A_SHARD), 1)
+        shards = max(
+            min(settings.num_replay_shards, workers), math.ceil(workers / _RUNNERS_A_SHARD), 1
+        )
         changed["settings"] = dataclasses.replace(settings, num_replay_shards=shards)
     return dataclasses.replace(experiment, **changed)
 
@@ -60,7 +78,10 @@ def _same_batch(experiment: Experiment, settings: PPOSettings, workers: int) -> 
         env = dataclasses.replace(env, options={**env.options, "num_games": fewer})
         games = fewer
     minibatches = max(1, round(settings.num_minibatches * fragments * steps * games / batch))
-    return {"env": env, "settings": dataclasses.replace(settings, num_steps=steps, num_minibatches=minibatches)}
+    return {
+        "env": env,
+        "settings": dataclasses.replace(settings, num_steps=steps, num_minibatches=minibatches),
+    }
 
 
 def figures(experiment: Experiment) -> dict[str, Any]:
@@ -78,11 +99,17 @@ def figures(experiment: Experiment) -> dict[str, Any]:
 
 def explanation(experiment: Experiment) -> list[tuple[str, str]]:
     """Return lines that say what `sized` makes of the experiment, and why, each with its name."""
-    scale, after = experiment.scale, sized(experiment)
+    scale = experiment.scale
+    after = sized(experiment)
     if isinstance(scale, Local):
-        processes = f"{experiment.num_env_runners}, learners {experiment.num_learners}, as the experiment says"
+        processes = (
+            f"{experiment.num_env_runners}, learners {experiment.num_learners}, as the experiment"
+            " says"
+        )
         return [("scale", "local: nothing is derived"), ("env runners", processes)]
-    return _lines(experiment, after, "scale.workers says so" if scale.workers else scale.derived_workers[1])
+    return _lines(
+        experiment, after, "scale.workers says so" if scale.workers else scale.derived_workers[1]
+    )
 
 
 def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str, str]]:
@@ -90,44 +117,76 @@ def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str
     # Other algorithms than these two families use no Ray, and so no cluster.
     assert isinstance(after.settings, PPOSettings | QSettings)
     lines = [("scale", _describe(scale)), ("env runners", f"{after.num_env_runners} = {reason}")]
-    gpus = f", with {after.num_gpus_per_learner} GPU each" if after.num_gpus_per_learner else " on the CPU"
+    gpus = (
+        f", with {after.num_gpus_per_learner} GPU each"
+        if after.num_gpus_per_learner
+        else " on the CPU"
+    )
     learners = after.num_learners or "the main process"
-    lines.append(("learners", f"{learners} on {scale.learner.count} × {scale.learner.instance}{gpus}"))
+    lines.append(
+        ("learners", f"{learners} on {scale.learner.count} × {scale.learner.instance}{gpus}")
+    )
     games = after.env.options.get("num_games")
     each = f" of {games} games" if games else ""
-    lines.append(("fragment", f"{after.settings.num_steps} steps{each} on every env runner{_tuned_for(before)}"))
+    lines.append(
+        (
+            "fragment",
+            f"{after.settings.num_steps} steps{each} on every env runner{_tuned_for(before)}",
+        )
+    )
     return [*lines, ("batch", _batch(before, after))]
 
 
 def _tuned_for(before: Experiment) -> str:
     if not isinstance(before.settings, PPOSettings):
         return ", as the experiment says"
-    games, runners = before.env.options.get("num_games"), max(1, before.num_env_runners)
+    games = before.env.options.get("num_games")
+    runners = max(1, before.num_env_runners)
     each = f" of {games} games" if games else ""
     return f" (tuned for: {before.settings.num_steps} steps{each} on {runners})"
 
 
 def _describe(scale: Any) -> str:
     if isinstance(scale, Heterogeneous):
-        learner, rollout = scale.learner, scale.rollout
+        learner = scale.learner
+        rollout = scale.rollout
         how = "two jobs" if scale.mode == "two-jobs" else "one job, two groups"
-        return f"{learner.count} × {learner.instance} learn, {rollout.count} × {rollout.instance} play ({how})"
+        return (
+            f"{learner.count} × {learner.instance} learn, {rollout.count} × {rollout.instance} play"
+            f" ({how})"
+        )
     return f"{getattr(scale, 'count', 1)} × {scale.instance}, playing and learning"
 
 
 def _batch(before: Experiment, after: Experiment) -> str:
     settings = after.settings
     if isinstance(settings, PPOSettings):
-        now, tuned = steps_per_update(after), steps_per_update(before)
-        return f"{now} game steps an update (tuned for: {tuned}) in {settings.num_minibatches} minibatches"
+        now = steps_per_update(after)
+        tuned = steps_per_update(before)
+        return (
+            f"{now} game steps an update (tuned for: {tuned}) in {settings.num_minibatches}"
+            " minibatches"
+        )
     assert isinstance(settings, QSettings)
-    source = f" from {settings.num_replay_shards} shard(s) of replay" if isinstance(settings, APEXSettings) else ""
-    return f"{settings.train_batch_size} decisions an update{source}; each is learned from {settings.replay_ratio:g} times"
+    source = (
+        f" from {settings.num_replay_shards} shard(s) of replay"
+        if isinstance(settings, APEXSettings)
+        else ""
+    )
+    return (
+        f"{settings.train_batch_size} decisions an update{source}; each is learned from"
+        f" {settings.replay_ratio:g} times"
+    )
 
 
 def steps_per_update(experiment: Experiment) -> int:
     """Return how many game steps env runners play between two updates."""
-    settings, runners = experiment.settings, experiment.num_env_runners
+    settings = experiment.settings
+    runners = experiment.num_env_runners
     assert isinstance(settings, PPOSettings | QSettings)
-    fragments = settings.fragments_per_update(runners) if isinstance(settings, PPOSettings) else max(1, runners)
+    fragments = (
+        settings.fragments_per_update(runners)
+        if isinstance(settings, PPOSettings)
+        else max(1, runners)
+    )
     return fragments * settings.num_steps * experiment.env.options.get("num_games", 1)

@@ -1,4 +1,6 @@
-"""How fast each stage of a run is, from playing to learning, as it was measured; and what that means for a run of some size."""
+"""How fast each stage of a run is, from playing to learning, as it was measured; and what that
+means for a run of some size.
+"""
 
 from __future__ import annotations
 
@@ -34,28 +36,41 @@ class Constants:
     decisions_a_fetch: float
     """That an env runner plays with the same weights."""
     remembered_a_second: float
-    """Decisions that a shard of replay takes in and gives out as often as they are learned from; infinite without replay."""
+    """Decisions that a shard of replay takes in and gives out as often as they are learned from;
+    infinite without replay.
+    """
 
 
 MEASURED = {
     "battlesnake-ppo": Constants(112_000, 1_963, 7.4e6, 159_000, 2, 2.1e6, 22_300, math.inf),
     "battlesnake-apex": Constants(103_000, 1_968, math.inf, 51_900, 1, 2.1e6, 2_900, 106_000),
 }
-"""By the experiment for which it was measured: `python -m tests.benchmarks.scaling plan`, on one thread of an AMD EPYC."""
+"""By the experiment for which it was measured: `python -m tests.benchmarks.scaling plan`, on one
+thread of an AMD EPYC.
+"""
 
 
-def stages(constants: Constants, workers: int, *, learner_speed: float, shards: int, away: float = 1.0) -> dict[str, float]:
-    """Return the decisions per second that each stage lets through, with so many env runners of one CPU each.
+def stages(
+    constants: Constants, workers: int, *, learner_speed: float, shards: int, away: float = 1.0
+) -> dict[str, float]:
+    """Return the decisions per second that each stage lets through, with so many env runners of one
+    CPU each.
 
-    `learner_speed` is the learner's speed in threads like the one that was measured. `away` is the part of the env runners,
-    0..1, on other machines than the learner: what the others bring crosses no network.
-    """
+    `learner_speed` is the learner's speed in threads like the one that was measured. `away` is the
+    part of the env runners, 0..1, on other machines than the learner: what the others bring crosses
+    no network."""
     per_fetch = constants.weight_bytes / constants.decisions_a_fetch
     return {
         "play": workers * constants.played_a_second,
-        "receive": constants.unpacked_a_second if math.isinf(constants.remembered_a_second) else math.inf,
+        "receive": (
+            constants.unpacked_a_second if math.isinf(constants.remembered_a_second) else math.inf
+        ),
         "shards": shards * constants.remembered_a_second,
-        "network": NETWORK_BYTES_A_SECOND / (away * (constants.bytes_a_decision + per_fetch)) if away else math.inf,
+        "network": (
+            NETWORK_BYTES_A_SECOND / (away * (constants.bytes_a_decision + per_fetch))
+            if away
+            else math.inf
+        ),
         "learn": learner_speed * constants.learned_a_second / constants.uses,
     }
 
@@ -66,17 +81,19 @@ def fullest(through: dict[str, float]) -> str:
 
 
 def measured_like(experiment: Experiment) -> str | None:
-    """Return the experiment of `MEASURED` that plays the same game with the same network and algorithm; None if none does."""
+    """Return the experiment of `MEASURED` that plays the same game with the same network and
+    algorithm; None if none does.
+    """
     return next((name for name in MEASURED if _alike(experiment, Experiment.load(name))), None)
 
 
 def expected_stages(experiment: Experiment) -> dict[str, float] | None:
     """Return what `stages` gives for a sized experiment, if one like it was measured.
 
-    A learner counts as `num_threads` threads, or as one if that is left open. A GPU counts like one thread, because none was
-    measured; it is faster.
-    """
-    name, settings = measured_like(experiment), experiment.settings
+    A learner counts as `num_threads` threads, or as one if that is left open. A GPU counts like one
+    thread, because none was measured; it is faster."""
+    name = measured_like(experiment)
+    settings = experiment.settings
     if name is None:
         return None
     assert isinstance(settings, PPOSettings | APEXSettings)
@@ -84,7 +101,8 @@ def expected_stages(experiment: Experiment) -> dict[str, float] | None:
     shards = settings.num_replay_shards if isinstance(settings, APEXSettings) else 1
     speed = max(1, experiment.num_learners) * (settings.num_threads or 1)
     constants = dataclasses.replace(MEASURED[name], uses=uses)
-    workers, away = max(1, experiment.num_env_runners), _part_elsewhere(experiment)
+    workers = max(1, experiment.num_env_runners)
+    away = _part_elsewhere(experiment)
     return stages(constants, workers, learner_speed=speed, shards=shards, away=away)
 
 
@@ -101,5 +119,8 @@ def _alike(one: Experiment, other: Experiment) -> bool:
 
 
 def _what_costs_time(experiment: Experiment) -> list[Any]:
-    options = [experiment.env.options.get(name) for name in ("observation", "width", "height", "num_snakes")]
+    options = [
+        experiment.env.options.get(name)
+        for name in ("observation", "width", "height", "num_snakes")
+    ]
     return [experiment.env.name, *options, experiment.policy_network, experiment.algorithm]

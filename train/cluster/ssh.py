@@ -1,4 +1,6 @@
-"""Starts and stops a Ray cluster of a few plain machines over ssh. Each must have procsnake installed at the same place."""
+"""Starts and stops a Ray cluster of a few plain machines over ssh. Each must have procsnake
+installed at the same place.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class RunsAlready(ClusterError):
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """The machines of a cluster, by names that ssh takes: host, user@host, or a name in ~/.ssh/config."""
+    """The machines of a cluster, by names that ssh takes: host, user@host, or a name in
+    ~/.ssh/config.
+    """
 
     head: str
     """The machine that leads. Training is started on it."""
@@ -39,16 +43,21 @@ class Machines:
     def groups(self) -> list[tuple[str, str]]:
         """Return (machine, its group) for all machines, the head first."""
         others = LEARNER if self.rollout else ALL
-        return [(self.head, others), *((one, others) for one in self.workers), *((one, ROLLOUT) for one in self.rollout)]
+        return [
+            (self.head, others),
+            *((one, others) for one in self.workers),
+            *((one, ROLLOUT) for one in self.rollout),
+        ]
 
 
 def up(machines: Machines, say: Callable[[str], None]) -> str:
     """Start Ray on all machines, the head first, with a fresh token. Returns the head's address.
 
-    Raises `ClusterError`, which names the machine that failed. Machines that were started before it are stopped again, after
-    Ctrl-C too. What already ran on a machine is left as it is.
-    """
-    token, started, head = secrets.token_hex(32), [], ""
+    Raises `ClusterError`, which names the machine that failed. Machines that were started before it
+    are stopped again, after Ctrl-C too. What already ran on a machine is left as it is."""
+    token = secrets.token_hex(32)
+    started = []
+    head = ""
     try:
         for machine, group in machines.groups():
             started.append(machine)
@@ -65,7 +74,9 @@ def up(machines: Machines, say: Callable[[str], None]) -> str:
 
 
 def down(machines: Machines, say: Callable[[str], None]) -> None:
-    """Stop Ray on all machines, the head last. Then raise `ClusterError`, with their names, if some could not be reached."""
+    """Stop Ray on all machines, the head last. Then raise `ClusterError`, with their names, if some
+    could not be reached.
+    """
     failed = []
     for machine, _ in reversed(machines.groups()):
         try:
@@ -78,7 +89,9 @@ def down(machines: Machines, say: Callable[[str], None]) -> None:
 
 
 def start_command(machines: Machines, machine: str, group: str, head: str) -> list[str]:
-    """Return ssh's arguments to start the node of `machine`. `head` is the head's address, empty if it is the head itself."""
+    """Return ssh's arguments to start the node of `machine`. `head` is the head's address, empty if
+    it is the head itself.
+    """
     arguments = ["start", "--group", group]
     if head:
         arguments += ["--head", head]
@@ -93,17 +106,27 @@ def stop_command(machines: Machines, machine: str) -> list[str]:
 
 
 def call(command: Sequence[str], stdin: str, machine: str) -> str:
-    """Run a command and return its last line of output. Raises `ClusterError` with its output if it fails."""
+    """Run a command and return its last line of output. Raises `ClusterError` with its output if it
+    fails.
+    """
     try:
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, errors="backslashreplace", timeout=_SECONDS, check=False
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+            timeout=_SECONDS,
+            check=False,
         )
     except FileNotFoundError:
         raise ClusterError("there is no ssh on this machine; install openssh-client") from None
     except subprocess.TimeoutExpired:
         raise ClusterError(f"{machine} did not answer within {_SECONDS:.0f} s") from None
     if done.returncode:
-        reason = " ".join((done.stderr or done.stdout).split())[-400:] or f"exit code {done.returncode}"
+        reason = (
+            " ".join((done.stderr or done.stdout).split())[-400:] or f"exit code {done.returncode}"
+        )
         if done.returncode == RUNS_ALREADY:
             raise RunsAlready(f"{machine}: {reason}")
         raise ClusterError(f"{machine}: {reason}. Try it by hand: {shlex.join(command[:-1])} true")
@@ -115,4 +138,13 @@ def _ssh(machines: Machines, machine: str, arguments: Sequence[str]) -> list[str
     if machine.startswith("-"):
         raise ClusterError(f"{machine!r} is no name of a machine")
     remote = shlex.join([machines.python, "-m", "train.cluster.node", *arguments])
-    return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", *machines.ssh_options, machine, remote]
+    return [
+        "ssh",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "ConnectTimeout=15",
+        *machines.ssh_options,
+        machine,
+        remote,
+    ]

@@ -1,4 +1,6 @@
-"""The training as a process of the head: runs it, passes on what it prints, and asks it to save when something is wrong."""
+"""The training as a process of the head: runs it, passes on what it prints, and asks it to save
+when something is wrong.
+"""
 
 from __future__ import annotations
 
@@ -36,25 +38,31 @@ class Supervision:
         say: Callable[[str], None],
     ) -> None:
         """Start the command, with these environment variables besides this process's own."""
-        self._control, self._node, self._say = control, node, say
+        self._control = control
+        self._node = node
+        self._say = say
         self._kills_before = oom_kills()
         self._trainer = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="backslashreplace", bufsize=1,
             env={**os.environ, **environment},
         )  # fmt: skip
         self._words: collections.deque[str] = collections.deque(maxlen=_LAST_WORDS)
-        self._echo = threading.Thread(target=_echo, args=(self._trainer.stdout, self._words), daemon=True)
+        self._echo = threading.Thread(
+            target=_echo, args=(self._trainer.stdout, self._words), daemon=True
+        )
         self._echo.start()
-        self._ends_at, self._was_killed = math.inf, False
+        self._ends_at = math.inf
+        self._was_killed = False
 
     def run(self, stop: threading.Event, *, grace_seconds: float, lost_seconds: float) -> int:
         """Wait until the training ends, and return the exit code.
 
-        When `stop` is set, and when a machine or this machine's Ray node is lost, the training is asked to save and end. It
-        is killed if that takes longer than `grace_seconds` or `lost_seconds`. Raises `ClusterError` with its last words if it
-        fails, and if something was lost.
-        """
-        trouble, is_stopped = "", False
+        When `stop` is set, and when a machine or this machine's Ray node is lost, the training is
+        asked to save and end. It is killed if that takes longer than `grace_seconds` or
+        `lost_seconds`. Raises `ClusterError` with its last words if it fails, and if something was
+        lost."""
+        trouble = ""
+        is_stopped = False
         while self._trainer.poll() is None:
             if stop.is_set() and not is_stopped:
                 is_stopped = True
@@ -70,7 +78,9 @@ class Supervision:
         if trouble := trouble or self._trouble():
             raise ClusterError(f"{trouble}; start again from the last checkpoint")
         if self._trainer.returncode:
-            raise ClusterError(f"the training ended with {self._cause()}: {''.join(self._words)[-900:].strip()}")
+            raise ClusterError(
+                f"the training ended with {self._cause()}: {''.join(self._words)[-900:].strip()}"
+            )
         return 0
 
     def _trouble(self) -> str:
@@ -100,7 +110,8 @@ def _echo(stream: Any, words: collections.deque[str]) -> None:
     with stream:
         for line in stream:
             words.append(line)
-            # If nobody read on, the training would end at its next word. A log whose disk is full is no reason for that.
+            # If nobody read on, the training would end at its next word. A log whose disk is full
+            # is no reason for that.
             with suppress(OSError):
                 sys.stdout.write(line)
                 sys.stdout.flush()

@@ -1,7 +1,8 @@
-"""Compares trainers on one board for the same time, for `procsnake compare`: the readable DQN and procsnake's own trainers.
+"""Compares trainers on one board for the same time, for `procsnake compare`: the readable DQN and
+procsnake's own trainers.
 
-Every training is an ordinary run in a process of its own, one after the other. A finished training is not run again.
-"""
+Every training is an ordinary run in a process of its own, one after the other. A finished training
+is not run again."""
 
 from __future__ import annotations
 
@@ -21,15 +22,32 @@ from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.whole_files import write_whole
 from train.algorithm_settings import MXNetDQNSettings
-from train.comparison.statistics import BAND_NOTE, LAST_SHARE, SeedEstimate, mean, mean_line, ratio, reached
+from train.comparison.statistics import (
+    BAND_NOTE,
+    LAST_SHARE,
+    SeedEstimate,
+    mean,
+    mean_line,
+    ratio,
+    reached,
+)
 from train.comparison.trainings import Say, Training, is_finished, train_all
 from train.config import Experiment
 from train.runs.folder import BUNDLE, disk_errors
 from train.runs.history import Columns, read_columns
 
-BOARD: dict[str, Any] = {"width": 11, "height": 11, "num_snakes": 4, "rewards": "starter-pack", "max_turns": 1000}
+BOARD: dict[str, Any] = {
+    "width": 11,
+    "height": 11,
+    "num_snakes": 4,
+    "rewards": "starter-pack",
+    "max_turns": 1000,
+}
 BASELINE = "mxnet-dqn"
-CURVES = {"episode_return_mean": ("reward per snake", "reward"), "episode_len_mean": ("turns that a snake lives", "turns")}
+CURVES = {
+    "episode_return_mean": ("reward per snake", "reward"),
+    "episode_len_mean": ("turns that a snake lives", "turns"),
+}
 """The columns of progress.csv that are compared, with the title and the unit of their charts."""
 _GAMES = 100
 
@@ -41,19 +59,29 @@ class Contender:
     title: str
     experiment: str
     overrides: tuple[str, ...] = ()
-    """Values as for `procsnake train --set`. {cores} and {games} (256 shared by all cores) are filled in."""
+    """Values as for `procsnake train --set`. {cores} and {games} (256 shared by all cores) are
+    filled in.
+    """
     num_threads: int | None = None
     """The number of threads of its numerical libraries; None leaves it to them."""
 
 
 CONTENDERS = {
-    BASELINE: Contender("MXNet DQN, the starter pack's configuration", "battlesnake-mxnet-starter-pack"),
-    "dqn-1": Contender("DQN, 1 worker on 1 core", "battlesnake-dqn", ("dqn.num_threads=1",), num_threads=1),
+    BASELINE: Contender(
+        "MXNet DQN, the starter pack's configuration", "battlesnake-mxnet-starter-pack"
+    ),
+    "dqn-1": Contender(
+        "DQN, 1 worker on 1 core", "battlesnake-dqn", ("dqn.num_threads=1",), num_threads=1
+    ),
     "dqn-all": Contender(
-        "DQN, a worker for each core", "battlesnake-dqn", ("num_env_runners={cores}", "env.options.num_games={games}")
+        "DQN, a worker for each core",
+        "battlesnake-dqn",
+        ("num_env_runners={cores}", "env.options.num_games={games}"),
     ),
     "apex": Contender(
-        "APEX, a worker for each core", "battlesnake-apex", ("num_env_runners={cores}", "env.options.num_games={games}")
+        "APEX, a worker for each core",
+        "battlesnake-apex",
+        ("num_env_runners={cores}", "env.options.num_games={games}"),
     ),
     "ppo": Contender("PPO", "battlesnake-ppo", ("ppo.norm_reward=true",)),
     "mxnet-own": Contender("MXNet DQN, procsnake's configuration", "battlesnake-mxnet"),
@@ -62,31 +90,54 @@ USUAL = tuple(CONTENDERS)[:5]
 
 
 def experiment_of(name: str, *, minutes: float, seed: int, cores: int) -> Experiment:
-    """Return the experiment that a contender trains. Raises `UnknownNameError` for a contender that doesn't exist."""
+    """Return the experiment that a contender trains. Raises `UnknownNameError` for a contender that
+    doesn't exist.
+    """
     if name not in CONTENDERS:
         raise UnknownNameError("contender", name, CONTENDERS)
     contender = CONTENDERS[name]
     board = [f"env.options.{key}={value}" for key, value in BOARD.items()]
     own = [text.format(cores=cores, games=max(1, 256 // cores)) for text in contender.overrides]
-    rest = [f"name={name}", f"seed={seed}", f"budget.max_minutes={minutes:g}", "budget.total_agent_steps=null"]
+    rest = [
+        f"name={name}",
+        f"seed={seed}",
+        f"budget.max_minutes={minutes:g}",
+        "budget.total_agent_steps=null",
+    ]
     return Experiment.load(contender.experiment, [*board, *own, *rest])
 
 
 def compare(
-    *, minutes: float, seeds: int, out: str | os.PathLike[str], contenders: Iterable[str] = USUAL, say: Say = print
+    *,
+    minutes: float,
+    seeds: int,
+    out: str | os.PathLike[str],
+    contenders: Iterable[str] = USUAL,
+    say: Say = print,
 ) -> dict[str, Any]:
-    """Train each contender with seeds 0 … seeds - 1 for `minutes`, and write the comparison into the folder `out`.
+    """Train each contender with seeds 0 … seeds - 1 for `minutes`, and write the comparison into
+    the folder `out`.
 
-    `out` gets `runs/`, `comparison.json` (which is also returned), `comparison.html` and `comparison.png`. Raises
-    `ConfigError` or `UnknownNameError` for contenders that can't be compared, `MissingDependencyError` for one that needs MXNet
-    where MXNet isn't, and `RunError` if a training fails.
-    """
+    `out` gets `runs/`, `comparison.json` (which is also returned), `comparison.html` and
+    `comparison.png`. Raises `ConfigError` or `UnknownNameError` for contenders that can't be
+    compared, `MissingDependencyError` for one that needs MXNet where MXNet isn't, and `RunError` if
+    a training fails."""
     if minutes <= 0 or seeds < 1:
         raise ConfigError(f"minutes is {minutes:g} and seeds {seeds}; they must be above 0")
-    folder, cores, names = Path(out), usable_cores(), list(contenders)
-    jobs = [(n, experiment_of(n, minutes=minutes, seed=s, cores=cores)) for s in range(seeds) for n in names]
+    folder = Path(out)
+    cores = usable_cores()
+    names = list(contenders)
+    jobs = [
+        (n, experiment_of(n, minutes=minutes, seed=s, cores=cores))
+        for s in range(seeds)
+        for n in names
+    ]
     trainings = [
-        Training(f"{number} of {len(jobs)}: {name}, seed {experiment.seed}", experiment, CONTENDERS[name].num_threads)
+        Training(
+            f"{number} of {len(jobs)}: {name}, seed {experiment.seed}",
+            experiment,
+            CONTENDERS[name].num_threads,
+        )
         for number, (name, experiment) in enumerate(jobs, 1)
     ]
     _look_for_mxnet(folder, [experiment for _, experiment in jobs])
@@ -94,7 +145,9 @@ def compare(
     for (name, _), run in zip(jobs, train_all(trainings, folder, say=say), strict=True):
         runs[name].append(run)
     found = _measure(runs, minutes, cores)
-    charts = charts_of({name: [read_columns(path) for path in paths] for name, paths in runs.items()})
+    charts = charts_of(
+        {name: [read_columns(path) for path in paths] for name, paths in runs.items()}
+    )
     with disk_errors(folder):
         write_whole(folder / "comparison.json", json.dumps(found, indent=2) + "\n")
         write_whole(folder / "comparison.html", _page(found, charts))
@@ -104,7 +157,10 @@ def compare(
 
 def _look_for_mxnet(folder: Path, experiments: Iterable[Experiment]) -> None:
     """Raise MXNet's error here, where it is read, and not in the log of a training."""
-    if any(isinstance(one.settings, MXNetDQNSettings) and not is_finished(folder, one) for one in experiments):
+    if any(
+        isinstance(one.settings, MXNetDQNSettings) and not is_finished(folder, one)
+        for one in experiments
+    ):
         import_module("agents.networks.mxnet_runtime")
 
 
@@ -113,15 +169,29 @@ def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> 
     found = {}
     for name, ends in at_end.items():
         figures_of = {key: [end[key] for end in ends] for key in ends[0]}
-        by_seed = {key: [value if math.isfinite(value) else None for value in values] for key, values in figures_of.items()}
+        by_seed = {
+            key: [value if math.isfinite(value) else None for value in values]
+            for key, values in figures_of.items()
+        }
         means = {key: mean(values).to_dict() for key, values in figures_of.items()}
         ratios = {
             key: ratio(figures_of[key], [end[key] for end in at_end[BASELINE]]).to_dict()
             for key in (*CURVES, "agent_steps")
             if BASELINE in at_end
         }
-        found[name] = {"title": CONTENDERS[name].title, "by_seed": by_seed, "mean": means, "ratio": ratios}
-    return {"minutes": minutes, "seeds": len(next(iter(runs.values()))), "cores": cores, "board": BOARD, "contenders": found}
+        found[name] = {
+            "title": CONTENDERS[name].title,
+            "by_seed": by_seed,
+            "mean": means,
+            "ratio": ratios,
+        }
+    return {
+        "minutes": minutes,
+        "seeds": len(next(iter(runs.values()))),
+        "cores": cores,
+        "board": BOARD,
+        "contenders": found,
+    }
 
 
 def _end_of(run: Path, minutes: float) -> dict[str, float]:
@@ -133,8 +203,16 @@ def _end_of(run: Path, minutes: float) -> dict[str, float]:
     columns = read_columns(run)
     policy = Policy.load(run / BUNDLE)
     size: dict[str, Any] = {"width": BOARD["width"], "height": BOARD["height"]}
-    among_itself = play_games([policy] * 4, num_games=_GAMES, max_turns=BOARD["max_turns"], seed=1, **size)
-    against = play_games([policy, *[make("random")] * 3], num_games=_GAMES, max_turns=BOARD["max_turns"], seed=1, **size)
+    among_itself = play_games(
+        [policy] * 4, num_games=_GAMES, max_turns=BOARD["max_turns"], seed=1, **size
+    )
+    against = play_games(
+        [policy, *[make("random")] * 3],
+        num_games=_GAMES,
+        max_turns=BOARD["max_turns"],
+        seed=1,
+        **size,
+    )
     return {
         **{key: reached(columns, key, minutes) for key in CURVES},
         "agent_steps": float(columns["agent_steps"][-1]),
@@ -168,7 +246,11 @@ def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     for name, data in found["contenders"].items():
         cells = [f"{name}: {data['title']}"]
         for key in (*CURVES, "agent_steps"):
-            cells.append(SeedEstimate.from_dict(data["mean"][key]).text("{:,.0f}" if key == "agent_steps" else "{:.3g}"))
+            cells.append(
+                SeedEstimate.from_dict(data["mean"][key]).text(
+                    "{:,.0f}" if key == "agent_steps" else "{:.3g}"
+                )
+            )
             cells.append(SeedEstimate.from_dict(data["ratio"][key]).text() if data["ratio"] else "")
         cells += [
             SeedEstimate.from_dict(data["mean"]["policy_turns"]).text(),
@@ -182,14 +264,18 @@ def _page(found: Mapping[str, Any], charts: Sequence[Chart]) -> str:
     from agents.card import library_versions
 
     heads, rows = rows_of(found)
-    board = f"{BOARD['width']}×{BOARD['height']}, {BOARD['num_snakes']} snakes, reward 1 for each turn lived"
+    board = (
+        f"{BOARD['width']}×{BOARD['height']}, {BOARD['num_snakes']} snakes, reward 1 for each turn"
+        " lived"
+    )
     what = (
-        f"{board}; {found['minutes']:g} minutes of training each, {counted(found['seeds'], 'seed')}, {found['cores']} cores, "
-        "one after the other"
+        f"{board}; {found['minutes']:g} minutes of training each,"
+        f" {counted(found['seeds'], 'seed')}, {found['cores']} cores, one after the other"
     )
     explained = (
-        f"Reward and turns: episodes of training, exploration included, that ended in the last {LAST_SHARE:.0%} of the time. "
-        f"In brackets: Student's 95 % intervals over seeds. Policies play with certain death masked, {_GAMES} games."
+        "Reward and turns: episodes of training, exploration included, that ended in the last"
+        f" {LAST_SHARE:.0%} of the time. In brackets: Student's 95 % intervals over seeds. Policies"
+        f" play with certain death masked, {_GAMES} games."
     )
     versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
     sections = [

@@ -1,4 +1,6 @@
-"""The command `procsnake compare`: of runs that are there, and of the contenders that it trains first."""
+"""The command `procsnake compare`: of runs that are there, and of the contenders that it trains
+first.
+"""
 
 from __future__ import annotations
 
@@ -39,29 +41,49 @@ examples:
 
 def add_command(command: Commands) -> None:
     """Add `procsnake compare`."""
-    parser = command("compare", run_compare, "Compare runs, or several algorithms trained for the same time.", HELP)
+    parser = command(
+        "compare",
+        run_compare,
+        "Compare runs, or several algorithms trained for the same time.",
+        HELP,
+    )
     add_json(parser)
     parser.add_argument(
-        "compared", metavar="RUN|battlesnake", nargs="+", help="folders of runs; or battlesnake: train and compare"
+        "compared",
+        metavar="RUN|battlesnake",
+        nargs="+",
+        help="folders of runs; or battlesnake: train and compare",
     )
     runs = parser.add_argument_group("of runs")
     add_curve_options(runs, "compared")
-    runs.add_argument("--at", type=positive, help="at this many of --x (default: where the shortest run ends)")
+    runs.add_argument(
+        "--at", type=positive, help="at this many of --x (default: where the shortest run ends)"
+    )
     world = parser.add_argument_group("of battlesnake")
     world.add_argument("--minutes", type=float, help="minutes of training each (default: 15)")
     world.add_argument("--seeds", type=at_least(1), help="trainings of each (default: 3)")
     contenders = "names with commas (default: mxnet-dqn,dqn-1,dqn-all,apex,ppo; also mxnet-own)"
     world.add_argument("--contenders", help=contenders)
-    out = "for runs: where .html and .json are written (default: outputs/compared); for battlesnake: folder of runs and results"
+    out = (
+        "for runs: where .html and .json are written (default: outputs/compared); for battlesnake:"
+        " folder of runs and results"
+    )
     parser.add_argument("--out", help=f"{out} (default: outputs/comparisons/battlesnake)")
 
 
 def add_curve_options(parser: argparse._ArgumentGroup, done: str) -> None:
     """Add the options that say what of several runs is `done`, and along what."""
     usual = "return, length, win rate; for algorithms without them what those measure"
-    parser.add_argument("--metrics", help=f"columns of progress.csv, with commas (default: {usual})")
+    parser.add_argument(
+        "--metrics", help=f"columns of progress.csv, with commas (default: {usual})"
+    )
     axes = ("minutes", "agent_steps", "env_steps")
-    parser.add_argument("--x", choices=axes, default="minutes", help=f"what they are {done} along (default: %(default)s)")
+    parser.add_argument(
+        "--x",
+        choices=axes,
+        default="minutes",
+        help=f"what they are {done} along (default: %(default)s)",
+    )
 
 
 def run_compare(options: argparse.Namespace) -> int:
@@ -69,7 +91,10 @@ def run_compare(options: argparse.Namespace) -> int:
     contest = options.compared == [WORLD]
     of_others = ("metrics", "at") if contest else ("minutes", "seeds", "contenders")
     if given := [f"--{name}" for name in of_others if getattr(options, name) is not None]:
-        raise ConfigError(f"{', '.join(given)} is for the comparison of {'runs' if contest else 'battlesnake'}, not of this")
+        raise ConfigError(
+            f"{', '.join(given)} is for the comparison of {'runs' if contest else 'battlesnake'},"
+            " not of this"
+        )
     if contest:
         return _compare_contenders(options)
     first = Path(options.compared[0])
@@ -79,7 +104,13 @@ def run_compare(options: argparse.Namespace) -> int:
 
 
 def _compare_runs(options: argparse.Namespace) -> int:
-    from train.comparison.run_comparison import EXPLAINED, compare_runs, heading, rows_of, write_comparison
+    from train.comparison.run_comparison import (
+        EXPLAINED,
+        compare_runs,
+        heading,
+        rows_of,
+        write_comparison,
+    )
     from train.runs.curves import apart
 
     out = options.out or kept_at("compared")
@@ -107,7 +138,8 @@ def _compare_contenders(options: argparse.Namespace) -> int:
     names = options.contenders.split(",") if options.contenders else USUAL
     out = options.out or kept_at("comparisons/battlesnake")
     make_place_for(out)
-    minutes, seeds = 15.0 if options.minutes is None else options.minutes, options.seeds or 3
+    minutes = 15.0 if options.minutes is None else options.minutes
+    seeds = options.seeds or 3
     with progress_on_stderr(options):
         found = compare(minutes=minutes, seeds=seeds, out=out, contenders=names)
     heads, rows = rows_of(found)

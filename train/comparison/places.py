@@ -37,23 +37,31 @@ class Running(Protocol):
 
 
 Begin = Callable[[Sequence[str], Path, "int | None"], Running]
-"""Begins `procsnake train` with some words, a log file to append to, and a number of threads (None: as the libraries like)."""
+"""Begins `procsnake train` with some words, a log file to append to, and a number of threads (None:
+as the libraries like).
+"""
 
 
 def require_room(cores: int, jobs: int) -> None:
-    """Raise `ConfigError` if no machine of the cluster has the CPUs of one training, for which Ray would wait for ever."""
+    """Raise `ConfigError` if no machine of the cluster has the CPUs of one training, for which Ray
+    would wait for ever.
+    """
     import ray
 
-    each, largest = max(1, cores // jobs), int(max(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]))
+    each = max(1, cores // jobs)
+    largest = int(max(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]))
     if each > largest:
         raise ConfigError(
-            f"--jobs {jobs} gives each training {each} of the cluster's {cores} CPUs, but its largest machine has {largest}; "
-            f"try --jobs {-(-cores // max(1, largest))}"
+            f"--jobs {jobs} gives each training {each} of the cluster's {cores} CPUs, but its"
+            f" largest machine has {largest}; try --jobs {-(-cores // max(1, largest))}"
         )
 
 
 def on_this_machine(
-    words: Sequence[str], log: Path, num_threads: int | None, before: Callable[[], None] | None = None
+    words: Sequence[str],
+    log: Path,
+    num_threads: int | None,
+    before: Callable[[], None] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Begin a training as a process of its own, which first calls `before`."""
     with open(log, "ab", opener=not_through_links) as output:
@@ -70,7 +78,8 @@ def on_this_machine(
 
 
 class OnCluster:
-    """A training as a task of the Ray cluster that was joined, on whichever machine has `num_threads` CPUs free.
+    """A training as a task of the Ray cluster that was joined, on whichever machine has
+    `num_threads` CPUs free.
 
     The machines must see the folder of runs and log at the same path, as on a shared disk.
     """
@@ -113,7 +122,8 @@ def _train(words: Sequence[str], log: str, num_threads: int | None) -> int:
     """Train on the machine where this task runs, and return the exit code."""
     process = on_this_machine(words, Path(log), num_threads, _end_with_parent())
     try:
-        # Ray cancels by an exception in this thread, which a system call that waits would never see.
+        # Ray cancels by an exception in this thread, which a system call that waits would never
+        # see.
         while process.poll() is None:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
     except BaseException:
@@ -124,7 +134,9 @@ def _train(words: Sequence[str], log: str, num_threads: int | None) -> int:
 
 
 def _end_with_parent() -> Callable[[], None] | None:
-    """What has Linux kill a process with its parent: Ray's workers end with their node, but what they started would go on."""
+    """What has Linux kill a process with its parent: Ray's workers end with their node, but what
+    they started would go on.
+    """
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None).prctl

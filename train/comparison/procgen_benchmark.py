@@ -1,4 +1,6 @@
-"""Trains and measures all of a `Protocol`, for `procsnake benchmark procgen`. What is there already is not done again."""
+"""Trains and measures all of a `Protocol`, for `procsnake benchmark procgen`. What is there already
+is not done again.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ import numpy as np
 
 from agents.card import library_versions
 from agents.evaluation.procgen import POLICY, Played, ProcgenScore, evaluate, score_matrix
-from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, probability_of_improvement
+from agents.evaluation.procgen_aggregates import (
+    AggregateEstimate,
+    aggregates,
+    probability_of_improvement,
+)
 from agents.evaluation.procgen_episodes import film
 from envs.common.bounded import parse_json, read_text
 from envs.common.cores import usable_cores
@@ -25,7 +31,8 @@ from train.comparison.trainings import Say, Training, train_all
 from train.runs.folder import BUNDLE, disk_errors
 from train.runs.own_commit import own_commit
 
-RESULT, PAGE = "benchmark.json", "benchmark.html"
+RESULT = "benchmark.json"
+PAGE = "benchmark.html"
 _MAX_RESULT_BYTES = 16 << 20
 
 
@@ -39,20 +46,24 @@ def benchmark(
     say: Say = print,
     begin: Begin = on_this_machine,
 ) -> dict[str, Any]:
-    """Train, `jobs` at a time, then measure, and write `benchmark.json`, which is returned, and `benchmark.html` into `out`.
+    """Train, `jobs` at a time, then measure, and write `benchmark.json`, which is returned, and
+    `benchmark.html` into `out`.
 
-    The `cores` (default: this machine's) are shared out equally among the trainings that run at a time. `against` is the
-    `benchmark.json` of another benchmark, with which this one is compared. `begin` starts a training where it shall run. The
-    policies are measured on this machine. Raises `ConfigError` for an impossible protocol or comparison, before anything is
-    trained, and `RunError` if a training fails.
-    """
-    folder, cores = Path(out), cores or usable_cores()
+    The `cores` (default: this machine's) are shared out equally among the trainings that run at a
+    time. `against` is the `benchmark.json` of another benchmark, with which this one is compared.
+    `begin` starts a training where it shall run. The policies are measured on this machine. Raises
+    `ConfigError` for an impossible protocol or comparison, before anything is trained, and
+    `RunError` if a training fails."""
+    folder = Path(out)
+    cores = cores or usable_cores()
     trainings = protocol.trainings(max(1, cores // jobs))
     theirs = None if against is None else comparable(against, protocol)
     runs = train_all(trainings, folder, jobs=jobs, say=say, begin=begin)
     scores: list[dict[str, Any]] = []
     for game in protocol.games:
-        own = [run for training, run in zip(trainings, runs, strict=True) if _game_of(training) == game]
+        own = [
+            run for training, run in zip(trainings, runs, strict=True) if _game_of(training) == game
+        ]
         scores += _scores_of(folder, game, own, protocol, say)
     found = {
         "protocol": parse_json(json.dumps(protocol.to_dict())),
@@ -60,7 +71,10 @@ def benchmark(
         "jobs": jobs,
         "commit": own_commit(),
         "versions": library_versions(),
-        "runs": {_name_of(t): str(run.relative_to(folder)) for t, run in zip(trainings, runs, strict=True)},
+        "runs": {
+            _name_of(t): str(run.relative_to(folder))
+            for t, run in zip(trainings, runs, strict=True)
+        },
         "scores": scores,
         "aggregates": _aggregates(_matrix(scores, protocol)),
     }
@@ -74,28 +88,42 @@ def benchmark(
 
 
 def comparable(path: str, protocol: Protocol) -> np.ndarray:
-    """Return the scores (runs, games) of a `benchmark.json` of the same games and levels. Raises `ConfigError` otherwise."""
+    """Return the scores (runs, games) of a `benchmark.json` of the same games and levels. Raises
+    `ConfigError` otherwise.
+    """
     try:
         found = parse_json(read_text(path, _MAX_RESULT_BYTES))
         theirs = Protocol(**{name: _tupled(value) for name, value in found["protocol"].items()})
         scores = _matrix(found["scores"], theirs)
     except OSError as error:
-        raise ConfigError(f"{path} can't be read ({error.strerror}); name the benchmark.json of another benchmark") from None
+        raise ConfigError(
+            f"{path} can't be read ({error.strerror}); name the benchmark.json of another benchmark"
+        ) from None
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise ConfigError(f"{path} isn't the result of a benchmark; name the benchmark.json that one wrote") from None
+        raise ConfigError(
+            f"{path} isn't the result of a benchmark; name the benchmark.json that one wrote"
+        ) from None
     for name in ("games", "distribution_mode", "levels"):
         if getattr(theirs, name) != getattr(protocol, name):
             raise ConfigError(
-                f"{path} has {name} {getattr(theirs, name)!r} and this benchmark {getattr(protocol, name)!r}; only the same "
-                "can be compared"
+                f"{path} has {name} {getattr(theirs, name)!r} and this benchmark"
+                f" {getattr(protocol, name)!r}; only the same can be compared"
             )
     return scores
 
 
-def _scores_of(folder: Path, game: str, runs: Sequence[Path], protocol: Protocol, say: Say) -> list[dict[str, Any]]:
-    """The scores of a game's runs, and a film: those that are there if they are of these runs, or measured now."""
+def _scores_of(
+    folder: Path, game: str, runs: Sequence[Path], protocol: Protocol, say: Say
+) -> list[dict[str, Any]]:
+    """The scores of a game's runs, and a film: those that are there if they are of these runs, or
+    measured now.
+    """
     kept = folder / "scores" / f"{game}.json"
-    measured_as = {"runs": [run.name for run in runs], "episodes": protocol.episodes, "splits": list(protocol.splits)}
+    measured_as = {
+        "runs": [run.name for run in runs],
+        "episodes": protocol.episodes,
+        "splits": list(protocol.splits),
+    }
     try:
         before = parse_json(read_text(kept, _MAX_RESULT_BYTES))
         if before["measured_as"] == measured_as:
@@ -106,13 +134,19 @@ def _scores_of(folder: Path, game: str, runs: Sequence[Path], protocol: Protocol
     say(f"{game}: measuring {len(runs)} policies …")
     bundles = [str(run / BUNDLE) for run in runs]
     splits = ",".join(protocol.splits)
-    played = evaluate(bundles, levels=splits, episodes=protocol.episodes, threads=usable_cores(), say=say)
+    played = evaluate(
+        bundles, levels=splits, episodes=protocol.episodes, threads=usable_cores(), say=say
+    )
     with disk_errors(folder):
         for place in (kept.parent, folder / "films"):
             place.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "films" / f"{game}.mp4", _film(played, protocol.splits[-1]))
         scores = [{**one.score.to_dict(), "interval": list(one.score.interval)} for one in played]
-        write_whole(kept, json.dumps({"measured_as": measured_as, "scores": scores}, indent=2, allow_nan=False) + "\n")
+        write_whole(
+            kept,
+            json.dumps({"measured_as": measured_as, "scores": scores}, indent=2, allow_nan=False)
+            + "\n",
+        )
     return scores
 
 
@@ -125,7 +159,11 @@ def _film(played: Sequence[Played], split: str) -> bytes:
 
 def _matrix(scores: Sequence[Mapping[str, Any]], protocol: Protocol) -> np.ndarray:
     """The normalised scores (runs, games) on the levels that count."""
-    counted = [ProcgenScore(**{**s, "interval": tuple(s["interval"])}) for s in scores if s["split"] == protocol.splits[-1]]
+    counted = [
+        ProcgenScore(**{**s, "interval": tuple(s["interval"])})
+        for s in scores
+        if s["split"] == protocol.splits[-1]
+    ]
     matrix = score_matrix(sorted(counted, key=lambda score: protocol.games.index(score.game)))
     if matrix is None:
         raise ValueError("scores are missing")

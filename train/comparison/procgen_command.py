@@ -49,30 +49,67 @@ _FIELDS = ("experiment", "seeds", "distribution_mode", "levels", "minutes", "ste
 
 def add_command(command: Commands) -> None:
     """Add the command."""
-    parser = command("benchmark", run_benchmark, "Train and measure a whole benchmark, as papers report it.", HELP)
+    parser = command(
+        "benchmark",
+        run_benchmark,
+        "Train and measure a whole benchmark, as papers report it.",
+        HELP,
+    )
     parser.add_argument("world", choices=("procgen",), help="what is played")
-    parser.add_argument("--preset", default="small", help="small, easy, hard or all (default: %(default)s)")
+    parser.add_argument(
+        "--preset", default="small", help="small, easy, hard or all (default: %(default)s)"
+    )
     changes = parser.add_argument_group("in the preset's place")
     changes.add_argument("--games", help="games with commas, without procgen/")
-    changes.add_argument("--experiment", help="experiment that each game is trained with (default: procgen-ppo)")
+    changes.add_argument(
+        "--experiment", help="experiment that each game is trained with (default: procgen-ppo)"
+    )
     changes.add_argument("--seeds", type=at_least(1), help="trainings of each game (default: 3)")
-    changes.add_argument("--mode", dest="distribution_mode", choices=("easy", "hard"), help="distribution mode")
+    changes.add_argument(
+        "--mode", dest="distribution_mode", choices=("easy", "hard"), help="distribution mode"
+    )
     changes.add_argument("--levels", help="levels of training: train:N or all")
     budget = changes.add_mutually_exclusive_group()
     budget.add_argument("--minutes", type=positive, help="minutes of each training")
     budget.add_argument("--steps", type=at_least(1), help="decisions of each training")
-    changes.add_argument("--episodes", type=at_least(1), help="episodes of each measurement (default: 512)")
-    changes.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
-    parser.add_argument("--jobs", type=at_least(1), help="trainings at a time; the cores are shared (default: one per core)")
-    parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="train on this Ray cluster, whose machines see --out; auto: this machine's"
+    changes.add_argument(
+        "--episodes", type=at_least(1), help="episodes of each measurement (default: 512)"
+    )
+    changes.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value; may be repeated",
     )
     parser.add_argument(
-        "--out", default=kept_at("benchmarks/procgen"), help="folder of runs and results (default: %(default)s)"
+        "--jobs",
+        type=at_least(1),
+        help="trainings at a time; the cores are shared (default: one per core)",
     )
-    parser.add_argument("--against", metavar="FILE", help="benchmark.json of another benchmark: the probability of improvement")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be trained, for how long and what it costs; end")
-    parser.add_argument("--price", type=positive, help="with --dry-run: price of an hour of this machine")
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="train on this Ray cluster, whose machines see --out; auto: this machine's",
+    )
+    parser.add_argument(
+        "--out",
+        default=kept_at("benchmarks/procgen"),
+        help="folder of runs and results (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="FILE",
+        help="benchmark.json of another benchmark: the probability of improvement",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say what would be trained, for how long and what it costs; end",
+    )
+    parser.add_argument(
+        "--price", type=positive, help="with --dry-run: price of an hour of this machine"
+    )
     add_json(parser)
 
 
@@ -115,7 +152,9 @@ def _run(protocol: Protocol, options: argparse.Namespace, cores: int, begin: Beg
 
     make_place_for(str(Path(options.out) / RESULT))
     with progress_on_stderr(options):
-        found = benchmark(protocol, out=options.out, jobs=jobs, cores=cores, against=options.against, begin=begin)
+        found = benchmark(
+            protocol, out=options.out, jobs=jobs, cores=cores, against=options.against, begin=begin
+        )
     if options.json:
         print_json(found)
         return 0
@@ -132,7 +171,9 @@ def _together(found: Mapping[str, Any]) -> str:
     from agents.evaluation.procgen_aggregates import interval_in_words
 
     told = [*found["aggregates"], *([found["against"]] if "against" in found else [])]
-    rows = [(one["name"], f"{one['value']:.3f}", interval_in_words(one["interval"])) for one in told]
+    rows = [
+        (one["name"], f"{one['value']:.3f}", interval_in_words(one["interval"])) for one in told
+    ]
     return in_columns(rows, ("all games", "value", "95 % interval"))
 
 
@@ -146,7 +187,9 @@ def _tell_plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Name
     plan = {
         "protocol": protocol.to_dict(),
         "trainings": len(trainings),
-        "finished": sum(is_finished(Path(options.out), training.experiment) for training in trainings),
+        "finished": sum(
+            is_finished(Path(options.out), training.experiment) for training in trainings
+        ),
         "at_a_time": jobs,
         "threads_each": num_threads,
         "hours": hours,
@@ -156,10 +199,15 @@ def _tell_plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Name
         print_json(plan)
         return 0
     seeds = "the seed 0" if protocol.seeds == 1 else f"the seeds 0 to {protocol.seeds - 1} each"
-    print(f"{plan['trainings']} trainings, {plan['finished']} of them finished: {', '.join(protocol.games)}, with {seeds}")
+    print(
+        f"{plan['trainings']} trainings, {plan['finished']} of them finished:"
+        f" {', '.join(protocol.games)}, with {seeds}"
+    )
     print(f"{jobs} at a time, with {num_threads} thread(s) each")
     how = (
-        "by their minutes" if protocol.minutes else f"at {speed:.0f} decisions a second each, as docs/procgen.md measured them"
+        "by their minutes"
+        if protocol.minutes
+        else f"at {speed:.0f} decisions a second each, as docs/procgen.md measured them"
     )
     print(f"hours by the clock, for all trainings: {hours:.1f} ({how}; measuring comes on top)")
     if options.price is not None:

@@ -1,4 +1,6 @@
-"""The page of a benchmark of Procgen: one file with table, aggregates, curves and films, which needs no network."""
+"""The page of a benchmark of Procgen: one file with table, aggregates, curves and films, which
+needs no network.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ import numpy as np
 from agents.evaluation.procgen import POLICY, RANDOM
 from agents.evaluation.procgen_aggregates import interval_in_words
 from agents.evaluation.procgen_report import profile_chart
-from agents.pages import Chart, chart_grid, columns, film, fold, html_page, lead, note, section, table
+from agents.pages import (
+    Chart,
+    chart_grid,
+    columns,
+    film,
+    fold,
+    html_page,
+    lead,
+    note,
+    section,
+    table,
+)
 from envs.common.columns import counted
 from envs.procgen.scores import PPO, normalised
 from train.comparison.statistics import BAND_NOTE, mean, mean_line
@@ -25,11 +38,17 @@ def page(found: Mapping[str, Any], folder: Path) -> str:
     heads, rows = rows_of(found)
     sections = [
         lead("procsnake benchmark procgen", _what(protocol)),
-        note(f"{time.strftime('%Y-%m-%d %H:%M')} · brackets: Student's 95 % intervals over seeds, none for a single seed"),
+        note(
+            f"{time.strftime('%Y-%m-%d %H:%M')} · brackets: Student's 95 % intervals over seeds,"
+            " none for a single seed"
+        ),
         section("Scores", table(rows, head=heads)),
         section("Together", _aggregates(found), chart_grid([_profile(found)])),
         section("Learning", chart_grid(_curves(found, folder)), note(BAND_NOTE)),
-        fold("An episode of each game: the one in the middle of the first policy's returns", *_films(protocol, folder)),
+        fold(
+            "An episode of each game: the one in the middle of the first policy's returns",
+            *_films(protocol, folder),
+        ),
         fold("Published figures", note(_published(protocol["games"]))),
         fold("How it was made", table(_made(found))),
     ]
@@ -46,67 +65,119 @@ def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     rows = []
     for game in protocol["games"]:
         own = {
-            (split, player): [s for s in found["scores"] if (s["game"], s["split"], s["player"]) == (game, split, player)]
+            (split, player): [
+                s
+                for s in found["scores"]
+                if (s["game"], s["split"], s["player"]) == (game, split, player)
+            ]
             for split in splits
             for player in (POLICY, RANDOM)
         }
         last = own[splits[-1], POLICY]
-        returns = [mean([s["mean_return"] for s in own[split, POLICY]]).text("{:.2f}") for split in splits]
-        blind = [f"{own[splits[-1], RANDOM][0]['mean_return']:.2f}", mean([s["normalised"] for s in last]).text("{:.2f}")]
-        rows.append([game, *returns, *blind, *([f"{PPO[game].unseen_8m}", f"{PPO[game].unseen_25m}"] if with_ppo else [])])
+        returns = [
+            mean([s["mean_return"] for s in own[split, POLICY]]).text("{:.2f}") for split in splits
+        ]
+        blind = [
+            f"{own[splits[-1], RANDOM][0]['mean_return']:.2f}",
+            mean([s["normalised"] for s in last]).text("{:.2f}"),
+        ]
+        rows.append(
+            [
+                game,
+                *returns,
+                *blind,
+                *([f"{PPO[game].unseen_8m}", f"{PPO[game].unseen_25m}"] if with_ppo else []),
+            ]
+        )
     return heads, rows
 
 
 def _what(protocol: Mapping[str, Any]) -> str:
-    budget = f"{protocol['minutes']:g} minutes" if protocol["minutes"] else f"{protocol['steps']:,} decisions"
+    budget = (
+        f"{protocol['minutes']:g} minutes"
+        if protocol["minutes"]
+        else f"{protocol['steps']:,} decisions"
+    )
     games = len(protocol["games"])
     return (
-        f"{games} game{'s' * (games != 1)}, {protocol['distribution_mode']}, trained on levels {protocol['levels']}: {budget} "
-        f"each, {counted(protocol['seeds'], 'seed')}, {protocol['experiment']} {' '.join(protocol['overrides'])}"
+        f"{games} game{'s' * (games != 1)}, {protocol['distribution_mode']}, trained on levels"
+        f" {protocol['levels']}: {budget} each, {counted(protocol['seeds'], 'seed')},"
+        f" {protocol['experiment']} {' '.join(protocol['overrides'])}"
     )
 
 
 def _published(games: Sequence[str]) -> str:
-    means = [np.mean([normalised(getattr(PPO[game], name), game) for game in games]) for name in ("unseen_8m", "unseen_25m")]
+    means = [
+        np.mean([normalised(getattr(PPO[game], name), game) for game in games])
+        for name in ("unseen_8m", "unseen_25m")
+    ]
     return (
-        "OpenAI's PPO: means of its published logs of 3 runs in easy mode, trained on 200 levels, measured on unseen ones. Its "
-        f"mean normalised score of these games is {means[0]:.3f} after 8 million steps and {means[1]:.3f} after 25 million."
+        "OpenAI's PPO: means of its published logs of 3 runs in easy mode, trained on 200 levels,"
+        f" measured on unseen ones. Its mean normalised score of these games is {means[0]:.3f}"
+        f" after 8 million steps and {means[1]:.3f} after 25 million."
     )
 
 
 def _aggregates(found: Mapping[str, Any]) -> str:
     named = [(one["name"], one) for one in found["aggregates"]]
     if "against" in found:
-        named.append((f"{found['against']['name']} over {found['against']['file']}", found["against"]))
-    rows = [(name, f"{one['value']:.3f}", interval_in_words(one["interval"])) for name, one in named]
-    return table(rows, head=("of the normalised scores", "value", "95 % interval, stratified bootstrap"))
+        named.append(
+            (f"{found['against']['name']} over {found['against']['file']}", found["against"])
+        )
+    rows = [
+        (name, f"{one['value']:.3f}", interval_in_words(one["interval"])) for name, one in named
+    ]
+    return table(
+        rows, head=("of the normalised scores", "value", "95 % interval, stratified bootstrap")
+    )
 
 
 def _profile(found: Mapping[str, Any]) -> Chart:
     split = found["scores"][-1]["split"]
-    by_game = {game: _normalised(found["scores"], game, split) for game in found["protocol"]["games"]}
+    by_game = {
+        game: _normalised(found["scores"], game, split) for game in found["protocol"]["games"]
+    }
     matrix = np.array(list(by_game.values())).T
     return profile_chart(f"performance profile, levels {split}", split, matrix)
 
 
 def _normalised(scores: Sequence[Mapping[str, Any]], game: str, split: str) -> list[float]:
-    return [s["normalised"] for s in scores if (s["game"], s["split"], s["player"]) == (game, split, POLICY)]
+    return [
+        s["normalised"]
+        for s in scores
+        if (s["game"], s["split"], s["player"]) == (game, split, POLICY)
+    ]
 
 
 def _curves(found: Mapping[str, Any], folder: Path) -> Iterator[Chart]:
     by = "minutes" if found["protocol"]["minutes"] else "agent_steps"
     for game in found["protocol"]["games"]:
-        runs = [read_columns(folder / run) for name, run in found["runs"].items() if name.startswith(f"{game}, ")]
+        runs = [
+            read_columns(folder / run)
+            for name, run in found["runs"].items()
+            if name.startswith(f"{game}, ")
+        ]
         line = mean_line("training", runs, "episode_return_mean", by=by)
-        yield Chart(title=game, x_label=by.replace("agent_steps", "decisions"), y_label="return in training", lines=[line])
+        yield Chart(
+            title=game,
+            x_label=by.replace("agent_steps", "decisions"),
+            y_label="return in training",
+            lines=[line],
+        )
 
 
 def _films(protocol: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    shown = [film((folder / "films" / f"{game}.mp4").read_bytes(), game) for game in protocol["games"]]
+    shown = [
+        film((folder / "films" / f"{game}.mp4").read_bytes(), game) for game in protocol["games"]
+    ]
     yield columns(*shown)
 
 
 def _made(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     protocol = {name: str(value) for name, value in found["protocol"].items()}
-    machine = {"cores": str(found["cores"]), "trainings at a time": str(found["jobs"]), "commit": found["commit"] or "unknown"}
+    machine = {
+        "cores": str(found["cores"]),
+        "trainings at a time": str(found["jobs"]),
+        "commit": found["commit"] or "unknown",
+    }
     return [*protocol.items(), *machine.items(), *found["versions"].items()]

@@ -1,4 +1,6 @@
-"""What `procsnake benchmark procgen` trains and measures: the protocol of Cobbe et al. 2020 (arXiv 1912.01588), or a part."""
+"""What `procsnake benchmark procgen` trains and measures: the protocol of Cobbe et al. 2020 (arXiv
+1912.01588), or a part.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from train.comparison.trainings import Training
 from train.config import Experiment
 
 STEPS_A_SECOND_AND_CORE: Mapping[str, float] = {"procgen-ppo": 370.0, "procgen-ppo-cpu": 1500.0}
-"""Of the experiments that were measured, learning included: docs/procgen.md, "Speed" (746 and 3,031 on two cores)."""
+"""Of the experiments that were measured, learning included: docs/procgen.md, "Speed" (746 and 3,031
+on two cores).
+"""
 
 
 _OWN: Mapping[str, str] = {
@@ -25,7 +29,9 @@ _OWN: Mapping[str, str] = {
     "budget.max_minutes": "--minutes",
     "budget.total_agent_steps": "--steps",
 }
-"""What the protocol sets, so that results belong to the right game and seed, and the option that asks for it."""
+"""What the protocol sets, so that results belong to the right game and seed, and the option that
+asks for it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +41,9 @@ class Protocol:
     games: tuple[str, ...]
     """Games of Procgen, without `procgen/`."""
     experiment: str = "procgen-ppo"
-    """The experiment that each game is trained with; its game, levels, mode, seed and budget are the protocol's."""
+    """The experiment that each game is trained with; its game, levels, mode, seed and budget are
+    the protocol's.
+    """
     overrides: tuple[str, ...] = ()
     """Further KEY=VALUE of the experiment, the same for all games."""
     seeds: int = 3
@@ -56,29 +64,47 @@ class Protocol:
             if game not in GAMES:
                 raise UnknownNameError("Procgen game", game, GAMES)
         if not self.games or len(set(self.games)) < len(self.games):
-            raise ConfigError(f"games is {','.join(self.games)!r}; name each of one or more games once")
+            raise ConfigError(
+                f"games is {','.join(self.games)!r}; name each of one or more games once"
+            )
         if (self.minutes is None) == (self.steps is None):
-            raise ConfigError(f"minutes is {self.minutes} and steps is {self.steps}; give one of them")
+            raise ConfigError(
+                f"minutes is {self.minutes} and steps is {self.steps}; give one of them"
+            )
         start, num = Levels.parse(self.levels)
         if self.levels != "all" and start + num == NUM_SEEDS:
             raise ConfigError(
-                f"levels is {self.levels!r}, which leaves none to measure on; take all, or train:N, e.g. train:200"
+                f"levels is {self.levels!r}, which leaves none to measure on; take all, or train:N,"
+                " e.g. train:200"
             )
-        least = {"seeds": self.seeds, "minutes": self.minutes, "steps": self.steps, "episodes": self.episodes}
+        least = {
+            "seeds": self.seeds,
+            "minutes": self.minutes,
+            "steps": self.steps,
+            "episodes": self.episodes,
+        }
         for name, value in least.items():
             if value is not None and not value > 0:
                 raise ConfigError(f"{name} is {value:g}; it must be above 0")
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The sets of levels that policies are measured on. The last one's scores are the benchmark's."""
+        """The sets of levels that policies are measured on. The last one's scores are the
+        benchmark's.
+        """
         return ("all",) if self.levels == "all" else ("train", "test")
 
     def trainings(self, num_threads: int) -> list[Training]:
-        """Return the trainings, all games of a seed before the next seed. Raises `ConfigError` for wrong overrides."""
+        """Return the trainings, all games of a seed before the next seed. Raises `ConfigError` for
+        wrong overrides.
+        """
         jobs = [(seed, game) for seed in range(self.seeds) for game in self.games]
         return [
-            Training(f"{number} of {len(jobs)}: {game}, seed {seed}", self._experiment_of(game, seed, num_threads), num_threads)
+            Training(
+                f"{number} of {len(jobs)}: {game}, seed {seed}",
+                self._experiment_of(game, seed, num_threads),
+                num_threads,
+            )
             for number, (seed, game) in enumerate(jobs, 1)
         ]
 
@@ -89,7 +115,10 @@ class Protocol:
     def _experiment_of(self, game: str, seed: int, num_threads: int) -> Experiment:
         whole = Experiment.load(self.experiment)
         if not whole.env.name.startswith("procgen/"):
-            raise ConfigError(f"experiment is {self.experiment!r}, which is trained in {whole.env.name}; name one of Procgen")
+            raise ConfigError(
+                f"experiment is {self.experiment!r}, which is trained in {whole.env.name}; name one"
+                " of Procgen"
+            )
         own = [
             f"name={whole.name}-{game}",
             f"env.name=procgen/{game}",
@@ -98,28 +127,40 @@ class Protocol:
             f"seed={seed}",
             f"budget.max_minutes={'null' if self.minutes is None else f'{self.minutes:g}'}",
             f"budget.total_agent_steps={'null' if self.steps is None else self.steps}",
-            # What a run measures of itself on the way costs it time that another contender would learn in.
+            # What a run measures of itself on the way costs it time that another contender would
+            # learn in.
             "evaluation=null",
         ]
         algorithm = Experiment.load(self.experiment, [*own, *self.overrides]).algorithm
-        made = Experiment.load(self.experiment, [*own, f"{algorithm}.num_threads={num_threads}", *self.overrides])
-        wanted, found = Experiment.load(self.experiment, own).to_dict(), made.to_dict()
+        made = Experiment.load(
+            self.experiment, [*own, f"{algorithm}.num_threads={num_threads}", *self.overrides]
+        )
+        wanted = Experiment.load(self.experiment, own).to_dict()
+        found = made.to_dict()
         for key, option in _OWN.items():
             if _at(found, key) != _at(wanted, key):
                 raise ConfigError(
-                    f"--set makes {key} {_at(found, key)!r}, but the benchmark sets it to {_at(wanted, key)!r} itself;"
-                    f" ask for it by {option}"
+                    f"--set makes {key} {_at(found, key)!r}, but the benchmark sets it to"
+                    f" {_at(wanted, key)!r} itself; ask for it by {option}"
                 )
         return made
 
     @property
     def steps_a_second_and_core(self) -> float:
-        """How fast its experiment was where it was measured; for one that never was, the benchmark's own speed."""
+        """How fast its experiment was where it was measured; for one that never was, the
+        benchmark's own speed.
+        """
         return STEPS_A_SECOND_AND_CORE.get(self.experiment, STEPS_A_SECOND_AND_CORE["procgen-ppo"])
 
     def hours(self, *, jobs: int, steps_per_second: float) -> float:
-        """Return how many hours of wall time the trainings take, `jobs` at a time, each at `steps_per_second`."""
-        each = self.minutes / 60 if self.minutes is not None else (self.steps or 0) / steps_per_second / 3600
+        """Return how many hours of wall time the trainings take, `jobs` at a time, each at
+        `steps_per_second`.
+        """
+        each = (
+            self.minutes / 60
+            if self.minutes is not None
+            else (self.steps or 0) / steps_per_second / 3600
+        )
         return -(-len(self.games) * self.seeds // jobs) * each
 
 
@@ -132,17 +173,21 @@ def _at(settings: Mapping[str, Any], key: str) -> Any:
 PRESETS: Mapping[str, Protocol] = {
     "small": Protocol(games=("coinrun", "starpilot", "bigfish"), minutes=30.0),
     "easy": Protocol(games=tuple(sorted(GAMES)), steps=25_000_000),
-    "hard": Protocol(games=tuple(sorted(GAMES)), distribution_mode="hard", levels="train:500", steps=200_000_000),
+    "hard": Protocol(
+        games=tuple(sorted(GAMES)), distribution_mode="hard", levels="train:500", steps=200_000_000
+    ),
     "all": Protocol(games=tuple(sorted(GAMES)), levels="all", steps=25_000_000),
 }
-"""`small` is for ablations. `easy` and `hard` are the paper's protocols for generalisation, `all` is for sample efficiency."""
+"""`small` is for ablations. `easy` and `hard` are the paper's protocols for generalisation, `all`
+is for sample efficiency.
+"""
 
 
 def preset(name: str, **changes: Any) -> Protocol:
     """Return a preset with some fields changed; `minutes` and `steps` take each other's place.
 
-    Raises `UnknownNameError` for a preset that doesn't exist, and `ConfigError` for values that can't be.
-    """
+    Raises `UnknownNameError` for a preset that doesn't exist, and `ConfigError` for values that
+    can't be."""
     if name not in PRESETS:
         raise UnknownNameError("preset", name, PRESETS)
     for one, other in (("minutes", "steps"), ("steps", "minutes")):

@@ -31,9 +31,9 @@ from train.runs.curves import AXES, SeedGroup, apart, chart_of, chosen_metrics, 
 from train.runs.folder import disk_errors
 
 EXPLAINED = (
-    "In brackets: 95 % intervals over seeds, Student's for a mean and Welch's for a difference. p: Welch's t-test against the"
-    " first group, after Holm's correction for the number of groups. A difference that isn't shown may still be there: more"
-    " seeds show smaller ones."
+    "In brackets: 95 % intervals over seeds, Student's for a mean and Welch's for a difference. p:"
+    " Welch's t-test against the first group, after Holm's correction for the number of groups. A"
+    " difference that isn't shown may still be there: more seeds show smaller ones."
 )
 
 
@@ -49,7 +49,9 @@ class GroupResult:
     difference: SeedEstimate
     """To the first group's mean. NaN for the first group itself."""
     p: float
-    """Of Welch's t-test, after Holm's correction for the other groups; NaN where there is no test."""
+    """Of Welch's t-test, after Holm's correction for the other groups; NaN where there is no
+    test.
+    """
 
     @property
     def verdict(self) -> str:
@@ -77,40 +79,64 @@ class RunComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as a JSON-able dict, with None for NaN."""
-        return {"by": self.by, "at": self.at, "apart": apart(self.groups), "results": [_plain(one) for one in self.results]}
+        return {
+            "by": self.by,
+            "at": self.at,
+            "apart": apart(self.groups),
+            "results": [_plain(one) for one in self.results],
+        }
 
 
 def compare_runs(
-    runs: Sequence[str | os.PathLike[str]], metrics: Sequence[str] = (), *, by: str = "minutes", at: float | None = None
+    runs: Sequence[str | os.PathLike[str]],
+    metrics: Sequence[str] = (),
+    *,
+    by: str = "minutes",
+    at: float | None = None,
 ) -> RunComparison:
-    """Compare runs by `metrics` when each has had `at` of the column `by`; by default when the shortest of them ends.
+    """Compare runs by `metrics` when each has had `at` of the column `by`; by default when the
+    shortest of them ends.
 
-    The first run's group is what the others are compared with. Raises `ConfigError` if there is only one group or a run ends
-    before `at`, and `RunError` and `UnknownNameError` as `write_curves` does.
-    """
+    The first run's group is what the others are compared with. Raises `ConfigError` if there is
+    only one group or a run ends before `at`, and `RunError` and `UnknownNameError` as
+    `write_curves` does."""
     groups = groups_of([Path(run) for run in runs])
     if len(groups) < 2:
         raise ConfigError(
-            f"these {len(runs)} runs differ in nothing but their seeds; name some with other settings or of other experiments"
+            f"these {len(runs)} runs differ in nothing but their seeds; name some with other"
+            " settings or of other experiments"
         )
     ends = [float(columns[by][-1]) for group in groups for columns in group.histories]
     place = min(ends) if at is None else at
     if not 0 < place <= min(ends):
-        raise ConfigError(f"the shortest run ends at {min(ends):g} {AXES[by]}, so runs can't be compared at {place:g}")
-    results = [one for metric in chosen_metrics(groups, metrics) for one in _results(groups, metric, by, place)]
+        raise ConfigError(
+            f"the shortest run ends at {min(ends):g} {AXES[by]}, so runs can't be compared at"
+            f" {place:g}"
+        )
+    results = [
+        one
+        for metric in chosen_metrics(groups, metrics)
+        for one in _results(groups, metric, by, place)
+    ]
     return RunComparison(by=by, at=place, groups=groups, results=results)
 
 
 def _results(groups: Sequence[SeedGroup], metric: str, by: str, at: float) -> list[GroupResult]:
-    figures = [[reached_at(columns, metric, at, by=by) for columns in group.histories] for group in groups]
+    figures = [
+        [reached_at(columns, metric, at, by=by) for columns in group.histories] for group in groups
+    ]
     known = [[value for value in values if math.isfinite(value)] for values in figures]
     baseline, *others = known
     adjusted = holm([p_value(values, baseline) for values in others])
     nothing = SeedEstimate(math.nan)
     gaps = [nothing, *(difference(values, baseline) for values in others)]
     return [
-        GroupResult(metric=metric, group=group.name, by_seed=values, mean=mean(kept), difference=gap, p=p)
-        for group, values, kept, gap, p in zip(groups, figures, known, gaps, [math.nan, *adjusted], strict=True)
+        GroupResult(
+            metric=metric, group=group.name, by_seed=values, mean=mean(kept), difference=gap, p=p
+        )
+        for group, values, kept, gap, p in zip(
+            groups, figures, known, gaps, [math.nan, *adjusted], strict=True
+        )
     ]
 
 
@@ -134,18 +160,27 @@ def rows_of(found: RunComparison) -> tuple[list[str], list[list[str]]]:
 def heading(found: RunComparison) -> str:
     """Return in a sentence where the runs are compared, and with which group."""
     what = f"{found.at:.3g}" if found.by == "minutes" else f"{found.at:,.0f}"
-    return f"at {what} {AXES[found.by]}, means of the last {LAST_SHARE:.0%} before; compared with {found.groups[0].name}"
+    return (
+        f"at {what} {AXES[found.by]}, means of the last {LAST_SHARE:.0%} before; compared with"
+        f" {found.groups[0].name}"
+    )
 
 
 def write_comparison(found: RunComparison, out: str | os.PathLike[str]) -> list[Path]:
-    """Write the table and the curves as `out`.html, and the figures as `out`.json. Returns the files."""
-    page, figures = Path(f"{out}.html"), Path(f"{out}.json")
+    """Write the table and the curves as `out`.html, and the figures as `out`.json. Returns the
+    files.
+    """
+    page = Path(f"{out}.html")
+    figures = Path(f"{out}.json")
     heads, rows = rows_of(found)
     metrics = dict.fromkeys(one.metric for one in found.results)
     sections = [
         lead("Runs compared", heading(found)),
         section(
-            "At equal " + AXES[found.by], table(rows, head=heads, text_columns=2), note(EXPLAINED), note(apart(found.groups))
+            "At equal " + AXES[found.by],
+            table(rows, head=heads, text_columns=2),
+            note(EXPLAINED),
+            note(apart(found.groups)),
         ),
         chart_grid([chart_of(found.groups, metric, found.by) for metric in metrics]),
         note(BAND_NOTE),
@@ -158,7 +193,11 @@ def write_comparison(found: RunComparison, out: str | os.PathLike[str]) -> list[
 
 
 def _plain(one: GroupResult) -> dict[str, Any]:
-    plain = asdict(one) | {"mean": one.mean.to_dict(), "difference": one.difference.to_dict(), "verdict": one.verdict}
+    plain = asdict(one) | {
+        "mean": one.mean.to_dict(),
+        "difference": one.difference.to_dict(),
+        "verdict": one.verdict,
+    }
     return plain | {
         "by_seed": [value if math.isfinite(value) else None for value in one.by_seed],
         "p": one.p if math.isfinite(one.p) else None,

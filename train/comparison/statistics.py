@@ -16,15 +16,20 @@ LAST_SHARE = 0.2
 CONFIDENCE = 0.95
 _LINES_NOTE = "Lines: means over seeds, all brought onto one grid."
 BAND_NOTE = (
-    f"{_LINES_NOTE} Bands: 95 % bootstrap intervals of the mean over seeds. Of three seeds such an interval reaches from the"
-    " lowest to the highest and holds the true mean in three cases of four."
+    f"{_LINES_NOTE} Bands: 95 % bootstrap intervals of the mean over seeds. Of three seeds such an"
+    " interval reaches from the lowest to the highest and holds the true mean in three cases of"
+    " four."
 )
 BAND_NOTES = {
     "bootstrap": BAND_NOTE,
-    "student": f"{_LINES_NOTE} Bands: Student's 95 % intervals of the mean over seeds, point by point.",
+    "student": (
+        f"{_LINES_NOTE} Bands: Student's 95 % intervals of the mean over seeds, point by point."
+    ),
     "none": _LINES_NOTE,
 }
-"""What is said under curves about their lines and bands, by the name of the interval that `mean_line` draws."""
+"""What is said under curves about their lines and bands, by the name of the interval that
+`mean_line` draws.
+"""
 _RESAMPLES = 2000
 _OVER_EPISODES = ("episode_", "mean_")
 """Beginnings of metrics that are means over the episodes that ended in an iteration."""
@@ -42,7 +47,9 @@ class SeedEstimate:
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the figures as a JSON-able dict, with None for NaN."""
-        return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
+        return {
+            name: value if math.isfinite(value) else None for name, value in asdict(self).items()
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, float | None]) -> SeedEstimate:
@@ -54,15 +61,21 @@ class SeedEstimate:
         if math.isnan(self.value):
             return "unknown"
         value = form.format(self.value)
-        return value if math.isnan(self.low) else f"{value} ({form.format(self.low)} to {form.format(self.high)})"
+        return (
+            value
+            if math.isnan(self.low)
+            else f"{value} ({form.format(self.low)} to {form.format(self.high)})"
+        )
 
 
 def reached(columns: Columns, name: str, minutes: float) -> float:
-    """Return the mean of an episode metric over the last `LAST_SHARE` of `minutes` of training. Each episode counts the same.
+    """Return the mean of an episode metric over the last `LAST_SHARE` of `minutes` of training.
+    Each episode counts the same.
 
     It is NaN if no episode ended in that time.
     """
-    episodes, values = columns["episodes"], columns.get(name, np.full(len(columns["minutes"]), math.nan))
+    episodes = columns["episodes"]
+    values = columns.get(name, np.full(len(columns["minutes"]), math.nan))
     late = (columns["minutes"] > (1 - LAST_SHARE) * minutes) & (episodes > 0) & np.isfinite(values)
     return float(np.average(values[late], weights=episodes[late])) if late.any() else math.nan
 
@@ -70,9 +83,9 @@ def reached(columns: Columns, name: str, minutes: float) -> float:
 def reached_at(columns: Columns, metric: str, at: float, *, by: str = "minutes") -> float:
     """Return what a run had reached when the column `by` was `at`, whatever came later.
 
-    It is the mean over the last `LAST_SHARE` of that stretch, where each episode counts the same. Of a metric that was not
-    measured in it, such as that of an evaluation, it is the last value before; without one it is NaN.
-    """
+    It is the mean over the last `LAST_SHARE` of that stretch, where each episode counts the same.
+    Of a metric that was not measured in it, such as that of an evaluation, it is the last value
+    before; without one it is NaN."""
     places, values, weights = _known(columns, metric, by)
     before = places <= at
     late = before & (places > (1 - LAST_SHARE) * at)
@@ -90,29 +103,36 @@ def mean(values: Sequence[float]) -> SeedEstimate:
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float]) -> SeedEstimate:
-    """Return the ratio of the geometric means over seeds, with Welch's interval for the difference of logarithms.
+    """Return the ratio of the geometric means over seeds, with Welch's interval for the difference
+    of logarithms.
 
     It is NaN unless all figures are above 0.
     """
-    above, below = np.array(values, np.float64), np.array(baseline, np.float64)
+    above = np.array(values, np.float64)
+    below = np.array(baseline, np.float64)
     if not (len(above) and len(below) and (above > 0).all() and (below > 0).all()):
         return SeedEstimate(math.nan)
     logs = difference(np.log(above), np.log(below))
     return SeedEstimate(*(math.exp(value) for value in (logs.value, logs.low, logs.high)))
 
 
-def difference(values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.ndarray) -> SeedEstimate:
-    """Return the difference of the means over seeds, with Welch's interval; NaN if either has only one seed."""
+def difference(
+    values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.ndarray
+) -> SeedEstimate:
+    """Return the difference of the means over seeds, with Welch's interval; NaN if either has only
+    one seed.
+    """
     gap, error, freedom = _welch(values, baseline)
     margin = _quantile(freedom) * error if error else error
     return SeedEstimate(gap, gap - margin, gap + margin)
 
 
 def p_value(values: Sequence[float], baseline: Sequence[float]) -> float:
-    """Return the probability of a difference of means at least this large if there is none, by Welch's t-test, two-sided.
+    """Return the probability of a difference of means at least this large if there is none, by
+    Welch's t-test, two-sided.
 
-    It is NaN if there is only one seed of either. Seeds that don't vary at all give 0, or 1 if they are equal.
-    """
+    It is NaN if there is only one seed of either. Seeds that don't vary at all give 0, or 1 if they
+    are equal."""
     from scipy.stats import t
 
     gap, error, freedom = _welch(values, baseline)
@@ -122,17 +142,24 @@ def p_value(values: Sequence[float], baseline: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values adjusted for being several (Holm 1979). NaN counts as no test, and stays."""
+    """Return the p-values adjusted for being several (Holm 1979). NaN counts as no test, and
+    stays.
+    """
     order = sorted((p, place) for place, p in enumerate(p_values) if math.isfinite(p))
-    adjusted, least = [math.nan] * len(p_values), 0.0
+    adjusted = [math.nan] * len(p_values)
+    least = 0.0
     for rank, (p, place) in enumerate(order):
         least = max(least, min(1.0, (len(order) - rank) * p))
         adjusted[place] = least
     return adjusted
 
 
-def _welch(values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
-    """(difference of the means, its standard error, degrees of freedom), the latter two NaN without two values on each side."""
+def _welch(
+    values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.ndarray
+) -> tuple[float, float, float]:
+    """(difference of the means, its standard error, degrees of freedom), the latter two NaN without
+    two values on each side.
+    """
     parts = [np.array(values, np.float64), np.array(baseline, np.float64)]
     gap = float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else math.nan
     if min(map(len, parts)) < 2:
@@ -140,42 +167,56 @@ def _welch(values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.
     errors = [part.var(ddof=1) / len(part) for part in parts]
     if not sum(errors):
         return gap, 0.0, math.nan
-    freedom = sum(errors) ** 2 / sum(error**2 / (len(part) - 1) for error, part in zip(errors, parts, strict=True))
+    freedom = sum(errors) ** 2 / sum(
+        error**2 / (len(part) - 1) for error, part in zip(errors, parts, strict=True)
+    )
     return gap, math.sqrt(sum(errors)), float(freedom)
 
 
 def mean_line(
-    name: str, runs: Sequence[Columns], metric: str, *, by: str = "minutes", points: int = 60, interval: str = "bootstrap"
+    name: str,
+    runs: Sequence[Columns],
+    metric: str,
+    *,
+    by: str = "minutes",
+    points: int = 60,
+    interval: str = "bootstrap",
 ) -> Line:
-    """Return the mean of a metric over the runs of one experiment, with a 95 % interval if there are several runs.
+    """Return the mean of a metric over the runs of one experiment, with a 95 % interval if there
+    are several runs.
 
-    `interval` is one of `BAND_NOTES`. All runs are brought onto one grid of `points` along the column `by`. The grid goes from
-    where the last run begins to where the first one ends, so that every point is a mean over all runs. Without a common
-    stretch the line has no point.
-    """
+    `interval` is one of `BAND_NOTES`. All runs are brought onto one grid of `points` along the
+    column `by`. The grid goes from where the last run begins to where the first one ends, so that
+    every point is a mean over all runs. Without a common stretch the line has no point."""
     places = [_known(columns, metric, by)[0] for columns in runs]
     grid = _common_grid(places, points) if all(map(len, places)) else np.zeros(0)
     if not len(grid):
         return Line(name=name, x=grid, y=grid)
     by_run = np.array([_on_grid(columns, metric, by, grid) for columns in runs])
-    band = dict(zip(("low", "high"), _BANDS[interval](by_run), strict=True)) if len(runs) > 1 and interval in _BANDS else {}
+    band = (
+        dict(zip(("low", "high"), _BANDS[interval](by_run), strict=True))
+        if len(runs) > 1 and interval in _BANDS
+        else {}
+    )
     return Line(name=name, x=grid, y=by_run.mean(axis=0), **band)
 
 
 def bootstrap_interval(values: np.ndarray) -> np.ndarray:
-    """Return the 95 % interval of the mean over the first axis of `values`, float64 (n, points), as (2, points): low and high.
+    """Return the 95 % interval of the mean over the first axis of `values`, float64 (n, points), as
+    (2, points): low and high.
 
-    It is the percentile bootstrap (Efron 1979): n of the rows are drawn with replacement, always with the same draws. For few
-    rows it is too narrow: with three it reaches from the lowest to the highest, which holds the true mean in three cases of
-    four.
-    """
+    It is the percentile bootstrap (Efron 1979): n of the rows are drawn with replacement, always
+    with the same draws. For few rows it is too narrow: with three it reaches from the lowest to the
+    highest, which holds the true mean in three cases of four."""
     rows = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
     tail = 50 * (1 - CONFIDENCE)
     return np.percentile(values[rows].mean(axis=1), [tail, 100 - tail], axis=0)
 
 
 def student_interval(values: np.ndarray) -> np.ndarray:
-    """Return Student's 95 % interval of the mean over the first axis, as `bootstrap_interval` does; at least two rows."""
+    """Return Student's 95 % interval of the mean over the first axis, as `bootstrap_interval` does;
+    at least two rows.
+    """
     margin = _quantile(len(values) - 1) * values.std(axis=0, ddof=1) / math.sqrt(len(values))
     return values.mean(axis=0) + np.array([-margin, margin])
 
@@ -184,9 +225,12 @@ _BANDS = {"bootstrap": bootstrap_interval, "student": student_interval}
 
 
 def _known(columns: Columns, metric: str, by: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(place along `by`, value, weight) of the rows that have the metric; the weight is how many episodes it is a mean of."""
+    """(place along `by`, value, weight) of the rows that have the metric; the weight is how many
+    episodes it is a mean of.
+    """
     nothing = np.full(len(columns[by]), math.nan)
-    values, places = columns.get(metric, nothing), columns[by]
+    values = columns.get(metric, nothing)
+    places = columns[by]
     is_of_episodes = metric.startswith(_OVER_EPISODES) and not metric.startswith(OTHER_MEANS)
     weights = np.nan_to_num(columns["episodes"]) if is_of_episodes else np.ones(len(places))
     rows = np.isfinite(values) & np.isfinite(places) & (weights > 0)
@@ -194,21 +238,27 @@ def _known(columns: Columns, metric: str, by: str) -> tuple[np.ndarray, np.ndarr
 
 
 def _common_grid(places: Sequence[np.ndarray], points: int) -> np.ndarray:
-    low, high = max(own[0] for own in places), min(own[-1] for own in places)
+    low = max(own[0] for own in places)
+    high = min(own[-1] for own in places)
     return np.linspace(low, high, points) if high > low else np.array([low] if high == low else [])
 
 
 def _on_grid(columns: Columns, metric: str, by: str, grid: np.ndarray) -> np.ndarray:
-    """At each point the mean over what is nearest to it; between rows that are farther apart than points, a straight line."""
+    """At each point the mean over what is nearest to it; between rows that are farther apart than
+    points, a straight line.
+    """
     places, values, weights = _known(columns, metric, by)
     step = grid[1] - grid[0] if len(grid) > 1 else math.inf
     cell = np.abs(places[:, None] - grid).argmin(axis=1)
     beyond = np.abs(places - grid[cell]) > step / 2
     # What lies beyond the grid is no part of its ends' means.
     cell[beyond] = len(grid) + np.arange(beyond.sum())
-    sums, counts, spots = (np.bincount(cell, part) for part in (values * weights, weights, places * weights))
+    sums, counts, spots = (
+        np.bincount(cell, part) for part in (values * weights, weights, places * weights)
+    )
     met = counts > 0
-    middles, means = spots[met] / counts[met], sums[met] / counts[met]
+    middles = spots[met] / counts[met]
+    means = sums[met] / counts[met]
     order = np.argsort(middles)
     return np.interp(grid, middles[order], means[order])
 

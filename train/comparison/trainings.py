@@ -1,4 +1,5 @@
-"""Trains several experiments into one folder, each as an ordinary run in a process of its own, here or on a Ray cluster.
+"""Trains several experiments into one folder, each as an ordinary run in a process of its own, here
+or on a Ray cluster.
 
 What is finished is not trained again, and what was interrupted goes on.
 """
@@ -24,7 +25,8 @@ from train.runs.history import Columns, read_columns
 from train.runs.lock import forget_lock
 
 Say = Callable[[str], None]
-_SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LINES = 0.2, 60.0
+_SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_BETWEEN_LINES = 60.0
 _MOST_LOSSES = 3
 # Windows has no SIGHUP.
 _ENDING_SIGNALS = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
@@ -47,16 +49,21 @@ class Training:
 
 @contextmanager
 def _interrupted_by_signals() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP (a closed terminal) interrupt as Ctrl-C does, unless they are ignored or handled already.
+    """Have SIGTERM and SIGHUP (a closed terminal) interrupt as Ctrl-C does, unless they are ignored
+    or handled already.
 
-    They would end this process alone, because trainings have sessions of their own. Signals reach only the main thread.
-    """
+    They would end this process alone, because trainings have sessions of their own. Signals reach
+    only the main thread."""
 
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
     in_main = threading.current_thread() is threading.main_thread()
-    ours = [number for number in _ENDING_SIGNALS if in_main and signal.getsignal(number) is signal.SIG_DFL]
+    ours = [
+        number
+        for number in _ENDING_SIGNALS
+        if in_main and signal.getsignal(number) is signal.SIG_DFL
+    ]
     for number in ours:
         signal.signal(number, interrupt)
     try:
@@ -68,15 +75,22 @@ def _interrupted_by_signals() -> Iterator[None]:
 
 @_interrupted_by_signals()
 def train_all(
-    trainings: Sequence[Training], folder: Path, *, jobs: int = 1, say: Say = print, begin: Begin = on_this_machine
+    trainings: Sequence[Training],
+    folder: Path,
+    *,
+    jobs: int = 1,
+    say: Say = print,
+    begin: Begin = on_this_machine,
 ) -> list[Path]:
     """Train, up to `jobs` at a time, and return the finished runs in the order of `trainings`.
 
-    `folder` gets the runs, and a configuration and a log for each. If one fails or this process is interrupted, by Ctrl-C,
-    SIGTERM or a closed terminal, the others are told to save and end. One whose machine is lost goes on elsewhere, up to three
-    times. `say` gets a line whenever one begins or ends, and every minute. Raises `RunError`.
-    """
-    waiting, running, finished = list(range(len(trainings))), dict[int, Running](), dict[int, Path]()
+    `folder` gets the runs, and a configuration and a log for each. If one fails or this process is
+    interrupted, by Ctrl-C, SIGTERM or a closed terminal, the others are told to save and end. One
+    whose machine is lost goes on elsewhere, up to three times. `say` gets a line whenever one
+    begins or ends, and every minute. Raises `RunError`."""
+    waiting = list(range(len(trainings)))
+    running = dict[int, Running]()
+    finished = dict[int, Path]()
     losses = dict.fromkeys(waiting, 0)
     next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
     try:
@@ -88,7 +102,11 @@ def train_all(
                     finished[number] = done
                 else:
                     running[number] = _begin(trainings[number], folder, say, begin)
-            for number, code in [(number, code) for number, one in running.items() if (code := one.poll()) is not None]:
+            for number, code in [
+                (number, code)
+                for number, one in running.items()
+                if (code := one.poll()) is not None
+            ]:
                 del running[number]
                 if code == LOST and losses[number] < _MOST_LOSSES:
                     losses[number] += 1
@@ -131,10 +149,16 @@ def _begin(training: Training, folder: Path, say: Say, begin: Begin) -> Running:
 def _end(training: Training, folder: Path, code: int) -> Path:
     again = "The same command goes on with what is not finished"
     if code == LOST:
-        raise RunError(f"{training.title} lost its machine {_MOST_LOSSES + 1} times; look at the cluster's nodes. {again}")
+        raise RunError(
+            f"{training.title} lost its machine {_MOST_LOSSES + 1} times; look at the cluster's"
+            f" nodes. {again}"
+        )
     done = look_for(folder / "runs", training.experiment, finished=True)
     if code or not done:
-        raise RunError(f"{training.title} ended with exit code {code}; read {_log_of(training, folder)}. {again}")
+        raise RunError(
+            f"{training.title} ended with exit code {code}; read {_log_of(training, folder)}."
+            f" {again}"
+        )
     return done
 
 
@@ -155,14 +179,29 @@ def _how_far(training: Training, folder: Path) -> str:
     columns: Columns = read_columns(begun[-1]) if begun else {}
     if not len(columns.get("minutes", ())):
         return f"{training.title}: starting"
-    figures = {name: columns[name][-1] for name in ("minutes", "agent_steps", "episode_return_mean") if name in columns}
-    return f"{training.title}: {figures['minutes']:.1f} min, {figures['agent_steps']:,.0f} decisions, return " + (
-        f"{figures['episode_return_mean']:.2f}" if "episode_return_mean" in figures else "not known yet"
+    figures = {
+        name: columns[name][-1]
+        for name in ("minutes", "agent_steps", "episode_return_mean")
+        if name in columns
+    }
+    return (
+        f"{training.title}: {figures['minutes']:.1f} min, {figures['agent_steps']:,.0f} decisions,"
+        " return "
+        + (
+            f"{figures['episode_return_mean']:.2f}"
+            if "episode_return_mean" in figures
+            else "not known yet"
+        )
     )
 
 
 def look_for(runs: Path, experiment: Experiment, *, finished: bool) -> Path | None:
-    """Return the newest run of exactly this experiment in the folder `runs` that has ended, or else that can be continued."""
+    """Return the newest run of exactly this experiment in the folder `runs` that has ended, or else
+    that can be continued.
+    """
     found = find_runs(runs, experiment)
     kept = [run for run in found if (run / BUNDLE / "card.json").is_file() == finished]
-    return next((run for run in reversed(kept) if finished or any((run / "checkpoints").glob("[0-9]*"))), None)
+    return next(
+        (run for run in reversed(kept) if finished or any((run / "checkpoints").glob("[0-9]*"))),
+        None,
+    )

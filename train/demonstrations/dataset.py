@@ -1,4 +1,6 @@
-"""The data that imitation learns from: the teacher's answers, and the returns of the games in which they were given."""
+"""The data that imitation learns from: the teacher's answers, and the returns of the games in which
+they were given.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class DemonstrationBatch(NamedTuple):
     observations: np.ndarray  # (B, …)
     masks: np.ndarray  # bool (B, A): the actions that were allowed
     shares: np.ndarray  # float32 (B, A): the probability that each action should have; 1 for the only one that is known
-    values: np.ndarray  # float32 (B,): what the teacher thinks of the position, -1..1; NaN where it doesn't say
+    values: (
+        np.ndarray
+    )  # float32 (B,): what the teacher thinks of the position, -1..1; NaN where it doesn't say
     returns: np.ndarray  # float32 (B,): what followed; NaN where that isn't known
 
     @property
@@ -43,22 +47,31 @@ class Demonstrations:
             np.empty(capacity, np.float32),
             np.empty(capacity, np.float32),
         )
-        self._capacity, self.added = capacity, 0
+        self._capacity = capacity
+        self.added = 0
 
     def __len__(self) -> int:
         return min(self.added, self._capacity)
 
-    def add(self, observations: np.ndarray, masks: np.ndarray, shares: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Keep these, in place of the oldest ones, their returns unknown. Returns their numbers, int64 (n,)."""
+    def add(
+        self, observations: np.ndarray, masks: np.ndarray, shares: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        """Keep these, in place of the oldest ones, their returns unknown. Returns their numbers,
+        int64 (n,).
+        """
         numbers = np.arange(self.added, self.added + len(shares))
         returns = np.full(len(shares), np.nan, np.float32)
-        for kept, new in zip(self._kept, (observations, masks, shares, values, returns), strict=True):
+        for kept, new in zip(
+            self._kept, (observations, masks, shares, values, returns), strict=True
+        ):
             kept[numbers % self._capacity] = new
         self.added += len(shares)
         return numbers
 
     def tell_returns(self, numbers: np.ndarray, returns: np.ndarray) -> None:
-        """Store the returns that followed demonstrations, given by their numbers. Forgotten ones are left out."""
+        """Store the returns that followed demonstrations, given by their numbers. Forgotten ones
+        are left out.
+        """
         kept = numbers >= self.added - self._capacity
         self._kept.returns[numbers[kept] % self._capacity] = returns[kept]
 
@@ -76,17 +89,25 @@ class Episodes:
         self._steps: list[list[tuple[int, float]]] = [[] for _ in range(num_rows)]
 
     def add(self, rows: np.ndarray, numbers: np.ndarray, rewards: np.ndarray) -> None:
-        """Add a step of `rows` (n,): the number of its demonstration or `NO_DEMONSTRATION`, and its reward."""
-        for row, number, reward in zip(rows.tolist(), numbers.tolist(), rewards.tolist(), strict=True):
+        """Add a step of `rows` (n,): the number of its demonstration or `NO_DEMONSTRATION`, and its
+        reward.
+        """
+        for row, number, reward in zip(
+            rows.tolist(), numbers.tolist(), rewards.tolist(), strict=True
+        ):
             self._steps[row].append((number, reward))
 
     def end(self, row: int, *, known: bool) -> tuple[np.ndarray, np.ndarray]:
-        """End the row's episode. Returns the numbers, int64, and discounted returns, float32, of its demonstrations.
+        """End the row's episode. Returns the numbers, int64, and discounted returns, float32, of
+        its demonstrations.
 
         There are none if its end isn't `known`, because the episode was cut off.
         """
-        steps, self._steps[row] = self._steps[row], []
-        numbers, returns, following = [], [], 0.0
+        steps = self._steps[row]
+        self._steps[row] = []
+        numbers = []
+        returns = []
+        following = 0.0
         for number, reward in reversed(steps if known else []):
             following = reward + self._gamma * following
             if number != NO_DEMONSTRATION:

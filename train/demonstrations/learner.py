@@ -1,7 +1,8 @@
-"""Learns from demonstrations: one step of Adam on a batch of what was seen and what was played then.
+"""Learns from demonstrations: one step of Adam on a batch of what was seen and what was played
+then.
 
-Imitation of a teacher (`train.imitation`) and cloning of recorded snakes (`train.cloning`) have this in common.
-"""
+Imitation of a teacher (`train.imitation`) and cloning of recorded snakes (`train.cloning`) have
+this in common."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ _STEPS_DONE = "agent_steps"
 
 
 class DemonstrationLearner:
-    """A network for `world` and its optimiser. Whoever knows the budget sets `fraction_done` (0..1)."""
+    """A network for `world` and its optimiser. Whoever knows the budget sets `fraction_done`
+    (0..1).
+    """
 
     fraction_done = 0.0
     settings: DemonstrationSettings
@@ -51,21 +54,28 @@ class DemonstrationLearner:
     @property
     def learning_rate(self) -> float:
         """Adam's current step size."""
-        return self.settings.learning_rate * (1.0 - self.fraction_done if self.settings.anneal_lr else 1.0)
+        return self.settings.learning_rate * (
+            1.0 - self.fraction_done if self.settings.anneal_lr else 1.0
+        )
 
     def update(self, batch: DemonstrationBatch) -> dict[str, float]:
-        """Make a step of Adam on the cross entropy of the demonstrated shares and the error of the values. Returns metrics.
+        """Make a step of Adam on the cross entropy of the demonstrated shares and the error of the
+        values. Returns metrics.
 
         The batch is shown in one of the world's equivalent views, if the settings say so.
         """
         batch = self._in_a_view(batch)
-        shares, worth = torch.from_numpy(batch.shares), torch.from_numpy(self._worth(batch))
+        shares = torch.from_numpy(batch.shares)
+        worth = torch.from_numpy(self._worth(batch))
         known = ~worth.isnan()
         with torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
             logits, values = self.network(torch.from_numpy(batch.observations))
-        logits, values = mask_logits(logits.float(), torch.from_numpy(batch.masks)), values.float()
+        logits = mask_logits(logits.float(), torch.from_numpy(batch.masks))
+        values = values.float()
         cross_entropy = torch.nn.functional.cross_entropy(logits, shares)
-        vf_loss = torch.where(known, values - worth.nan_to_num(), 0.0).square().sum() / known.sum().clamp(min=1)
+        vf_loss = torch.where(
+            known, values - worth.nan_to_num(), 0.0
+        ).square().sum() / known.sum().clamp(min=1)
         self.optimizer.param_groups[0]["lr"] = self.learning_rate
         self.optimizer.zero_grad()
         (cross_entropy + self.settings.vf_coef * vf_loss).backward()
@@ -75,7 +85,9 @@ class DemonstrationLearner:
         return {name: float(value.detach()) for name, value in told.items()}
 
     def logits(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        """Return the network's logits, float32 (n, A), the lowest number where an action isn't allowed."""
+        """Return the network's logits, float32 (n, A), the lowest number where an action isn't
+        allowed.
+        """
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
             logits, _ = self.network(torch.from_numpy(observations))
         found: np.ndarray = mask_logits(logits.float(), torch.from_numpy(masks)).numpy()
@@ -83,20 +95,32 @@ class DemonstrationLearner:
 
     def policy_weights(self) -> dict[str, np.ndarray]:
         """Return the network's weights, by the names of `train.rllib.modules.NetworkModule`."""
-        return {NETWORK_PREFIX + name: tensor.numpy() for name, tensor in self.network.state_dict().items()}
+        return {
+            NETWORK_PREFIX + name: tensor.numpy()
+            for name, tensor in self.network.state_dict().items()
+        }
 
     def load_policy_weights(self, weights: Mapping[str, Any]) -> None:
         """Take over weights, arrays or tensors, in the form of `policy_weights`."""
-        self.network.load_state_dict({name.removeprefix(NETWORK_PREFIX): torch.as_tensor(w) for name, w in weights.items()})
+        self.network.load_state_dict(
+            {name.removeprefix(NETWORK_PREFIX): torch.as_tensor(w) for name, w in weights.items()}
+        )
 
     def save_to_path(self, path: str) -> None:
         """Save the network, the optimiser and the counter."""
-        weights = {NETWORK_PREFIX + name: tensor.contiguous() for name, tensor in self.network.state_dict().items()}
+        weights = {
+            NETWORK_PREFIX + name: tensor.contiguous()
+            for name, tensor in self.network.state_dict().items()
+        }
         save_file(weights, str(Path(path, WEIGHTS)))
-        torch.save({**self.optimizer.state_dict(), _STEPS_DONE: self.agent_steps}, Path(path, OPTIMIZER))
+        torch.save(
+            {**self.optimizer.state_dict(), _STEPS_DONE: self.agent_steps}, Path(path, OPTIMIZER)
+        )
 
     def restore_from_path(self, path: str) -> None:
-        """Load what `save_to_path` saved. What is drawn from now on isn't what the run began with."""
+        """Load what `save_to_path` saved. What is drawn from now on isn't what the run began
+        with.
+        """
         self.load_policy_weights(load_file(str(Path(path, WEIGHTS))))
         state = torch.load(Path(path, OPTIMIZER), weights_only=True)
         self.agent_steps = state.pop(_STEPS_DONE)
@@ -108,14 +132,22 @@ class DemonstrationLearner:
         self.world.close()
 
     def _worth(self, batch: DemonstrationBatch) -> np.ndarray:
-        """What the value head learns of each demonstration, float32 (B,); NaN for nothing. Here it is the return."""
+        """What the value head learns of each demonstration, float32 (B,); NaN for nothing. Here it
+        is the return.
+        """
         return batch.returns
 
     def _in_a_view(self, batch: DemonstrationBatch) -> DemonstrationBatch:
-        """The same demonstrations as they are in one of the world's equivalent views, drawn at random."""
+        """The same demonstrations as they are in one of the world's equivalent views, drawn at
+        random.
+        """
         if self._views is None:
             return batch
         view = int(self.rng.integers(len(self._views.pictures)))
         in_the_world = self._views.actions[view]
         pictures = np.ascontiguousarray(self._views.pictures[view](batch.observations))
-        return batch._replace(observations=pictures, masks=batch.masks[:, in_the_world], shares=batch.shares[:, in_the_world])
+        return batch._replace(
+            observations=pictures,
+            masks=batch.masks[:, in_the_world],
+            shares=batch.shares[:, in_the_world],
+        )

@@ -1,9 +1,10 @@
-"""Makes demonstrations of recorded games: what chosen snakes saw on each turn, and which action their move was.
+"""Makes demonstrations of recorded games: what chosen snakes saw on each turn, and which action
+their move was.
 
-A game is left out, with a sentence that says why, if its file can't be read, if a turn is missing in it, or if its board isn't
-of the world's size. A move is left out if the recording doesn't tell it, if it was certain death although another move wasn't,
-or if the snake had decided otherwise (its answer came too late, and the engine moved it).
-"""
+A game is left out, with a sentence that says why, if its file can't be read, if a turn is missing
+in it, or if its board isn't of the world's size. A move is left out if the recording doesn't tell
+it, if it was certain death although another move wasn't, or if the snake had decided otherwise (its
+answer came too late, and the engine moved it)."""
 
 from __future__ import annotations
 
@@ -35,17 +36,20 @@ _OUTCOMES = {"won", "died"}
 
 @dataclass(frozen=True)
 class RecordedDemonstrations:
-    """Demonstrations of recorded games. `games` int64 (N,) numbers the game that each comes from, 0 … `num_games` - 1."""
+    """Demonstrations of recorded games. `games` int64 (N,) numbers the game that each comes from, 0
+    … `num_games` - 1.
+    """
 
     demonstrations: DemonstrationBatch
     games: np.ndarray
     num_games: int
 
     def split(self, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the places of the demonstrations to learn from, and of those in the share `held_out` of the games, int64.
+        """Return the places of the demonstrations to learn from, and of those in the share
+        `held_out` of the games, int64.
 
-        At least one game is held out, and at least one isn't. The split is a function of the games' order and the seed.
-        """
+        At least one game is held out, and at least one isn't. The split is a function of the games'
+        order and the seed."""
         num = min(max(1, round(held_out * self.num_games)), self.num_games - 1)
         chosen = np.random.default_rng(seed).permutation(self.num_games)[:num]
         is_held_out = np.isin(self.games, chosen)
@@ -53,30 +57,48 @@ class RecordedDemonstrations:
 
 
 def games_hash(names: Iterable[str]) -> str:
-    """Return the SHA-256 over the recordings in these files and folders, whatever they are called and in whatever order.
+    """Return the SHA-256 over the recordings in these files and folders, whatever they are called
+    and in whatever order.
 
     Raises `ConfigError` if there is no such place or a file can't be read.
     """
     try:
-        hashes = sorted(hashlib.sha256(read_bytes(path, MAX_BYTES)).hexdigest() for path in recording_files(names))
+        hashes = sorted(
+            hashlib.sha256(read_bytes(path, MAX_BYTES)).hexdigest()
+            for path in recording_files(names)
+        )
     except (OSError, ValueError) as error:
-        raise ConfigError(f"a recording can't be read: {reason(error)}. Take it out of the folder, or name files") from error
+        raise ConfigError(
+            f"a recording can't be read: {reason(error)}. Take it out of the folder, or name files"
+        ) from error
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
 def read_demonstrations(
-    settings: CloningSettings, world: BatchEnv, rewards: Any, *, say: Tell = lambda _: None, status: Tell = lambda _: None
+    settings: CloningSettings,
+    world: BatchEnv,
+    rewards: Any,
+    *,
+    say: Tell = lambda _: None,
+    status: Tell = lambda _: None,
 ) -> RecordedDemonstrations:
-    """Read the games of `settings` as `world` would show them. `rewards` are the world's, from which returns follow.
+    """Read the games of `settings` as `world` would show them. `rewards` are the world's, from
+    which returns follow.
 
-    `say` hears which games are left out and why, and `status` how far it is. Raises `ConfigError` for a world without snakes
-    or if too little is left to learn from, and `UnknownNameError` for a snake that played in none of the games.
-    """
+    `say` hears which games are left out and why, and `status` how far it is. Raises `ConfigError`
+    for a world without snakes or if too little is left to learn from, and `UnknownNameError` for a
+    snake that played in none of the games."""
     *_, games = layers(world)
     if not isinstance(games, BattlesnakeVectorEnv):
-        raise ConfigError(f"recorded games are Battlesnake's; env is {type(games).__name__}. Choose a Battlesnake experiment")
+        raise ConfigError(
+            f"recorded games are Battlesnake's; env is {type(games).__name__}. Choose a Battlesnake"
+            " experiment"
+        )
     if not settings.games:
-        raise ConfigError("cloning.games is empty; name recordings, folders or games: --from-games outputs/arena-games")
+        raise ConfigError(
+            "cloning.games is empty; name recordings, folders or games: --from-games"
+            " outputs/arena-games"
+        )
     reader = _Reader(settings, games, _outcome_rewards(rewards))
     paths = recording_files(settings.games)
     for number, path in enumerate(paths, 1):
@@ -110,7 +132,9 @@ class _Reader:
     rewards: Rewards | None
     left_out: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
-    """The first turn of each game that contradicts its rules. The game is learned from nevertheless."""
+    """The first turn of each game that contradicts its rules. The game is learned from
+    nevertheless.
+    """
     _parts: list[tuple[DemonstrationBatch, np.ndarray]] = field(default_factory=list)
     _games: dict[str, int] = field(default_factory=dict)
     _seen: set[tuple[str, str]] = field(default_factory=set)
@@ -121,7 +145,10 @@ class _Reader:
     def read(self, path: Path) -> None:
         """Take in a recording, or note why it is left out."""
         if self._decisions >= self.settings.most_decisions:
-            self.left_out.append(f"left out {path.name}: cloning.most_decisions, {self.settings.most_decisions}, are read")
+            self.left_out.append(
+                f"left out {path.name}: cloning.most_decisions, {self.settings.most_decisions}, are"
+                " read"
+            )
             return
         try:
             recording = Recording.read(path)
@@ -132,29 +159,48 @@ class _Reader:
             self.left_out.append(f"left out {path.name}: {error}")
 
     def result(self) -> RecordedDemonstrations:
-        """Return what was collected. Raises `ConfigError` or `UnknownNameError` if it is too little."""
-        unknown = [snake for snake in self.settings.snakes if self._names and snake not in self._names | self._ids]
+        """Return what was collected. Raises `ConfigError` or `UnknownNameError` if it is too
+        little.
+        """
+        unknown = [
+            snake
+            for snake in self.settings.snakes
+            if self._names and snake not in self._names | self._ids
+        ]
         if unknown:
-            raise UnknownNameError("snake", unknown[0], self._names, hint="These play in the games that could be read.")
+            raise UnknownNameError(
+                "snake", unknown[0], self._names, hint="These play in the games that could be read."
+            )
         whom = ", ".join(self.settings.snakes) or "the snakes that they were recorded for"
         needed = self.settings.train_batch_size
         if len(self._games) < 2 or self._decisions < needed:
             why = f" ({self.left_out[0]})" if self.left_out else ""
             raise ConfigError(
-                f"{self._decisions} decisions of {whom} in {len(self._games)} games are too few to learn from; it takes two"
-                f" games and {needed} decisions (cloning.train_batch_size){why}"
+                f"{self._decisions} decisions of {whom} in {len(self._games)} games are too few to"
+                f" learn from; it takes two games and {needed} decisions"
+                f" (cloning.train_batch_size){why}"
             )
         batches, games = zip(*self._parts, strict=True)
-        whole = DemonstrationBatch(*(np.concatenate(column) for column in zip(*batches, strict=True)))
+        whole = DemonstrationBatch(
+            *(np.concatenate(column) for column in zip(*batches, strict=True))
+        )
         return RecordedDemonstrations(whole, np.concatenate(games), len(self._games))
 
     def _take_in(self, recording: Recording, path: Path) -> None:
-        boards, settings, snakes = recording.boards(), recording.settings, self._chosen(recording)
-        if (boards[0]["width"], boards[0]["height"]) != (self.world.state.width, self.world.state.height):
-            width, height = boards[0]["width"], boards[0]["height"]
+        boards = recording.boards()
+        settings = recording.settings
+        snakes = self._chosen(recording)
+        if (boards[0]["width"], boards[0]["height"]) != (
+            self.world.state.width,
+            self.world.state.height,
+        ):
+            width = boards[0]["width"]
+            height = boards[0]["height"]
             raise ConfigError(
-                f"its board is {width}×{height}, the experiment's {self.world.state.width}×{self.world.state.height};"
-                f" --set env.options.width={width} --set env.options.height={height} clones games of that size"
+                f"its board is {width}×{height}, the experiment's"
+                f" {self.world.state.width}×{self.world.state.height}; --set"
+                f" env.options.width={width} --set env.options.height={height} clones games of that"
+                " size"
             )
         game = str(recording.game.get("id") or path.name)
         new = [snake for snake in snakes if (game, snake) not in self._seen]
@@ -178,29 +224,59 @@ class _Reader:
         own = (recording.requests[0].get("you") or {}).get("id")
         return [s["id"] for s in snakes if s["id"] == own] or [s["id"] for s in snakes[:1]]
 
-    def _demonstrations(self, decisions: Sequence[_Decision], settings: Any, returns: dict[str, float]) -> DemonstrationBatch:
-        rows = [row for decision in decisions if (row := self._row(decision, settings, returns[decision.snake]))]
+    def _demonstrations(
+        self, decisions: Sequence[_Decision], settings: Any, returns: dict[str, float]
+    ) -> DemonstrationBatch:
+        rows = [
+            row
+            for decision in decisions
+            if (row := self._row(decision, settings, returns[decision.snake]))
+        ]
         if not rows:
             raise ConfigError("none of its moves can be learned")
         return DemonstrationBatch(*(np.stack(column) for column in zip(*rows, strict=True)))
 
     def _row(self, decision: _Decision, settings: Any, outcome: float) -> tuple[Any, ...] | None:
-        """A demonstration; None for a move that was certain death although another one wasn't, or that is no action."""
-        placed = [snake for snake in decision.board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES]
+        """A demonstration; None for a move that was certain death although another one wasn't, or
+        that is no action.
+        """
+        placed = [
+            snake for snake in decision.board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES
+        ]
         slots = max(len(placed), self.world.rows_per_game)
-        state = state_from_board({**decision.board, "snakes": placed}, settings=settings, num_snakes=slots)
-        one, slot = np.zeros(1, np.int64), np.array([[snake["id"] for snake in placed].index(decision.snake)])
-        observation, (mask,) = self.world.observation, self.world.observation.action_mask(state, one, slot)
+        state = state_from_board(
+            {**decision.board, "snakes": placed}, settings=settings, num_snakes=slots
+        )
+        one = np.zeros(1, np.int64)
+        slot = np.array([[snake["id"] for snake in placed].index(decision.snake)])
+        observation, (mask,) = (
+            self.world.observation,
+            self.world.observation.action_mask(state, one, slot),
+        )
         (seen,) = observation.observe(state, one, slot)
         if seen.shape != self.world.single_observation_space.shape:
-            raise ConfigError(f"{slots} snakes play in it, for which the experiment's observation has another shape")
-        offered = [int(observation.to_moves(state, one, slot, np.array([action]))[0]) for action in range(len(mask))]
-        actions = [action for action, move in enumerate(offered) if move == decision.move and mask[action]]
+            raise ConfigError(
+                f"{slots} snakes play in it, for which the experiment's observation has another"
+                " shape"
+            )
+        offered = [
+            int(observation.to_moves(state, one, slot, np.array([action]))[0])
+            for action in range(len(mask))
+        ]
+        actions = [
+            action for action, move in enumerate(offered) if move == decision.move and mask[action]
+        ]
         if not actions:
             return None
         gamma = self.settings.gamma
         played = np.eye(len(mask), dtype=np.float32)[actions[0]]
-        return seen, mask, played, np.float32("nan"), np.float32(outcome * gamma**decision.turns_left)
+        return (
+            seen,
+            mask,
+            played,
+            np.float32("nan"),
+            np.float32(outcome * gamma**decision.turns_left),
+        )
 
     def _last_reward(self, recording: Recording, last: Board, snake: str) -> float:
         """What the snake was paid in the end; NaN where that isn't known."""
@@ -215,22 +291,35 @@ class _Reader:
 def _decisions_of(recording: Recording, snake: str) -> Iterator[_Decision]:
     """Yield a snake's decisions. Raises `ConfigError` where a turn is missing."""
     boards = recording.boards()
-    alive = [next((not s["eliminatedCause"] for s in board["snakes"] if s["id"] == snake), False) for board in boards]
+    alive = [
+        next((not s["eliminatedCause"] for s in board["snakes"] if s["id"] == snake), False)
+        for board in boards
+    ]
     last = max((place for place, lives in enumerate(alive) if lives), default=-1)
     # Nobody chose on the last board, unless the snake's death followed it.
     last -= last == len(boards) - 1
     for place in range(last + 1):
         board = boards[place]
         if boards[place + 1]["turn"] != board["turn"] + 1:
-            raise ConfigError(f"turn {board['turn'] + 1} is missing, so what was played can't be told")
+            raise ConfigError(
+                f"turn {board['turn'] + 1} is missing, so what was played can't be told"
+            )
         move = recording.moves_played(place).get(snake)
-        decided = recording.requests[place].get(EXTRAS, {}).get("decisions", {}).get(snake, {}).get("move", move)
+        decided = (
+            recording.requests[place]
+            .get(EXTRAS, {})
+            .get("decisions", {})
+            .get(snake, {})
+            .get("move", move)
+        )
         if alive[place] and move is not None and decided == move:
             yield _Decision(board, snake, MOVE_NAMES.index(move), last - place)
 
 
 def _outcome_rewards(rewards: Any) -> Rewards | None:
-    """The world's rewards, if they are for winning and dying alone: a recording doesn't count other events."""
+    """The world's rewards, if they are for winning and dying alone: a recording doesn't count other
+    events.
+    """
     if not isinstance(rewards, str | dict):
         return None
     try:

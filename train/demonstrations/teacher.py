@@ -24,7 +24,9 @@ class Answers(NamedTuple):
     """What a teacher says of n snakes."""
 
     shares: np.ndarray  # float32 (n, A): the probability that each action should have; all 0 where its move is none of them
-    values: np.ndarray  # float32 (n,): what it thinks of the position, -1 lost to 1 won; NaN where it doesn't say
+    values: (
+        np.ndarray
+    )  # float32 (n,): what it thinks of the position, -1 lost to 1 won; NaN where it doesn't say
 
     @property
     def actions(self) -> np.ndarray:
@@ -35,40 +37,49 @@ class Answers(NamedTuple):
 class Teacher:
     """Says which action an agent would take, for many snakes at once.
 
-    With `settings.temperature` its lessons are soft: alpha-beta looks as far ahead after each move, and a move's share is
-    exp(score / temperature), divided by the sum over all moves that aren't certain death.
+    With `settings.temperature` its lessons are soft: alpha-beta looks as far ahead after each move,
+    and a move's share is exp(score / temperature), divided by the sum over all moves that aren't
+    certain death.
 
-    Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world without snakes and for a
-    temperature where the teacher isn't alpha-beta.
-    """
+    Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world
+    without snakes and for a temperature where the teacher isn't alpha-beta."""
 
     def __init__(self, settings: ImitationSettings, world: BatchEnv) -> None:
         *_, games = layers(world)
         if not isinstance(games, BattlesnakeVectorEnv):
             raise ConfigError(
-                f"imitation needs a teacher for its world, and agents play Battlesnake only; env is {type(games).__name__}"
+                "imitation needs a teacher for its world, and agents play Battlesnake only; env is"
+                f" {type(games).__name__}"
             )
-        self.games, self.temperature = games, settings.temperature
+        self.games = games
+        self.temperature = settings.temperature
         self._agent = agents.make(settings.teacher, **settings.teacher_options)
         if self.temperature is not None and not isinstance(self._agent, AlphaBeta):
             raise ConfigError(
-                f"imitation.temperature is {self.temperature}, but {settings.teacher} doesn't score its moves; only alphabeta"
-                " does. Leave the temperature out, or --set imitation.teacher=alphabeta"
+                f"imitation.temperature is {self.temperature}, but {settings.teacher} doesn't score"
+                " its moves; only alphabeta does. Leave the temperature out, or --set"
+                " imitation.teacher=alphabeta"
             )
         self._threads = settings.num_threads or usable_cores()
         self._pool = ThreadPoolExecutor(self._threads)
 
     def answers(self, rows: np.ndarray, masks: np.ndarray) -> Answers:
-        """Return what the teacher says of rows (n,) of the world, whose allowed actions are bool (n, A)."""
+        """Return what the teacher says of rows (n,) of the world, whose allowed actions are bool
+        (n, A).
+        """
         boards, slots = np.divmod(rows, self.games.rows_per_game)
         moves, values = self._ask(boards, slots)
         by_action = [
-            self.games.observation.to_moves(self.games.state, boards, slots, np.full(len(rows), action))
+            self.games.observation.to_moves(
+                self.games.state, boards, slots, np.full(len(rows), action)
+            )
             for action in range(masks.shape[1])
         ]
         shares = np.take_along_axis(moves, np.stack(by_action, axis=1), axis=1) * masks
         together = shares.sum(axis=1, keepdims=True)
-        return Answers(np.divide(shares, together, out=np.zeros_like(shares), where=together > 0), values)
+        return Answers(
+            np.divide(shares, together, out=np.zeros_like(shares), where=together > 0), values
+        )
 
     def close(self) -> None:
         """Stop the teacher's threads."""
@@ -77,18 +88,26 @@ class Teacher:
     def _ask(self, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(The share of each move, float32 (n, 4), values (n,))."""
         ask = self._moves if self.temperature is None else partial(self._scores, self.temperature)
-        parts = zip(np.array_split(boards, self._threads), np.array_split(slots, self._threads), strict=True)
+        parts = zip(
+            np.array_split(boards, self._threads), np.array_split(slots, self._threads), strict=True
+        )
         told = list(self._pool.map(lambda part: ask(*part), parts))
-        return np.concatenate([shares for shares, _ in told]), np.concatenate([values for _, values in told])
+        return np.concatenate([shares for shares, _ in told]), np.concatenate(
+            [values for _, values in told]
+        )
 
     def _moves(self, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         moves = self._agent.act_batch(self.games.state, boards, slots)
         return np.eye(4, dtype=np.float32)[moves], np.full(len(moves), np.nan, np.float32)
 
-    def _scores(self, temperature: float, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _scores(
+        self, temperature: float, boards: np.ndarray, slots: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         assert isinstance(self._agent, AlphaBeta)
         scores = self._agent.score_moves(self.games.state, boards, slots).astype(np.float64)
         best = scores.max(axis=1, keepdims=True, initial=-np.inf)
         shares = np.exp((scores - best) / temperature)
         values = (best[:, 0] / SCALE).clip(-1.0, 1.0)
-        return (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32), values.astype(np.float32)
+        return (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32), values.astype(
+            np.float32
+        )

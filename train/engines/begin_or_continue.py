@@ -1,8 +1,8 @@
-"""Trains, or goes on with what an earlier start of the job has left: `python -m train.engines.begin_or_continue CONFIG RUNS`.
+"""Trains, or goes on with what an earlier start of the job has left: `python -m
+train.engines.begin_or_continue CONFIG RUNS`.
 
-An engine that lost the machine that leads starts the job again, on another one. RUNS is the job's own, in a file system that
-outlives machines, or an address such as s3://bucket/runs/NAME.
-"""
+An engine that lost the machine that leads starts the job again, on another one. RUNS is the job's
+own, in a file system that outlives machines, or an address such as s3://bucket/runs/NAME."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from train.runs.object_store import StoredFolder, is_address
 
 
 def words(config: str, runs: str) -> list[str]:
-    """Return the words of `procsnake train` for a job with this experiment and this folder or address of runs."""
+    """Return the words of `procsnake train` for a job with this experiment and this folder or
+    address of runs.
+    """
     run = found_stored_run(StoredFolder.at(runs)) if is_address(runs) else found_run(Path(runs))
     if run is None:
         return ["train", "--cluster", "auto", "--config", config, "--runs", runs]

@@ -1,4 +1,6 @@
-"""Writes the file by which `ray up` starts machines on EC2 and makes them a Ray cluster, in containers of one image."""
+"""Writes the file by which `ray up` starts machines on EC2 and makes them a Ray cluster, in
+containers of one image.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from train.engines import names
 from train.engines.plan import EXPERIMENT_FILE, Plan
 from train.runs.object_store import StoredFolder
 
-_FOLDER, _RUNS = "/home/snake/experiment", "/home/snake/runs"
+_FOLDER = "/home/snake/experiment"
+_RUNS = "/home/snake/runs"
 """Two folders, because Docker makes the first one, as root, for the file that is mounted."""
 _HEAD = "head"
 _DISK_GB = 150
@@ -34,27 +37,38 @@ class Place:
     region: str
     """The region of AWS."""
     runs: str = ""
-    """The address in S3 where the run is kept. With an empty one, it is on the head's disk, and lost with the head."""
+    """The address in S3 where the run is kept. With an empty one, it is on the head's disk, and
+    lost with the head.
+    """
     ami: str = ""
-    """The machine image, which must have Docker. With an empty one, Ray takes its default, which not all regions have."""
+    """The machine image, which must have Docker. With an empty one, Ray takes its default, which
+    not all regions have.
+    """
 
     def __post_init__(self) -> None:
         names.image(self.image)
         if not _REGION.fullmatch(self.region):
-            raise ConfigError(f"--region {self.region!r} is no region of AWS; e.g. --region us-west-2")
+            raise ConfigError(
+                f"--region {self.region!r} is no region of AWS; e.g. --region us-west-2"
+            )
         if self.runs:
             StoredFolder.at(self.runs)
         if self.ami and not _AMI.fullmatch(self.ami):
-            raise ConfigError(f"--ami {self.ami!r} is no machine image of AWS's; e.g. --ami ami-0a2b85e15b7c0ac34")
+            raise ConfigError(
+                f"--ami {self.ami!r} is no machine image of AWS's; e.g. --ami ami-0a2b85e15b7c0ac34"
+            )
 
 
 def cluster(plan: Plan, place: Place, experiment: Path) -> str:
-    """Return the YAML for `ray up`. `experiment` is the file here with the experiment. Raises `ConfigError`."""
+    """Return the YAML for `ray up`. `experiment` is the file here with the experiment. Raises
+    `ConfigError`.
+    """
     names.label("--name", plan.name)
     for _, instances in plan.groups:
         if is_size(instances.instance):
             raise ConfigError(
-                f"{instances.instance!r} is a size, but EC2's machines are types; e.g. --instances '2*ml.c5.4xlarge'"
+                f"{instances.instance!r} is a size, but EC2's machines are types; e.g. --instances"
+                " '2*ml.c5.4xlarge'"
             )
     config = {
         "cluster_name": plan.name,
@@ -74,8 +88,11 @@ def cluster(plan: Plan, place: Place, experiment: Path) -> str:
         "initialization_commands": [f"sudo shutdown -h +{max(1, round(60 * plan.max_hours))}"],
         "head_start_ray_commands": [
             "ray stop",
-            "ulimit -n 65536; ray start --head --port=6379 --autoscaling-config=~/ray_bootstrap_config.yaml"
-            " --dashboard-host=127.0.0.1 --disable-usage-stats",
+            (
+                "ulimit -n 65536; ray start --head --port=6379"
+                " --autoscaling-config=~/ray_bootstrap_config.yaml --dashboard-host=127.0.0.1"
+                " --disable-usage-stats"
+            ),
         ],
         "worker_start_ray_commands": [
             "ray stop",
@@ -86,10 +103,11 @@ def cluster(plan: Plan, place: Place, experiment: Path) -> str:
 
 
 def commands(plan: Plan, file: Path, runs: str = "") -> list[str]:
-    """Return the commands that start the machines, train, bring the runs home and remove the machines, in this order.
+    """Return the commands that start the machines, train, bring the runs home and remove the
+    machines, in this order.
 
-    `runs` is where they are kept, if that isn't the head's disk. If the head is lost, the first two go on with the run there.
-    """
+    `runs` is where they are kept, if that isn't the head's disk. If the head is lost, the first two
+    go on with the run there."""
     words = str(file)
     train_command = shlex.join(plan.train_command(_FOLDER, runs or _RUNS))
     train = f"python -m train.engines.wait {plan.num_machines} && {train_command}"
@@ -109,16 +127,29 @@ def _node_types(plan: Plan, place: Place) -> dict[str, Any]:
     types = {_HEAD: _node_type(group, learning, place, 0)}
     if learning.count > 1:
         types[group] = _node_type(group, learning, place, learning.count - 1)
-    return types | {name: _node_type(name, instances, place, instances.count) for name, instances in others}
+    return types | {
+        name: _node_type(name, instances, place, instances.count) for name, instances in others
+    }
 
 
 def _node_type(group: str, instances: Instances, place: Place, workers: int) -> dict[str, Any]:
-    resources = {"CPU": vcpus(instances.instance), "GPU": instances.gpus // instances.count, **group_resources(group)}
+    resources = {
+        "CPU": vcpus(instances.instance),
+        "GPU": instances.gpus // instances.count,
+        **group_resources(group),
+    }
     node: dict[str, Any] = {
         "InstanceType": instances.instance.removeprefix("ml."),
         "InstanceInitiatedShutdownBehavior": "terminate",
-        "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": _DISK_GB, "Encrypted": True}}],
+        "BlockDeviceMappings": [
+            {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": _DISK_GB, "Encrypted": True}}
+        ],
     }
     if place.ami:
         node["ImageId"] = place.ami
-    return {"node_config": node, "resources": resources, "min_workers": workers, "max_workers": workers}
+    return {
+        "node_config": node,
+        "resources": resources,
+        "min_workers": workers,
+        "max_workers": workers,
+    }

@@ -1,7 +1,8 @@
-"""Writes the manifest of a RayJob, by which KubeRay makes a Ray cluster on Kubernetes, trains on it and removes it.
+"""Writes the manifest of a RayJob, by which KubeRay makes a Ray cluster on Kubernetes, trains on it
+and removes it.
 
-Sources: KubeRay's types `RayJobSpec` and `RayClusterSpec` (ray.io/v1) and its operator's checks of them.
-"""
+Sources: KubeRay's types `RayJobSpec` and `RayClusterSpec` (ray.io/v1) and its operator's checks of
+them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from train.engines import names
 from train.engines.plan import EXPERIMENT_FILE, Plan
 from train.runs.object_store import StoredFolder
 
-_EXPERIMENT, _RUNS = "/etc/procsnake", "/runs"
+_EXPERIMENT = "/etc/procsnake"
+_RUNS = "/runs"
 _GRACE_SECONDS = 100
 _RETRIES = 3
 _GROUP = 10001
@@ -29,12 +31,16 @@ _GROUP = 10001
 _NVIDIA = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 """The taint that nodes with GPUs have on most clusters."""
 _KEPT_SECONDS = 3600
-"""How long the operator keeps the cluster after the job has ended, for those who want to see its logs."""
+"""How long the operator keeps the cluster after the job has ended, for those who want to see its
+logs.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where on Kubernetes a plan is to run. Raises `ConfigError` for names that Kubernetes would refuse."""
+    """Where on Kubernetes a plan is to run. Raises `ConfigError` for names that Kubernetes would
+    refuse.
+    """
 
     image: str
     """The image with procsnake and its extras train and cluster."""
@@ -54,7 +60,10 @@ class Place:
     def __post_init__(self) -> None:
         names.image(self.image)
         if bool(self.claim) == bool(self.runs):
-            raise ConfigError("--on kuberay needs --claim, e.g. --claim runs, or --runs s3://bucket/folder, and not both")
+            raise ConfigError(
+                "--on kuberay needs --claim, e.g. --claim runs, or --runs s3://bucket/folder, and"
+                " not both"
+            )
         if self.claim:
             names.claim(self.claim)
         else:
@@ -66,25 +75,41 @@ class Place:
 
 
 def manifest(plan: Plan, place: Place) -> str:
-    """Return the manifest as YAML: a ConfigMap with the experiment, and the RayJob. Raises `ConfigError`."""
+    """Return the manifest as YAML: a ConfigMap with the experiment, and the RayJob. Raises
+    `ConfigError`.
+    """
     names.label("--name", plan.name, names.LONGEST_RAY_JOB)
     about: dict[str, Any] = {"name": plan.name, "labels": {"app.kubernetes.io/name": "procsnake"}}
     if place.namespace:
         about["namespace"] = place.namespace
-    experiment = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {EXPERIMENT_FILE: plan.experiment_text}}
-    job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": about, "spec": _job(plan, place)}
+    experiment = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": about,
+        "data": {EXPERIMENT_FILE: plan.experiment_text},
+    }
+    job = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": about,
+        "spec": _job(plan, place),
+    }
     return yaml.dump_all([experiment, job], Dumper=_Dumper, sort_keys=False)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what occurs twice twice, and texts of several lines as they are, for those who read manifests."""
+    """Writes what occurs twice twice, and texts of several lines as they are, for those who read
+    manifests.
+    """
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    )
 
 
 _Dumper.add_representer(str, _text)
@@ -92,7 +117,10 @@ _Dumper.add_representer(str, _text)
 
 def _job(plan: Plan, place: Place) -> dict[str, Any]:
     (group, learning), *others = plan.groups
-    workers = [(group, learning, learning.count - 1), *((name, instances, instances.count) for name, instances in others)]
+    workers = [
+        (group, learning, learning.count - 1),
+        *((name, instances, instances.count) for name, instances in others),
+    ]
     return {
         "entrypoint": shlex.join(plan.train_command(_EXPERIMENT, place.runs or _RUNS)),
         "shutdownAfterJobFinishes": True,
@@ -138,15 +166,22 @@ def _pod(plan: Plan, place: Place, instances: Instances, *, leads: bool) -> dict
         "image": place.image,
         "resources": _resources(instances),
     }
-    spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": _GRACE_SECONDS + 20}
+    spec: dict[str, Any] = {
+        "containers": [container],
+        "terminationGracePeriodSeconds": _GRACE_SECONDS + 20,
+    }
     if leads:
         # Ray kills a job that it stops after three seconds, in which no iteration ends.
         container["env"] = [{"name": "RAY_JOB_STOP_WAIT_TIME_S", "value": str(_GRACE_SECONDS)}]
-        container["volumeMounts"] = [{"name": "experiment", "mountPath": _EXPERIMENT, "readOnly": True}]
+        container["volumeMounts"] = [
+            {"name": "experiment", "mountPath": _EXPERIMENT, "readOnly": True}
+        ]
         spec["volumes"] = [{"name": "experiment", "configMap": {"name": plan.name}}]
         if place.claim:
             container["volumeMounts"].append({"name": "runs", "mountPath": _RUNS})
-            spec["volumes"].append({"name": "runs", "persistentVolumeClaim": {"claimName": place.claim}})
+            spec["volumes"].append(
+                {"name": "runs", "persistentVolumeClaim": {"claimName": place.claim}}
+            )
             spec["securityContext"] = {"fsGroup": _GROUP}
     if place.service_account:
         spec["serviceAccountName"] = place.service_account
@@ -164,12 +199,18 @@ def _where(plan: Plan, place: Place, instances: Instances) -> dict[str, Any]:
     tolerated: list[Mapping[str, str]] = [_NVIDIA] if instances.gpus else []
     if instances.gpus or not any_gpus:
         tolerated = [*tolerated, *place.tolerations]
-    return {**({"nodeSelector": labels} if labels else {}), **({"tolerations": tolerated} if tolerated else {})}
+    return {
+        **({"nodeSelector": labels} if labels else {}),
+        **({"tolerations": tolerated} if tolerated else {}),
+    }
 
 
 def _resources(instances: Instances) -> dict[str, Any]:
-    """What a pod asks for. A size is asked for as it stands; on a type of machine, Kubernetes itself needs a processor."""
-    cpus, gib = vcpus(instances.instance), memory_gib(instances.instance)
+    """What a pod asks for. A size is asked for as it stands; on a type of machine, Kubernetes
+    itself needs a processor.
+    """
+    cpus = vcpus(instances.instance)
+    gib = memory_gib(instances.instance)
     alike = {"memory": f"{gib}Gi"} if gib else {}
     if gpus := _gpus(instances):
         alike["nvidia.com/gpu"] = str(gpus)

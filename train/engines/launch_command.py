@@ -1,4 +1,6 @@
-"""`procsnake launch --on kuberay`, `slurm` and `ec2`: writes the file by which another engine trains an experiment."""
+"""`procsnake launch --on kuberay`, `slurm` and `ec2`: writes the file by which another engine
+trains an experiment.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.columns import in_columns
-from envs.common.command_line import Parser, add_json, kept_at, make_place_for, positive, print_json, shell_command
+from envs.common.command_line import (
+    Parser,
+    add_json,
+    kept_at,
+    make_place_for,
+    positive,
+    print_json,
+    shell_command,
+)
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
 
@@ -36,13 +46,16 @@ _EC2 = """\
   procsnake launch battlesnake-ppo --on ec2 --instances '2*ml.c5.4xlarge' --image registry/procsnake:1 --region us-west-2
 """
 _SIZES = (
-    "Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib, or by AWS's types of instances, as ml.c5.4xlarge."
+    "Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib, or by AWS's types of"
+    " instances, as ml.c5.4xlarge."
 )
 _TYPES = "Machines are named by AWS's types of instances."
 
 
 def parser_of_engine(prog: str, words: Sequence[str]) -> Parser | None:
-    """Return the parser for the engine that the words name after `--on`; None if they name none of these engines."""
+    """Return the parser for the engine that the words name after `--on`; None if they name none of
+    these engines.
+    """
     named = _named(words)
     return _PARSERS[named](prog) if named in _PARSERS else None
 
@@ -60,16 +73,40 @@ def _named(words: Sequence[str]) -> str:
 def _parser(prog: str, engine: str, summary: str, help_text: str) -> Parser:
     program = shell_command().strip()
     epilog = help_text.replace("\n  procsnake ", f"\n  {program} ")
-    parser = Parser(prog, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(
+        prog,
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
     parser.add_argument("--on", choices=[engine], required=True, help="where")
-    parser.add_argument("--instances", metavar="TEXT", help="SIZE, N*SIZE or LEARNER+N*PLAYER: short for --set scale.…")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
+    parser.add_argument(
+        "--instances",
+        metavar="TEXT",
+        help="SIZE, N*SIZE or LEARNER+N*PLAYER: short for --set scale.…",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value; may be repeated",
+    )
     parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
-    parser.add_argument("--max-hours", type=positive, default=24.0, help="hours until the job is ended (default: %(default)s)")
+    parser.add_argument(
+        "--max-hours",
+        type=positive,
+        default=24.0,
+        help="hours until the job is ended (default: %(default)s)",
+    )
     parser.add_argument("--name", help="name of the job (default: the experiment's, with the time)")
-    parser.add_argument("--out", metavar="FILE", help="file to write (default: outputs/NAME.yaml or .sh)")
-    parser.add_argument("--explain", action="store_true", help="show what follows from the machines, and end")
+    parser.add_argument(
+        "--out", metavar="FILE", help="file to write (default: outputs/NAME.yaml or .sh)"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="show what follows from the machines, and end"
+    )
     add_json(parser)
     return parser
 
@@ -79,13 +116,30 @@ def _kuberay(prog: str) -> Parser:
     text = _FIRST.format(engine="kuberay", one="2*16cpu-60gib", machines=_SIZES) + _KUBERAY
     parser = _parser(prog, "kuberay", summary, text)
     _add_image(parser)
-    parser.add_argument("--claim", help="volume claim for the run folder, which stays when the job has ended")
+    parser.add_argument(
+        "--claim", help="volume claim for the run folder, which stays when the job has ended"
+    )
     _add_runs(parser, "in the place of --claim")
-    parser.add_argument("--service-account", default="", metavar="NAME", help="of the pods, with the rights to --runs")
+    parser.add_argument(
+        "--service-account",
+        default="",
+        metavar="NAME",
+        help="of the pods, with the rights to --runs",
+    )
     nodes = "of the nodes with GPUs (of all, if none is asked for); may be repeated"
-    parser.add_argument("--node-selector", action="append", default=[], metavar="KEY=VALUE", help=f"label {nodes}")
-    parser.add_argument("--toleration", action="append", default=[], metavar="KEY[=VALUE][:EFFECT]", help=f"taint {nodes}")
-    parser.add_argument("--namespace", default="", help="namespace (default: that of kubectl's context)")
+    parser.add_argument(
+        "--node-selector", action="append", default=[], metavar="KEY=VALUE", help=f"label {nodes}"
+    )
+    parser.add_argument(
+        "--toleration",
+        action="append",
+        default=[],
+        metavar="KEY[=VALUE][:EFFECT]",
+        help=f"taint {nodes}",
+    )
+    parser.add_argument(
+        "--namespace", default="", help="namespace (default: that of kubectl's context)"
+    )
     parser.set_defaults(run=lambda options: _run(options, ".yaml", _prepare_kuberay))
     return parser
 
@@ -93,8 +147,14 @@ def _kuberay(prog: str) -> Parser:
 def _slurm(prog: str) -> Parser:
     text = _FIRST.format(engine="slurm", one="2*16cpu", machines=_SIZES) + _SLURM
     parser = _parser(prog, "slurm", "Write a batch script for Slurm.", text)
-    parser.add_argument("--python", default="python3", help="Python with procsnake on all nodes (default: %(default)s)")
-    parser.add_argument("--runs", default="runs", help="folder of runs that all nodes share (default: %(default)s)")
+    parser.add_argument(
+        "--python",
+        default="python3",
+        help="Python with procsnake on all nodes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--runs", default="runs", help="folder of runs that all nodes share (default: %(default)s)"
+    )
     parser.add_argument("--partition", default="", help="partition (default: the cluster's)")
     parser.add_argument("--account", default="", help="account (default: yours)")
     parser.set_defaults(run=lambda options: _run(options, ".sh", _prepare_slurm))
@@ -102,13 +162,17 @@ def _slurm(prog: str) -> Parser:
 
 
 def _ec2(prog: str) -> Parser:
-    summary = "Write a file for ray up, which starts machines on EC2. They cost money until ray down."
+    summary = (
+        "Write a file for ray up, which starts machines on EC2. They cost money until ray down."
+    )
     text = _FIRST.format(engine="ec2", one="2*ml.c5.4xlarge", machines=_TYPES) + _EC2
     parser = _parser(prog, "ec2", summary, text)
     _add_image(parser)
     parser.add_argument("--region", help="region of AWS")
     _add_runs(parser, "which stays if the head is lost (default: the head's disk)")
-    parser.add_argument("--ami", default="", help="machine image with Docker (default: Ray's for the region)")
+    parser.add_argument(
+        "--ami", default="", help="machine image with Docker (default: Ray's for the region)"
+    )
     parser.set_defaults(run=lambda options: _run(options, ".yaml", _prepare_ec2))
     return parser
 
@@ -119,15 +183,25 @@ ENGINES = tuple(_PARSERS)
 
 
 def _add_image(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--image", default=os.environ.get("PROCSNAKE_IMAGE"), help="image with procsnake (or PROCSNAKE_IMAGE)")
+    parser.add_argument(
+        "--image",
+        default=os.environ.get("PROCSNAKE_IMAGE"),
+        help="image with procsnake (or PROCSNAKE_IMAGE)",
+    )
 
 
 def _add_runs(parser: argparse.ArgumentParser, why: str) -> None:
-    runs: Any = parser.add_argument("--runs", default="", metavar="ADDRESS", help=f"s3://bucket/folder for the run, {why}")
+    runs: Any = parser.add_argument(
+        "--runs", default="", metavar="ADDRESS", help=f"s3://bucket/folder for the run, {why}"
+    )
     runs.schemes = ("s3", "gs")
 
 
-def _run(options: argparse.Namespace, ending: str, prepare: Callable[[argparse.Namespace, Any, Path], Prepared]) -> int:
+def _run(
+    options: argparse.Namespace,
+    ending: str,
+    prepare: Callable[[argparse.Namespace, Any, Path], Prepared],
+) -> int:
     from train.cluster.advice import warnings
     from train.cluster.sizes import sized
     from train.run import check
@@ -147,7 +221,12 @@ def _run(options: argparse.Namespace, ending: str, prepare: Callable[[argparse.N
     if options.json:
         print_json({"written": list(files), "warnings": cautions, "next": told})
         return 0
-    print(f"written: {', '.join(map(str, files))}", *(f"warning: {text}" for text in cautions), *told, sep="\n")
+    print(
+        f"written: {', '.join(map(str, files))}",
+        *(f"warning: {text}" for text in cautions),
+        *told,
+        sep="\n",
+    )
     return 0
 
 
@@ -161,7 +240,11 @@ def _plan(options: argparse.Namespace) -> Any:
     minutes = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
     experiment = Experiment.load(options.experiment, [*instances, *options.set, *minutes])
     require_one_stage(experiment, "launch")
-    return Plan(name=options.name or default_name(experiment.name), experiment=experiment, max_hours=options.max_hours)
+    return Plan(
+        name=options.name or default_name(experiment.name),
+        experiment=experiment,
+        max_hours=options.max_hours,
+    )
 
 
 def _explain(options: argparse.Namespace, experiment: Any) -> None:
@@ -178,7 +261,9 @@ def _explain(options: argparse.Namespace, experiment: Any) -> None:
 def _own_modules(experiment: Any) -> list[str]:
     if not experiment.modules:
         return []
-    return [f"the machines must have your own {', '.join(experiment.modules)}, which isn't sent along"]
+    return [
+        f"the machines must have your own {', '.join(experiment.modules)}, which isn't sent along"
+    ]
 
 
 def _asked(options: argparse.Namespace, name: str, example: str) -> str:
@@ -213,17 +298,34 @@ def _prepare_kuberay(options: argparse.Namespace, plan: Any, path: Path) -> Prep
 def _prepare_slurm(options: argparse.Namespace, plan: Any, path: Path) -> Prepared:
     from train.engines import slurm
 
-    place = slurm.Place(python=options.python, runs=options.runs, partition=options.partition, account=options.account)
-    told = [f"submit it: {shlex.join(['sbatch', str(path)])}", "save and end: scancel --batch --signal=USR1 JOB"]
+    place = slurm.Place(
+        python=options.python,
+        runs=options.runs,
+        partition=options.partition,
+        account=options.account,
+    )
+    told = [
+        f"submit it: {shlex.join(['sbatch', str(path)])}",
+        "save and end: scancel --batch --signal=USR1 JOB",
+    ]
     return {path: slurm.script(plan, place)}, told
 
 
 def _prepare_ec2(options: argparse.Namespace, plan: Any, path: Path) -> Prepared:
     from train.engines import ec2
 
-    image, region = _asked(options, "image", _IMAGE), _asked(options, "region", "us-west-2")
+    image = _asked(options, "image", _IMAGE)
+    region = _asked(options, "region", "us-west-2")
     place = ec2.Place(image=image, region=region, ami=options.ami, runs=options.runs)
     experiment = path.with_suffix(".experiment.yaml")
-    what = ("start the machines, which costs money", "train", "bring the runs home", "remove the machines")
-    told = [f"{text}: {command}" for text, command in zip(what, ec2.commands(plan, path, options.runs), strict=True)]
+    what = (
+        "start the machines, which costs money",
+        "train",
+        "bring the runs home",
+        "remove the machines",
+    )
+    told = [
+        f"{text}: {command}"
+        for text, command in zip(what, ec2.commands(plan, path, options.runs), strict=True)
+    ]
     return {path: ec2.cluster(plan, place, experiment), experiment: plan.experiment_text}, told

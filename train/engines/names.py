@@ -1,4 +1,6 @@
-"""Refuses names that Kubernetes, KubeRay, Slurm or Docker would refuse later, and offers the nearest one that they take."""
+"""Refuses names that Kubernetes, KubeRay, Slurm or Docker would refuse later, and offers the
+nearest one that they take.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,12 @@ import re
 from envs.common.errors import ConfigError
 
 LONGEST_RAY_JOB = 47
-"""KubeRay adds a suffix to a RayJob's name for its cluster, and names of services are cut off at 63 letters."""
-_LONGEST_LABEL, _LONGEST_SUBDOMAIN, _LONGEST_SLURM_NAME = 63, 253, 64
+"""KubeRay adds a suffix to a RayJob's name for its cluster, and names of services are cut off at 63
+letters.
+"""
+_LONGEST_LABEL = 63
+_LONGEST_SUBDOMAIN = 253
+_LONGEST_SLURM_NAME = 64
 _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _SLURM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -19,16 +25,25 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9._/+=-]+")
 
 
 def label(option: str, name: str, longest: int = _LONGEST_LABEL) -> str:
-    """Return the name if Kubernetes takes it for a job or a namespace (RFC 1035). Raises `ConfigError`."""
+    """Return the name if Kubernetes takes it for a job or a namespace (RFC 1035). Raises
+    `ConfigError`.
+    """
     if _LABEL.fullmatch(name) and len(name) <= longest:
         return name
-    near = re.sub(r"[^a-z0-9]+", "-", name.lower()).lstrip("-0123456789")[:longest].strip("-") or "my-run"
-    rule = f"Kubernetes takes up to {longest} small letters, digits and dashes, the first one a letter"
+    near = (
+        re.sub(r"[^a-z0-9]+", "-", name.lower()).lstrip("-0123456789")[:longest].strip("-")
+        or "my-run"
+    )
+    rule = (
+        f"Kubernetes takes up to {longest} small letters, digits and dashes, the first one a letter"
+    )
     raise ConfigError(f"{option} {name!r} can't be used: {rule}; e.g. {option} {near}")
 
 
 def claim(name: str, option: str = "--claim") -> str:
-    """Return the name if Kubernetes takes it for a volume claim or the like (RFC 1123). Raises `ConfigError`."""
+    """Return the name if Kubernetes takes it for a volume claim or the like (RFC 1123). Raises
+    `ConfigError`.
+    """
     if _SUBDOMAIN.fullmatch(name) and len(name) <= _LONGEST_SUBDOMAIN:
         return name
     near = re.sub(r"[^a-z0-9.]+", "-", name.lower())[:_LONGEST_SUBDOMAIN].strip("-.") or "my-claim"
@@ -36,7 +51,9 @@ def claim(name: str, option: str = "--claim") -> str:
     raise ConfigError(f"{option} {name!r} can't be used: {rule}; e.g. {option} {near}")
 
 
-_LABELS = re.compile(r"(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,250})=(?P<value>[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)")
+_LABELS = re.compile(
+    r"(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,250})=(?P<value>[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)"
+)
 _TAINT = re.compile(
     r"(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,250})(=(?P<value>[A-Za-z0-9._-]{1,63}))?"
     r"(:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?"
@@ -47,19 +64,30 @@ def node_label(text: str) -> tuple[str, str]:
     """Return key and value of a node's label, KEY=VALUE. Raises `ConfigError`."""
     match = _LABELS.fullmatch(text)
     if not match:
-        raise ConfigError(f"--node-selector {text!r} is not of the form KEY=VALUE, e.g. --node-selector pool=gpu")
+        raise ConfigError(
+            f"--node-selector {text!r} is not of the form KEY=VALUE, e.g. --node-selector pool=gpu"
+        )
     return match["key"], match["value"]
 
 
 def toleration(text: str) -> dict[str, str]:
-    """Return what tolerates a taint, KEY[=VALUE][:EFFECT] as kubectl writes it, in Kubernetes' form. Raises `ConfigError`."""
+    """Return what tolerates a taint, KEY[=VALUE][:EFFECT] as kubectl writes it, in Kubernetes'
+    form. Raises `ConfigError`.
+    """
     match = _TAINT.fullmatch(text)
     if not match:
         raise ConfigError(
-            f"--toleration {text!r} is not of the form KEY[=VALUE][:EFFECT], e.g. --toleration pool=gpu:NoSchedule"
+            f"--toleration {text!r} is not of the form KEY[=VALUE][:EFFECT], e.g. --toleration"
+            " pool=gpu:NoSchedule"
         )
-    value = {"operator": "Equal", "value": match["value"]} if match["value"] else {"operator": "Exists"}
-    return {"key": match["key"], **value, **({"effect": match["effect"]} if match["effect"] else {})}
+    value = (
+        {"operator": "Equal", "value": match["value"]} if match["value"] else {"operator": "Exists"}
+    )
+    return {
+        "key": match["key"],
+        **value,
+        **({"effect": match["effect"]} if match["effect"] else {}),
+    }
 
 
 def slurm_name(option: str, name: str) -> str:
@@ -67,7 +95,10 @@ def slurm_name(option: str, name: str) -> str:
     if _SLURM_NAME.fullmatch(name) and len(name) <= _LONGEST_SLURM_NAME:
         return name
     near = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:_LONGEST_SLURM_NAME].strip("-._") or "my-run"
-    rule = f"a batch script takes up to {_LONGEST_SLURM_NAME} letters, digits, dashes, dots and underscores"
+    rule = (
+        f"a batch script takes up to {_LONGEST_SLURM_NAME} letters, digits, dashes, dots and"
+        " underscores"
+    )
     raise ConfigError(f"{option} {name!r} can't be used: {rule}; e.g. {option} {near}")
 
 
@@ -75,11 +106,16 @@ def image(name: str) -> str:
     """Return the name if it can be an image's. Raises `ConfigError`."""
     if _IMAGE.fullmatch(name):
         return name
-    raise ConfigError(f"--image {name!r} is no name of an image; e.g. --image registry.example.org/procsnake-training:1")
+    raise ConfigError(
+        f"--image {name!r} is no name of an image; e.g. --image"
+        " registry.example.org/procsnake-training:1"
+    )
 
 
 def plain_path(option: str, path: str) -> str:
-    """Return the path if it can stand in a batch script and in Slurm's patterns of file names. Raises `ConfigError`."""
+    """Return the path if it can stand in a batch script and in Slurm's patterns of file names.
+    Raises `ConfigError`.
+    """
     if _PLAIN_PATH.fullmatch(path) and not path.startswith("-"):
         return path
     near = re.sub(r"[^A-Za-z0-9._/+=-]+", "-", path).strip("-") or "runs"

@@ -31,9 +31,15 @@ class Plan:
     def __post_init__(self) -> None:
         require_processes(self.experiment, "clusters")
         if isinstance(self.experiment.scale, Local):
-            raise ConfigError("the experiment's scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'")
+            raise ConfigError(
+                "the experiment's scale is local; name machines by their size, e.g. --instances"
+                " '2*16cpu-64gib'"
+            )
         if looks_like_a_secret(self.experiment_text):
-            raise ConfigError("there seems to be a secret in the experiment, which everyone can read who may see the job")
+            raise ConfigError(
+                "there seems to be a secret in the experiment, which everyone can read who may see"
+                " the job"
+            )
 
     @property
     def experiment_text(self) -> str:
@@ -57,10 +63,16 @@ class Plan:
     def train_command(self, folder: str, runs: str) -> list[str]:
         """The command that trains on a cluster whose head has the experiment's file in `folder`.
 
-        It goes on with the job's run if there is one in the job's own part of `runs`, a folder or an address.
-        """
+        It goes on with the job's run if there is one in the job's own part of `runs`, a folder or
+        an address."""
         config = str(PurePosixPath(folder) / EXPERIMENT_FILE)
-        return ["python", "-m", "train.engines.begin_or_continue", config, f"{runs.rstrip('/')}/{self.name}"]
+        return [
+            "python",
+            "-m",
+            "train.engines.begin_or_continue",
+            config,
+            f"{runs.rstrip('/')}/{self.name}",
+        ]
 
 
 def default_name(experiment: str) -> str:

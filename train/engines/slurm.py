@@ -75,18 +75,25 @@ def script(plan: Plan, place: Place) -> str:
     names.slurm_name("--name", plan.name)
     if 3600 * plan.max_hours < 2 * _WARNING_SECONDS:
         raise ConfigError(
-            f"--max-hours {plan.max_hours:g} is too short: the last {_WARNING_SECONDS} s are for saving; e.g. --max-hours 1"
+            f"--max-hours {plan.max_hours:g} is too short: the last {_WARNING_SECONDS} s are for"
+            " saving; e.g. --max-hours 1"
         )
     several = len(plan.groups) > 1
     components = [_component(instances) for _, instances in plan.groups]
     components[0] = [*_of_the_job(plan, place), *components[0]]
     lists = "".join(
-        f'{group}=$(scontrol show hostnames "${_NODES}{f"_HET_GROUP_{k}" if several else ""}" | paste -sd,)\n'
+        f'{group}=$(scontrol show hostnames "${_NODES}{f"_HET_GROUP_{k}" if several else ""}" |'
+        " paste -sd,)\n"
         for k, (group, _) in enumerate(plan.groups)
     )
     return _SCRIPT.format(
-        options="\n#SBATCH hetjob\n".join("\n".join(f"#SBATCH {line}" for line in lines) for lines in components),
-        sentence=f"Trains {plan.name} on {plan.num_machines} machine{'s' if plan.num_machines > 1 else ''}.",
+        options="\n#SBATCH hetjob\n".join(
+            "\n".join(f"#SBATCH {line}" for line in lines) for lines in components
+        ),
+        sentence=(
+            f"Trains {plan.name} on {plan.num_machines}"
+            f" machine{'s' if plan.num_machines > 1 else ''}."
+        ),
         runs=shlex.quote(place.runs),
         python=shlex.quote(place.python),
         name=plan.name,
@@ -98,7 +105,11 @@ def script(plan: Plan, place: Place) -> str:
 
 
 def _of_the_job(plan: Plan, place: Place) -> list[str]:
-    named = [f"--{option}={given}" for option in ("partition", "account") if (given := getattr(place, option))]
+    named = [
+        f"--{option}={given}"
+        for option in ("partition", "account")
+        if (given := getattr(place, option))
+    ]
     return [
         f"--job-name={plan.name}",
         f"--output={plan.name}-%j.log",
@@ -111,7 +122,11 @@ def _of_the_job(plan: Plan, place: Place) -> list[str]:
 
 
 def _component(instances: Instances) -> list[str]:
-    lines = [f"--nodes={instances.count}", "--ntasks-per-node=1", f"--cpus-per-task={vcpus(instances.instance)}"]
+    lines = [
+        f"--nodes={instances.count}",
+        "--ntasks-per-node=1",
+        f"--cpus-per-task={vcpus(instances.instance)}",
+    ]
     if gpus := instances.gpus // instances.count:
         lines.append(f"--gpus-per-node={gpus}")
     # Ray takes ports of the machine, and what it leaves is cleared away for all of the machine.

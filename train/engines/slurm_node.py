@@ -1,4 +1,6 @@
-"""What a batch script runs on every machine of a job on Slurm, by srun: the first machine leads, the others join it."""
+"""What a batch script runs on every machine of a job on Slurm, by srun: the first machine leads,
+the others join it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _GRACE_SECONDS = 240.0
 
 @dataclass(frozen=True)
 class Nodes(Hosts):
-    """The machines of a job on Slurm. Which network device leads to the others isn't known, and so the way there is asked."""
+    """The machines of a job on Slurm. Which network device leads to the others isn't known, and so
+    the way there is asked.
+    """
 
     def address(self) -> str:
         """The address from which this machine reaches the head, or the head its first worker."""
@@ -36,18 +40,33 @@ class Nodes(Hosts):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do this machine's part. Returns the exit code: that of the training at the head, 0 at the others."""
+    """Do this machine's part. Returns the exit code: that of the training at the head, 0 at the
+    others.
+    """
     parser = argparse.ArgumentParser(prog="train.engines.slurm_node")
-    parser.add_argument("folder", type=Path, help="the job's folder, with the experiment and the token; gets the run")
-    parser.add_argument("--group", action="append", required=True, metavar="NAME=HOST,HOST", help="the first host leads")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        help="the job's folder, with the experiment and the token; gets the run",
+    )
+    parser.add_argument(
+        "--group",
+        action="append",
+        required=True,
+        metavar="NAME=HOST,HOST",
+        help="the first host leads",
+    )
     options = parser.parse_args(arguments)
     # What another user's Ray left in /tmp/ray can't be written to.
     os.environ["RAY_TMPDIR"] = f"/tmp/procsnake-{os.environ['SLURM_JOB_ID']}"
     Path(os.environ["RAY_TMPDIR"]).mkdir(mode=0o700, exist_ok=True)
-    # A start of this job that Slurm has killed may have left its Ray: not every Slurm tracks processes by control groups.
+    # A start of this job that Slurm has killed may have left its Ray: not every Slurm tracks
+    # processes by control groups.
     ray_node.stop({})
     try:
-        return launch(plan(options.folder, options.group), _stop_when_asked(options.folder / "stop"))
+        return launch(
+            plan(options.folder, options.group), _stop_when_asked(options.folder / "stop")
+        )
     except (ProcsnakeError, OSError) as error:
         print(f"procsnake: {reason(error)}", file=sys.stderr, flush=True)
         return _FAILED
@@ -57,16 +76,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def plan(folder: Path, groups: Sequence[str]) -> Launch:
     """Return this machine's part. Raises `ClusterError` if it is in none of the groups."""
-    named = [(name, hosts.split(",")) for name, _, hosts in (group.partition("=") for group in groups)]
+    named = [
+        (name, hosts.split(",")) for name, _, hosts in (group.partition("=") for group in groups)
+    ]
     by_host = {host: name for name, hosts in named for host in hosts}
     me = os.environ.get("SLURMD_NODENAME", "")
     if me not in by_host:
-        raise ClusterError(f"this machine is {me!r} for Slurm, but the job has {', '.join(by_host)}")
+        raise ClusterError(
+            f"this machine is {me!r} for Slurm, but the job has {', '.join(by_host)}"
+        )
     hosts = Nodes(me, by_host, named[0][1][0])
     return Launch(
         hosts=hosts,
         token_path=(folder / "token").absolute(),
-        command=(sys.executable, "-m", "procsnake", "train", "--cluster", "auto", *_what(folder)) if hosts.leads else (),
+        command=(
+            (sys.executable, "-m", "procsnake", "train", "--cluster", "auto", *_what(folder))
+            if hosts.leads
+            else ()
+        ),
         grace_seconds=_GRACE_SECONDS,
     )
 

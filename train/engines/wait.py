@@ -16,23 +16,33 @@ _NAP_SECONDS = 5.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Wait. Returns 0 once the machines are there, and 1, with how many were, if they aren't in time."""
+    """Wait. Returns 0 once the machines are there, and 1, with how many were, if they aren't in
+    time.
+    """
     parser = argparse.ArgumentParser(prog="train.engines.wait", description=__doc__)
     parser.add_argument("machines", type=at_least(1), help="how many machines, with the head")
-    parser.add_argument("--minutes", type=positive, default=20.0, help="how long at most (default: %(default)s)")
+    parser.add_argument(
+        "--minutes", type=positive, default=20.0, help="how long at most (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     import ray
 
     ray.init("auto", log_to_driver=False)
-    there, deadline = 0, time.monotonic() + 60 * options.minutes
+    there = 0
+    deadline = time.monotonic() + 60 * options.minutes
     while True:
-        before, there = there, sum(bool(node["Alive"]) for node in ray.nodes())
+        before = there
+        there = sum(bool(node["Alive"]) for node in ray.nodes())
         if there != before:
             print(f"{there} of {options.machines} machines are there", flush=True)
         if there >= options.machines:
             return 0
         if time.monotonic() > deadline:
-            print(f"only {there} of {options.machines} machines came within {options.minutes:g} minutes", file=sys.stderr)
+            print(
+                f"only {there} of {options.machines} machines came within {options.minutes:g}"
+                " minutes",
+                file=sys.stderr,
+            )
             return 1
         time.sleep(_NAP_SECONDS)
 

@@ -1,4 +1,6 @@
-"""What every algorithm on RLlib does here: play on all env runners, count steps, log episodes, restart learners."""
+"""What every algorithm on RLlib does here: play on all env runners, count steps, log episodes,
+restart learners.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from ray.exceptions import RayActorError
 from ray.rllib.algorithms import algorithm
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
+from ray.rllib.core import (
+    COMPONENT_LEARNER,
+    COMPONENT_RL_MODULE,
+    DEFAULT_AGENT_ID,
+    DEFAULT_MODULE_ID,
+)
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -38,16 +45,21 @@ from train.rllib.modules import ACTION_MASK, NetworkModule, QModule
 from train.rollouts.batch_runner import EPISODE_SUMS, BatchEnvRunner
 
 AGENT_STEPS_BEFORE = "agent_steps_before"
-"""Key of the learner's `timesteps`: a count of decisions, which schedules follow. PPO and DQN count those taken before this
-iteration; with APPO and APEX, which play on meanwhile, they are all that were taken by then."""
+"""Key of the learner's `timesteps`: a count of decisions, which schedules follow. PPO and DQN count
+those taken before this iteration; with APPO and APEX, which play on meanwhile, they are all that
+were taken by then."""
 LEARNER_SECONDS = "learner_seconds"
 """Metrics key: wall seconds of an iteration's updates."""
 EPISODE_MEANS = "episode_means"
-"""Metrics key: means over the episodes that ended in an iteration, by column of `BatchEnv.drain_episodes`."""
+"""Metrics key: means over the episodes that ended in an iteration, by column of
+`BatchEnv.drain_episodes`.
+"""
 RESTORED_LEARNERS = "restored_learners"
 """Metrics key: how often learners in processes of their own had to be started anew."""
 RUNNERS = "runners"
-"""Key of the env runners' part of a checkpoint: `BatchEnvRunner.progress` by the runner's number."""
+"""Key of the env runners' part of a checkpoint: `BatchEnvRunner.progress` by the runner's
+number.
+"""
 _SECONDS_BETWEEN_COPIES = 10.0
 _PATIENCE = 0.1
 
@@ -55,9 +67,8 @@ _PATIENCE = 0.1
 class _EnvRunnerGroup(EnvRunnerGroup):
     """Env runners get their configuration by value.
 
-    RLlib passes it through the object store. Of that Ray warns on stderr, in red: an env runner that dies could not be started
-    anew if the configuration were lost there.
-    """
+    RLlib passes it through the object store. Of that Ray warns on stderr, in red: an env runner
+    that dies could not be started anew if the configuration were lost there."""
 
     def _make_worker(self, *, config: Any, **arguments: Any) -> Any:
         by_value = self._remote_config if config is self._remote_config_obj_ref else config
@@ -67,9 +78,8 @@ class _EnvRunnerGroup(EnvRunnerGroup):
 class BatchedAlgorithm(Algorithm):
     """An RLlib `Algorithm` whose env runners play a whole `BatchEnv` each.
 
-    Whoever knows the budget sets `fraction_done` (0..1). If a learner in a process of its own dies, all learners are started
-    anew with what they knew some seconds ago.
-    """
+    Whoever knows the budget sets `fraction_done` (0..1). If a learner in a process of its own dies,
+    all learners are started anew with what they knew some seconds ago."""
 
     # RLlib declares these as None until `setup`.
     config: BatchedConfig
@@ -81,7 +91,9 @@ class BatchedAlgorithm(Algorithm):
     _failures: Failures | None = None
     _progress: dict[int, dict[str, Any]] = {}
     _learners_copy: dict[str, Any] | None = None
-    _copied_at, _updates_since_copy, _restored_learners = 0.0, 0, 0
+    _copied_at = 0.0
+    _updates_since_copy = 0
+    _restored_learners = 0
     _inference: tuple[int, NetworkModule] | None = None
 
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # of Tune's Trainable, where it is a dict
@@ -104,18 +116,26 @@ class BatchedAlgorithm(Algorithm):
 
     def load_policy_weights(self, weights: Mapping[str, Any]) -> None:
         """Have learners and env runners take over weights in the form of `policy_weights`."""
-        self.learner_group.set_state({COMPONENT_LEARNER: {COMPONENT_RL_MODULE: {DEFAULT_MODULE_ID: dict(weights)}}})
-        self.env_runner_group.sync_weights(from_worker_or_learner_group=self.learner_group, inference_only=False)
+        self.learner_group.set_state(
+            {COMPONENT_LEARNER: {COMPONENT_RL_MODULE: {DEFAULT_MODULE_ID: dict(weights)}}}
+        )
+        self.env_runner_group.sync_weights(
+            from_worker_or_learner_group=self.learner_group, inference_only=False
+        )
         self._inference = None
 
     # How RLlib's users ask what a policy does.
 
     def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> NetworkModule | None:
-        """Return the policy as the learners have it now, on the CPU. There is one, named `DEFAULT_MODULE_ID`."""
+        """Return the policy as the learners have it now, on the CPU. There is one, named
+        `DEFAULT_MODULE_ID`.
+        """
         if module_id != DEFAULT_MODULE_ID:
             return None
         if self._inference is None or self._inference[0] != self.iteration:
-            module = self.config.get_rl_module_spec(spaces=self.spaces, inference_only=False).build()
+            module = self.config.get_rl_module_spec(
+                spaces=self.spaces, inference_only=False
+            ).build()
             assert isinstance(module, NetworkModule)
             module.set_state(self.policy_weights())
             module.eval()
@@ -125,22 +145,27 @@ class BatchedAlgorithm(Algorithm):
     def get_policy(self, policy_id: str = DEFAULT_MODULE_ID) -> Any:
         """Refuse: RLlib's new API stack has no policies."""
         raise ConfigError(
-            "RLlib's new API stack has modules in the place of policies: algorithm.get_module() returns it, and"
-            " algorithm.compute_single_action(observation) asks it"
+            "RLlib's new API stack has modules in the place of policies: algorithm.get_module()"
+            " returns it, and algorithm.compute_single_action(observation) asks it"
         )
 
     def compute_single_action(  # type: ignore[override]  # of RLlib's old stack, whose further arguments mean nothing here
         self, observation: Any, *, action_mask: Any = None, explore: bool | None = None
     ) -> int:
-        """Return the action for one observation: drawn from the policy with `explore`, else the likeliest.
+        """Return the action for one observation: drawn from the policy with `explore`, else the
+        likeliest.
 
-        `explore` is by default the configuration's; a network of Q values answers with the best action in any case.
-        `action_mask`, bool (actions,), is the world's. Raises `ConfigError` for a policy with a memory.
-        """
-        module, draws = self.get_module(), self.config.explore if explore is None else explore
+        `explore` is by default the configuration's; a network of Q values answers with the best
+        action in any case. `action_mask`, bool (actions,), is the world's. Raises `ConfigError` for
+        a policy with a memory."""
+        module = self.get_module()
+        draws = self.config.explore if explore is None else explore
         assert module is not None
         if isinstance(self.config.settings, PPOSettings) and self.config.settings.lstm_units:
-            raise ConfigError("a policy with a memory (lstm_units) needs its state; call get_module().forward_inference")
+            raise ConfigError(
+                "a policy with a memory (lstm_units) needs its state; call"
+                " get_module().forward_inference"
+            )
         batch = {Columns.OBS: torch.as_tensor(np.asarray(observation))[None]}
         if action_mask is not None:
             batch[ACTION_MASK] = torch.as_tensor(np.asarray(action_mask, np.bool_))[None]
@@ -157,7 +182,9 @@ class BatchedAlgorithm(Algorithm):
             super().restore_from_path(*args, **kwargs)
         self._learners_copy = self._inference = None
 
-    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+    def get_state(
+        self, components: Any = None, *, not_components: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
         state = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(RUNNERS, components, not_components):
             state[RUNNERS] = self._ask_for_progress()
@@ -182,7 +209,9 @@ class BatchedAlgorithm(Algorithm):
         return runner
 
     def _ask_for_progress(self) -> dict[int, dict[str, Any]]:
-        """That of each env runner by its number; of one that can't answer now, what it last answered."""
+        """That of each env runner by its number; of one that can't answer now, what it last
+        answered.
+        """
         group = self.env_runner_group
         ask: Callable[[Any], tuple[int, dict[str, Any]]] = _progress_of_one
         answers = group.foreach_env_runner(
@@ -194,7 +223,9 @@ class BatchedAlgorithm(Algorithm):
         return self._progress
 
     def _progress_for(self, number: int) -> dict[str, Any]:
-        """What env runner `number` goes on from: with more of them than before, some begin where another is."""
+        """What env runner `number` goes on from: with more of them than before, some begin where
+        another is.
+        """
         known = self._progress
         return known.get(number) or known[sorted(known)[number % len(known)]]
 
@@ -209,14 +240,17 @@ class BatchedAlgorithm(Algorithm):
             )
 
     def _play_on_all(self, method: str = "play", **arguments: Any) -> list[tuple[Any, Any]]:
-        """What `method(**arguments)` of each env runner returns, at the same time; those that fail or are slow are left out.
+        """What `method(**arguments)` of each env runner returns, at the same time; those that fail
+        or are slow are left out.
 
         Raises `EnvRunnerError` where that is hopeless.
         """
         if self.env_runner_group.num_remote_workers() == 0:
             return self._play_here(method, **arguments)
         timeout = self.config.sample_timeout_s
-        answers = self._answers(lambda actors: actors.foreach_actor(method, kwargs=arguments, timeout_seconds=timeout))
+        answers = self._answers(
+            lambda actors: actors.foreach_actor(method, kwargs=arguments, timeout_seconds=timeout)
+        )
         return [answer for _, answer in answers]
 
     def _play_here(self, method: str, **arguments: Any) -> list[tuple[Any, Any]]:
@@ -224,8 +258,12 @@ class BatchedAlgorithm(Algorithm):
         with clear_errors(self.config.world_name):
             return [getattr(self._local_runner(), method)(**arguments)]
 
-    def _answers(self, ask: Callable[[FaultTolerantActorManager], RemoteCallResults]) -> list[tuple[int, Any]]:
-        """The number and the answer of the env runners that have one. Raises `EnvRunnerError` if too many in a row failed."""
+    def _answers(
+        self, ask: Callable[[FaultTolerantActorManager], RemoteCallResults]
+    ) -> list[tuple[int, Any]]:
+        """The number and the answer of the env runners that have one. Raises `EnvRunnerError` if
+        too many in a row failed.
+        """
         if self._failures is None:
             self._failures = Failures(self.config.world_name, self.config.num_env_runners)
         actors = self.env_runner_group._worker_manager
@@ -245,7 +283,9 @@ class BatchedAlgorithm(Algorithm):
         return []
 
     def _update_learners(self, **arguments: Any) -> list[dict[str, Any]]:
-        """`LearnerGroup.update`, once more if a learner dies over it. RLlib neither restarts learners nor goes on without."""
+        """`LearnerGroup.update`, once more if a learner dies over it. RLlib neither restarts
+        learners nor goes on without.
+        """
         if not self.config.num_learners:
             return self.learner_group.update(**arguments)
         try:
@@ -261,9 +301,13 @@ class BatchedAlgorithm(Algorithm):
         return self._copy_and_update(**arguments)
 
     def _copy_and_update(self, **arguments: Any) -> list[dict[str, Any]]:
-        if self._learners_copy is None or time.monotonic() - self._copied_at > _SECONDS_BETWEEN_COPIES:
+        if (
+            self._learners_copy is None
+            or time.monotonic() - self._copied_at > _SECONDS_BETWEEN_COPIES
+        ):
             self._learners_copy = self.learner_group.get_state()
-            self._copied_at, self._updates_since_copy = time.monotonic(), 0
+            self._copied_at = time.monotonic()
+            self._updates_since_copy = 0
         self._updates_since_copy += 1
         return self.learner_group.update(**arguments)
 
@@ -277,13 +321,16 @@ class BatchedAlgorithm(Algorithm):
     def _has_lost_a_learner(self) -> bool:
         # Of several learners those that live on fail, too: they can't reach the one that is gone.
         try:
-            ray.get([learner.__ray_ready__.remote() for learner in self.learner_group._workers or ()])
+            ray.get(
+                [learner.__ray_ready__.remote() for learner in self.learner_group._workers or ()]
+            )
         except RayActorError:
             return True
         return False
 
     def _replace_learners(self, known: dict[str, Any]) -> None:
-        group, config = self.learner_group, self.config
+        group = self.learner_group
+        config = self.config
         for learner in group._workers or ():
             ray.kill(learner)
         group.shutdown()
@@ -295,7 +342,9 @@ class BatchedAlgorithm(Algorithm):
         self._restored_learners += 1
 
     def _log_played(self, results: list[Any]) -> None:
-        """Take in the env runners' metrics. Sums and counts add up over them, so these are means over every episode."""
+        """Take in the env runners' metrics. Sums and counts add up over them, so these are means
+        over every episode.
+        """
         self.metrics.aggregate(results, key=ENV_RUNNER_RESULTS)
         count = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_EPISODES))
         if not count:
@@ -304,7 +353,9 @@ class BatchedAlgorithm(Algorithm):
         for name, key in (("return", EPISODE_RETURN_MEAN), ("length", EPISODE_LEN_MEAN)):
             self.metrics.log_value((ENV_RUNNER_RESULTS, key), sums[name] / count, window=1)
         for name, total in sums.items():
-            self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_MEANS, name), total / count, window=1)
+            self.metrics.log_value(
+                (ENV_RUNNER_RESULTS, EPISODE_MEANS, name), total / count, window=1
+            )
 
 
 def _progress_of_one(runner: BatchEnvRunner) -> tuple[int, dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""RLlib's configuration of a run, in which whoever knows RLlib is at home: its names and ours say the same.
+"""RLlib's configuration of a run, in which whoever knows RLlib is at home: its names and ours say
+the same.
 
 `train.rllib.rllib_fields` says what becomes of each of RLlib's fields.
 """
@@ -41,13 +42,13 @@ AUTO = "auto"
 class BatchedConfig(AlgorithmConfig):
     """RLlib's configuration for env runners that play a whole `BatchEnv`.
 
-    `settings` are the algorithm's own. RLlib's fields of the same meaning (`lr`, `gamma`, …) show them, and setting one changes
-    them. Our names may be set and read like fields, too (`config.ent_coef`). `validate` raises `ConfigError` for a field that
-    the trainers don't honour, and names what to use instead.
+    `settings` are the algorithm's own. RLlib's fields of the same meaning (`lr`, `gamma`, …) show
+    them, and setting one changes them. Our names may be set and read like fields, too
+    (`config.ent_coef`). `validate` raises `ConfigError` for a field that the trainers don't honour,
+    and names what to use instead.
 
-    A subclass names the algorithm and its settings in `__init__`, and its other classes by `runner_and_module` and RLlib's
-    `get_default_learner_class`.
-    """
+    A subclass names the algorithm and its settings in `__init__`, and its other classes by
+    `runner_and_module` and RLlib's `get_default_learner_class`."""
 
     env: str | type | None  # type: ignore[assignment]  # RLlib's is untyped
     num_envs_per_env_runner: int | None  # type: ignore[assignment]
@@ -57,8 +58,8 @@ class BatchedConfig(AlgorithmConfig):
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
         register_worlds()
-        # There are no connectors on the batched path. Asking for their states after each iteration would wait for all that
-        # env runners are doing, and take what they failed at with it.
+        # There are no connectors on the batched path. Asking for their states after each iteration
+        # would wait for all that env runners are doing, and take what they failed at with it.
         self.env_runners(merge_env_runner_states=False, broadcast_env_runner_states=False)
         self.add_default_connectors_to_learner_pipeline = False
         self.shuffle_batch_per_epoch = True
@@ -69,14 +70,24 @@ class BatchedConfig(AlgorithmConfig):
     @classmethod
     def from_experiment(cls, experiment: Experiment) -> Self:
         """Return the configuration of a run."""
-        config, settings = cls(), experiment.settings
+        config = cls()
+        settings = experiment.settings
         assert isinstance(settings, PPOSettings | QSettings)
         config.settings = settings
         config.environment(experiment.env.name, env_config=world_options(experiment))
         config.env_runners(num_env_runners=experiment.num_env_runners)
-        config.learners(num_learners=experiment.num_learners, num_gpus_per_learner=experiment.num_gpus_per_learner)
+        config.learners(
+            num_learners=experiment.num_learners,
+            num_gpus_per_learner=experiment.num_gpus_per_learner,
+        )
         network = experiment.network
-        config.rl_module(model_config={"name": network.name, "options": dict(network.options), "imports": experiment.modules})
+        config.rl_module(
+            model_config={
+                "name": network.name,
+                "options": dict(network.options),
+                "imports": experiment.modules,
+            }
+        )
         config.debugging(seed=experiment.seed)
         return config
 
@@ -110,7 +121,9 @@ class BatchedConfig(AlgorithmConfig):
     def _shown(self, settings: AlgorithmSettings) -> dict[str, Any]:
         """RLlib's fields for these settings."""
         names = {field.name for field in dataclasses.fields(settings)}
-        shown = {key: getattr(settings, name) for key, name in SAME_MEANING.items() if name in names}
+        shown = {
+            key: getattr(settings, name) for key, name in SAME_MEANING.items() if name in names
+        }
         return {key: value or None if key == "grad_clip" else value for key, value in shown.items()}
 
     def _show_settings(self) -> None:
@@ -119,8 +132,14 @@ class BatchedConfig(AlgorithmConfig):
                 self.__dict__[key] = value
 
     def training(self, **values: Any) -> Self:
-        """Set what RLlib's own method sets, or settings of ours by our names or by those of RLlib's PPO and DQN."""
-        ours = {key: value for key, value in values.items() if self._setting_of(key) and key not in _TRAINING}
+        """Set what RLlib's own method sets, or settings of ours by our names or by those of RLlib's
+        PPO and DQN.
+        """
+        ours = {
+            key: value
+            for key, value in values.items()
+            if self._setting_of(key) and key not in _TRAINING
+        }
         ours |= {key: values[key] for key in ("optimizer",) if isinstance(values.get(key), str)}
         for key, value in ours.items():
             if key == "optimizer":
@@ -128,7 +147,9 @@ class BatchedConfig(AlgorithmConfig):
             else:
                 setattr(self, key, value)
         try:
-            return super().training(**{key: value for key, value in values.items() if key not in ours})
+            return super().training(
+                **{key: value for key, value in values.items() if key not in ours}
+            )
         except TypeError as error:
             unknown = next((key for key in values if f"'{key}'" in str(error)), "")
             if not unknown:
@@ -137,8 +158,13 @@ class BatchedConfig(AlgorithmConfig):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, by RLlib's names and ours."""
-        own = {field.name: getattr(self.settings, field.name) for field in dataclasses.fields(self.settings)}
-        return {name: value for name, value in own.items() if name not in _RLLIBS_FIELDS} | super().to_dict()
+        own = {
+            field.name: getattr(self.settings, field.name)
+            for field in dataclasses.fields(self.settings)
+        }
+        return {
+            name: value for name, value in own.items() if name not in _RLLIBS_FIELDS
+        } | super().to_dict()
 
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> Self:
         """Take over fields by RLlib's names or ours. Raises `UnknownNameError` for others."""
@@ -147,10 +173,19 @@ class BatchedConfig(AlgorithmConfig):
             self.settings = settings
             # What only shows the settings must not undo what is changed beside them.
             shown = dataclasses.asdict(settings) | self._shown(settings)
-            values = {key: value for key, value in values.items() if key not in shown or value != shown[key]}
+            values = {
+                key: value
+                for key, value in values.items()
+                if key not in shown or value != shown[key]
+            }
         for key in values:
             field = self._translate_special_keys(key, warn_deprecated=False)
-            known = key in _RLLIBS_KEYS or field in vars(self) or hasattr(type(self), field) or self._setting_of(key)
+            known = (
+                key in _RLLIBS_KEYS
+                or field in vars(self)
+                or hasattr(type(self), field)
+                or self._setting_of(key)
+            )
             if not (known or key.startswith("_")):
                 raise self._unknown(key)
         if isinstance(values.get("optimizer"), str):
@@ -170,21 +205,33 @@ class BatchedConfig(AlgorithmConfig):
         super().validate()
 
     def _refuse_what_is_not_honoured(self) -> None:
-        fresh, algorithm = type(self)(), self.settings.algorithm
+        fresh = type(self)()
+        algorithm = self.settings.algorithm
         for key in (*REFUSED, *sorted(RELICS - SAME_MEANING.keys())):
             if self._was_changed(key, fresh):
                 use = REFUSED.get(key, "RLlib's new API stack doesn't read it; leave it out")
-                raise ConfigError(f"RLlib's setting {key.removeprefix('_')} has no effect on {algorithm}: {use}")
-        batches_alone = ("minibatch_size", "shuffle_batch_per_epoch") if isinstance(self.settings, QSettings) else ()
-        without_setting = [key for key in SAME_MEANING if not self._setting_of(key) and key != "train_batch_size"]
+                raise ConfigError(
+                    f"RLlib's setting {key.removeprefix('_')} has no effect on {algorithm}: {use}"
+                )
+        batches_alone = (
+            ("minibatch_size", "shuffle_batch_per_epoch")
+            if isinstance(self.settings, QSettings)
+            else ()
+        )
+        without_setting = [
+            key for key in SAME_MEANING if not self._setting_of(key) and key != "train_batch_size"
+        ]
         for key in (*without_setting, *batches_alone):
             if self._was_changed(key, fresh):
                 raise ConfigError(
-                    f"RLlib's setting {key} has no effect on {algorithm}, which learns in another way; leave it out"
+                    f"RLlib's setting {key} has no effect on {algorithm}, which learns in another"
+                    " way; leave it out"
                 )
 
     def _was_changed(self, key: str, fresh: BatchedConfig) -> bool:
-        """Whether the user has changed a field; RLlib itself changes some when it validates, saves or evaluates."""
+        """Whether the user has changed a field; RLlib itself changes some when it validates, saves
+        or evaluates.
+        """
         value = getattr(self, key)
         if key == "policies":
             return set(value) != set(fresh.policies)
@@ -196,10 +243,15 @@ class BatchedConfig(AlgorithmConfig):
 
     def _complete(self) -> None:
         """Set the classes and what else follows."""
-        spaces = [key for key, value in vars(self).items() if self._setting_of(key) and _is_open(value) and value != AUTO]
+        spaces = [
+            key
+            for key, value in vars(self).items()
+            if self._setting_of(key) and _is_open(value) and value != AUTO
+        ]
         if spaces:
             raise ConfigError(
-                f"{', '.join(spaces)}: a space to search; give the configuration to tune.Tuner, which draws values"
+                f"{', '.join(spaces)}: a space to search; give the configuration to tune.Tuner,"
+                " which draws values"
             )
         register_worlds()
         runner_class, _ = self.runner_and_module()
@@ -211,13 +263,18 @@ class BatchedConfig(AlgorithmConfig):
     def build_learner_connector(
         self, input_observation_space: Any, input_action_space: Any, device: Any = None
     ) -> LearnerConnectorPipeline:
-        """Make the pipeline of a learner: what turns fragments into a batch, and then the user's own connectors."""
+        """Make the pipeline of a learner: what turns fragments into a batch, and then the user's
+        own connectors.
+        """
         spaces = input_observation_space, input_action_space
         own: Any = self._learner_connector(*spaces) if self._learner_connector else []
         return LearnerConnectorPipeline(
             input_observation_space=input_observation_space,
             input_action_space=input_action_space,
-            connectors=[self.batch_connector(*spaces), *(own if isinstance(own, list | tuple) else [own])],
+            connectors=[
+                self.batch_connector(*spaces),
+                *(own if isinstance(own, list | tuple) else [own]),
+            ],
         )
 
     def batch_connector(self, observation_space: Any, action_space: Any) -> ConnectorV2:
@@ -227,8 +284,8 @@ class BatchedConfig(AlgorithmConfig):
     def rollout_steps(self, num_rows: int) -> int:
         """Return the steps of every game in a rollout of `num_rows` rows.
 
-        RLlib's `train_batch_size_per_learner`, where it is set, says how many decisions an update learns from.
-        """
+        RLlib's `train_batch_size_per_learner`, where it is set, says how many decisions an update
+        learns from."""
         settings = self.settings
         if self.in_evaluation or isinstance(settings, QSettings) or not self._asks_for_batch_size():
             return settings.num_steps
@@ -236,7 +293,10 @@ class BatchedConfig(AlgorithmConfig):
         return max(1, -(-self.total_train_batch_size // rows))
 
     def _asks_for_batch_size(self) -> bool:
-        is_set = self._train_batch_size_per_learner is not None or self.train_batch_size != AlgorithmConfig().train_batch_size
+        is_set = (
+            self._train_batch_size_per_learner is not None
+            or self.train_batch_size != AlgorithmConfig().train_batch_size
+        )
         return is_set or self.rollout_fragment_length == AUTO
 
     @property
@@ -252,7 +312,9 @@ class BatchedConfig(AlgorithmConfig):
         model = dict(self._model_config)
         network = policy_network(
             self.settings,
-            NetworkSettings(name=model.get("name", NetworkSettings.name), options=model.get("options", {})),
+            NetworkSettings(
+                name=model.get("name", NetworkSettings.name), options=model.get("options", {})
+            ),
             self.world_name,
             self.env_config,
         )
@@ -268,10 +330,14 @@ class BatchedConfig(AlgorithmConfig):
     @property
     def world_name(self) -> str:
         """The world's name for messages and curves."""
-        return self.env if isinstance(self.env, str) else getattr(self.env, "__name__", str(self.env))
+        return (
+            self.env if isinstance(self.env, str) else getattr(self.env, "__name__", str(self.env))
+        )
 
     def make_world(self) -> BatchEnv:
-        """Make the world of an env runner. Raises what `make_world` raises, and `ConfigError` for what isn't a `BatchEnv`."""
+        """Make the world of an env runner. Raises what `make_world` raises, and `ConfigError` for
+        what isn't a `BatchEnv`.
+        """
         options = dict(self.env_config)
         if self.num_envs_per_env_runner is not None:
             options["num_games"] = self.num_envs_per_env_runner
@@ -281,12 +347,15 @@ class BatchedConfig(AlgorithmConfig):
         if isinstance(name, str) and (name in envs.names() or not _registered(name)):
             return make_world({**options, "name": name})
         if name is None:
-            raise ConfigError("the configuration names no world; set one: config.environment('battlesnake')")
+            raise ConfigError(
+                "the configuration names no world; set one: config.environment('battlesnake')"
+            )
         world = _registered(name)(options) if isinstance(name, str) else name(**options)
         if not isinstance(world, BatchEnv):
             raise ConfigError(
-                f"the environment {self.world_name} is a {type(world).__name__}, and {self.settings.algorithm} plays a BatchEnv"
-                " (envs.api): name one of envs.names(), or write one (docs/your-own-parts.md)"
+                f"the environment {self.world_name} is a {type(world).__name__}, and"
+                f" {self.settings.algorithm} plays a BatchEnv (envs.api): name one of envs.names(),"
+                " or write one (docs/your-own-parts.md)"
             )
         return world
 
@@ -302,12 +371,20 @@ def _registered(name: str) -> Any:
     """What the user registered with Ray under this name; None if nothing is."""
     from ray.tune.registry import ENV_CREATOR, _global_registry
 
-    return _global_registry.get(ENV_CREATOR, name) if _global_registry.contains(ENV_CREATOR, name) else None
+    return (
+        _global_registry.get(ENV_CREATOR, name)
+        if _global_registry.contains(ENV_CREATOR, name)
+        else None
+    )
 
 
 def _is_open(value: Any) -> bool:
     """Whether a value is still to be found: by Tune, or from other fields."""
-    return isinstance(value, Domain) or value == AUTO or (isinstance(value, dict) and "grid_search" in value)
+    return (
+        isinstance(value, Domain)
+        or value == AUTO
+        or (isinstance(value, dict) and "grid_search" in value)
+    )
 
 
 def _equal(value: Any, other: Any) -> bool:

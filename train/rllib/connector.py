@@ -13,7 +13,9 @@ from train.rollouts.fragment import Fragment
 
 
 class FragmentsToBatch(ConnectorV2):
-    """Joins the columns of all fragments into tensors on the module's device. A single fragment isn't copied."""
+    """Joins the columns of all fragments into tensors on the module's device. A single fragment
+    isn't copied.
+    """
 
     # RLlib names its own episodes; it hands on whatever the env runners gave.
     def __call__(  # type: ignore[override]
@@ -22,7 +24,11 @@ class FragmentsToBatch(ConnectorV2):
         # RLlib tells connectors no device: learners on a GPU would get batches that lie elsewhere.
         device = device_of(rl_module[DEFAULT_MODULE_ID])
         names = episodes[0].columns
-        return {DEFAULT_MODULE_ID: {name: joined([part.columns[name] for part in episodes]).to(device) for name in names}}
+        return {
+            DEFAULT_MODULE_ID: {
+                name: joined([part.columns[name] for part in episodes]).to(device) for name in names
+            }
+        }
 
 
 def device_of(module: Any) -> torch.device:
@@ -33,5 +39,8 @@ def device_of(module: Any) -> torch.device:
 
 def joined(parts: list[np.ndarray]) -> torch.Tensor:
     """Return the arrays as one tensor. A single one isn't copied, if it can be written to."""
-    # Arrays that come out of Ray's object store can't be written to, and torch knows no such tensors.
-    return torch.from_numpy(np.require(parts[0], requirements="W") if len(parts) == 1 else np.concatenate(parts))
+    # Arrays that come out of Ray's object store can't be written to, and torch knows no such
+    # tensors.
+    return torch.from_numpy(
+        np.require(parts[0], requirements="W") if len(parts) == 1 else np.concatenate(parts)
+    )

@@ -1,4 +1,6 @@
-"""Handles env runners that fail. A run continues while some env runners play, and ends with one clear error if none does."""
+"""Handles env runners that fail. A run continues while some env runners play, and ends with one
+clear error if none does.
+"""
 
 from __future__ import annotations
 
@@ -27,37 +29,52 @@ class Failures:
     """Counts how often env runners failed since one of them last brought experience."""
 
     def __init__(self, world: str, num_env_runners: int) -> None:
-        self.world, self._most = world, MOST_FAILURES * num_env_runners
-        self._count, self._cause = 0, ""
+        self.world = world
+        self._most = MOST_FAILURES * num_env_runners
+        self._count = 0
+        self._cause = ""
 
     def forget(self) -> None:
         """Forget all failures, because an env runner has brought experience."""
-        self._count, self._cause = 0, ""
+        self._count = 0
+        self._cause = ""
 
     def note(self, error: Exception) -> None:
-        """Note that an env runner failed with `error`. Raises `EnvRunnerError` if that is once too often."""
+        """Note that an env runner failed with `error`. Raises `EnvRunnerError` if that is once too
+        often.
+        """
         self._count += 1
         _LOGGER.warning("an env runner failed and is started anew: %s", cause_of(error))
         # What is known of a process that died says less than what was raised in one that lived.
         if getattr(error, "cause", None) is not None or not self._cause:
             self._cause = cause_of(error)
         if self._count >= self._most:
-            raise EnvRunnerError(_message(self.world, f"its env runners did so {self._count} times in a row", self._cause))
+            raise EnvRunnerError(
+                _message(
+                    self.world, f"its env runners did so {self._count} times in a row", self._cause
+                )
+            )
 
 
 @contextmanager
 def clear_errors(world: str) -> Iterator[None]:
-    """Turn what playing `world` in this process raises into an `EnvRunnerError`; a `ProcsnakeError`, which is clear, passes."""
+    """Turn what playing `world` in this process raises into an `EnvRunnerError`; a
+    `ProcsnakeError`, which is clear, passes.
+    """
     try:
         yield
     except ProcsnakeError:
         raise
     except Exception as error:
-        raise EnvRunnerError(_message(world, "nothing could be started", cause_of(error))) from error
+        raise EnvRunnerError(
+            _message(world, "nothing could be started", cause_of(error))
+        ) from error
 
 
 def cause_of(error: Exception) -> str:
-    """Return type, message and place of `error`, or of the error in another process that is behind it (`RayTaskError`)."""
+    """Return type, message and place of `error`, or of the error in another process that is behind
+    it (`RayTaskError`).
+    """
     cause = getattr(error, "cause", None) or error
     return f"{type(cause).__name__}: {in_one_line(cause)}{place_of(error)}"
 

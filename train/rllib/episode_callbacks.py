@@ -1,4 +1,6 @@
-"""RLlib's call-backs of episodes, for the rows of a world. Episodes are only built if one of them is registered."""
+"""RLlib's call-backs of episodes, for the rows of a world. Episodes are only built if one of them
+is registered.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ _OF_EPISODES = ("on_episode_created", "on_episode_start", "on_episode_step", "on
 class EpisodeCallbacks:
     """Builds a `SingleAgentEpisode` for each row, and calls what was registered as RLlib does.
 
-    `on_episode_created` and `on_episode_start` come before the row's first decision, `on_episode_step` after each of its
-    decisions, and `on_episode_end` after the last one. A row that waits for its game's end has no episode.
-    """
+    `on_episode_created` and `on_episode_start` come before the row's first decision,
+    `on_episode_step` after each of its decisions, and `on_episode_end` after the last one. A row
+    that waits for its game's end has no episode."""
 
     def __init__(self, runner: BatchEnvRunner) -> None:
         self._runner = runner
@@ -29,10 +31,13 @@ class EpisodeCallbacks:
     @staticmethod
     def are_asked_for(runner: BatchEnvRunner) -> bool:
         """Whether any call-back of episodes is registered."""
-        config, objects = runner.config, runner._callbacks
+        config = runner.config
+        objects = runner._callbacks
         by_function = any(getattr(config, f"callbacks_{name}") for name in _OF_EPISODES)
         return by_function or any(
-            getattr(type(one), name) is not getattr(RLlibCallback, name) for one in objects for name in _OF_EPISODES
+            getattr(type(one), name) is not getattr(RLlibCallback, name)
+            for one in objects
+            for name in _OF_EPISODES
         )
 
     def forget(self) -> None:
@@ -44,17 +49,23 @@ class EpisodeCallbacks:
         world = self._runner.env
         for row in (int(row) for row in rows if int(row) not in self._episodes):
             self._episodes[row] = SingleAgentEpisode(
-                observation_space=world.single_observation_space, action_space=world.single_action_space
+                observation_space=world.single_observation_space,
+                action_space=world.single_action_space,
             )
             self._call("on_episode_created", row)
-            self._episodes[row].add_env_reset(observation=world.observations[row].copy(), infos=self._info(row))
+            self._episodes[row].add_env_reset(
+                observation=world.observations[row].copy(), infos=self._info(row)
+            )
             self._call("on_episode_start", row)
 
     def after_step(self, rows: np.ndarray, actions: np.ndarray) -> None:
-        """Note what came of the decisions of `rows`; `actions` are those of all rows of the world."""
+        """Note what came of the decisions of `rows`; `actions` are those of all rows of the
+        world.
+        """
         world = self._runner.env
         for row in map(int, rows):
-            terminated, truncated = bool(world.terminated[row]), bool(world.truncated[row])
+            terminated = bool(world.terminated[row])
+            truncated = bool(world.truncated[row])
             ended = terminated or truncated
             shown = world.final_observations if ended else world.observations
             self._episodes[row].add_env_step(

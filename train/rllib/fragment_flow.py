@@ -1,4 +1,6 @@
-"""Keeps env runners playing, and knows what they have played until it is learned from. It never sees what is in a fragment."""
+"""Keeps env runners playing, and knows what they have played until it is learned from. It never
+sees what is in a fragment.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,19 @@ class Played:
 
 
 def by_learner(played: list[Played]) -> list[ObjectRef]:
-    """Return all references, those for the first learner first, so that equal shares are what each is to have."""
+    """Return all references, those for the first learner first, so that equal shares are what each
+    is to have.
+    """
     parts = zip(*(fragment.references for fragment in played), strict=True)
     return [reference for own in parts for reference in own]
 
 
 class FragmentFlow:
-    """Asks env runners for fragments, as long as fewer than `most` are being played or wait to be learned from.
+    """Asks env runners for fragments, as long as fewer than `most` are being played or wait to be
+    learned from.
 
-    So none is older than `most` fragments when its turn comes. Env runners take turns if there is no room for all.
-    """
+    So none is older than `most` fragments when its turn comes. Env runners take turns if there is
+    no room for all."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -50,7 +55,9 @@ class FragmentFlow:
         chosen = (numbers[first:] + numbers[:first])[:room]
         # Those that have two requests already are left out, so the turn passes them, too.
         self._next = first + len(chosen)
-        return actors.foreach_actor_async(method, tag=PLAY, kwargs=arguments, remote_actor_ids=chosen)
+        return actors.foreach_actor_async(
+            method, tag=PLAY, kwargs=arguments, remote_actor_ids=chosen
+        )
 
     def take(self, count: int) -> list[Played]:
         """Return the `count` fragments that have waited longest."""

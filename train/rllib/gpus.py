@@ -7,7 +7,9 @@ from train.config import Experiment
 
 
 def require_gpus(experiment: Experiment) -> None:
-    """Raise `ConfigError` if this machine lacks GPUs for those who learn. (RLlib fails with an assertion of its own.)"""
+    """Raise `ConfigError` if this machine lacks GPUs for those who learn. (RLlib fails with an
+    assertion of its own.)
+    """
     needed = experiment.num_gpus_per_learner * max(1, experiment.num_learners)
     if not needed:
         return
@@ -15,8 +17,12 @@ def require_gpus(experiment: Experiment) -> None:
 
     found = torch.cuda.device_count()
     if needed > found:
-        without = "" if torch.version.cuda else f", because torch {torch.__version__} is built without CUDA"
+        without = (
+            ""
+            if torch.version.cuda
+            else f", because torch {torch.__version__} is built without CUDA"
+        )
         raise ConfigError(
-            f"num_gpus_per_learner takes {needed} GPU(s) in all, but torch finds {found} on this machine{without};"
-            " on the CPU: --set num_gpus_per_learner=0"
+            f"num_gpus_per_learner takes {needed} GPU(s) in all, but torch finds {found} on this"
+            f" machine{without}; on the CPU: --set num_gpus_per_learner=0"
         )

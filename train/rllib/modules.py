@@ -17,8 +17,12 @@ from envs.common.parts import import_modules
 
 ACTION_MASK = "action_mask"
 """Name of the column with the actions that may be taken, bool [B, A]."""
-ATOMS, NEXT_ATOMS, TARGET_ATOMS = "atoms", "next_atoms", "target_atoms"
-"""Keys of what `QModule` returns in training: the atoms of the observations, of the next ones, and of these by the target."""
+ATOMS = "atoms"
+NEXT_ATOMS = "next_atoms"
+TARGET_ATOMS = "target_atoms"
+"""Keys of what `QModule` returns in training: the atoms of the observations, of the next ones, and
+of these by the target.
+"""
 
 
 def has_fast_bfloat16(*, gpu: bool = False) -> bool:
@@ -29,16 +33,18 @@ def has_fast_bfloat16(*, gpu: bool = False) -> bool:
 
 
 def mask_logits(logits: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Give the masked actions probability 0, without infinities that would spoil entropies and gradients."""
+    """Give the masked actions probability 0, without infinities that would spoil entropies and
+    gradients.
+    """
     return logits if mask is None else torch.where(mask, logits, torch.finfo(logits.dtype).min)
 
 
 class NetworkModule(TorchRLModule, ValueFunctionAPI):
-    """A network as an RLlib module. `model_config` has the network's `name` and `options`, `bf16`, and modules (`imports`).
+    """A network as an RLlib module. `model_config` has the network's `name` and `options`, `bf16`,
+    and modules (`imports`).
 
-    With `bf16`, rollouts and learning run under bfloat16 autocast. Inference (`forward_inference`) is always float32, so it
-    agrees with the exported policy.
-    """
+    With `bf16`, rollouts and learning run under bfloat16 autocast. Inference (`forward_inference`)
+    is always float32, so it agrees with the exported policy."""
 
     observation_space: Box
     action_space: Discrete
@@ -49,12 +55,17 @@ class NetworkModule(TorchRLModule, ValueFunctionAPI):
         config = self.model_config
         import_modules(config.get("imports", ()))
         self.network = networks.build(
-            config["name"], self.observation_space.shape, int(self.action_space.n), **config["options"]
+            config["name"],
+            self.observation_space.shape,
+            int(self.action_space.n),
+            **config["options"],
         )
         self.bf16 = config["bf16"]
 
     def rollout(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (unmasked logits float32 [B, A], values float32 [B]), computed in the precision that learning uses."""
+        """Return (unmasked logits float32 [B, A], values float32 [B]), computed in the precision
+        that learning uses.
+        """
         with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bf16):
             logits, values = self.network(observations)
         return logits.float(), values.float()
@@ -65,16 +76,23 @@ class NetworkModule(TorchRLModule, ValueFunctionAPI):
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
         return self._output(batch, self.rollout(batch[Columns.OBS]))
 
-    def _output(self, batch: dict[str, Any], output: tuple[torch.Tensor, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _output(
+        self, batch: dict[str, Any], output: tuple[torch.Tensor, torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
         logits, values = output
-        return {Columns.ACTION_DIST_INPUTS: mask_logits(logits, batch.get(ACTION_MASK)), Columns.VF_PREDS: values}
+        return {
+            Columns.ACTION_DIST_INPUTS: mask_logits(logits, batch.get(ACTION_MASK)),
+            Columns.VF_PREDS: values,
+        }
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
         return self.rollout(batch[Columns.OBS])[1]
 
 
 class QModule(NetworkModule, InferenceOnlyAPI):
-    """A `q-network` and its target network, with the `model_config` of `NetworkModule`. Env runners have no target network."""
+    """A `q-network` and its target network, with the `model_config` of `NetworkModule`. Env runners
+    have no target network.
+    """
 
     network: QNetwork
     target: QNetwork
@@ -87,12 +105,16 @@ class QModule(NetworkModule, InferenceOnlyAPI):
         return ["target"]
 
     def atoms(self, network: QNetwork, observations: torch.Tensor) -> torch.Tensor:
-        """Return `QNetwork.atoms` of `network` (this module's own or its target), in the precision that learning uses."""
+        """Return `QNetwork.atoms` of `network` (this module's own or its target), in the precision
+        that learning uses.
+        """
         with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bf16):
             return network.atoms(observations)
 
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
-        """`QNetwork.atoms` of the observations, and of the next ones by both networks without gradients."""
+        """`QNetwork.atoms` of the observations, and of the next ones by both networks without
+        gradients.
+        """
         with torch.no_grad():
             following = {
                 NEXT_ATOMS: self.atoms(self.network, batch[Columns.NEXT_OBS]),

@@ -1,4 +1,6 @@
-"""Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): steps of a matrix whose directions all have the same length."""
+"""Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): steps of a matrix whose directions
+all have the same length.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,13 @@ from agents.networks.layers import Heads
 
 
 class Muon(torch.optim.Muon):
-    """torch's Muon, for weights of convolutions as well: each is a matrix with one row per output plane.
+    """torch's Muon, for weights of convolutions as well: each is a matrix with one row per output
+    plane.
 
-    The momentum is summed up and then orthogonalised by five Newton-Schulz iterations in bfloat16. The step is scaled so that
-    its root mean square is that of Adam's (Liu et al. 2025, arXiv 2502.16982), so learning rates for Adam suit it. There is no
-    weight decay. `weights` are [n, …] of two or more dimensions, contiguous or channels-last, and have to keep their place in
-    memory.
+    The momentum is summed up and then orthogonalised by five Newton-Schulz iterations in bfloat16.
+    The step is scaled so that its root mean square is that of Adam's (Liu et al. 2025, arXiv
+    2502.16982), so learning rates for Adam suit it. There is no weight decay. `weights` are [n, …]
+    of two or more dimensions, contiguous or channels-last, and have to keep their place in memory.
     """
 
     def __init__(self, weights: Sequence[nn.Parameter], lr: float) -> None:
@@ -28,7 +31,9 @@ class Muon(torch.optim.Muon):
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch has no types
         matrices = self.param_groups[0]["params"]
         for matrix, weight in zip(matrices, self.weights, strict=True):
-            matrix.grad = None if weight.grad is None else _rows(weight.grad, weight).reshape(matrix.shape)
+            matrix.grad = (
+                None if weight.grad is None else _rows(weight.grad, weight).reshape(matrix.shape)
+            )
         return super().step(closure)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -38,15 +43,21 @@ class Muon(torch.optim.Muon):
 
 
 def _rows(values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """`values` with each output plane's numbers in the order in which those of `weight` lie in memory."""
+    """`values` with each output plane's numbers in the order in which those of `weight` lie in
+    memory.
+    """
     if weight.ndim == 4 and weight.is_contiguous(memory_format=torch.channels_last):
         return values.permute(0, 2, 3, 1)
     return values
 
 
 def split(module: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """The trained parameters of a module: weights of hidden layers, which are for Muon, and heads and biases, which aren't."""
-    heads = {id(p) for part in module.modules() if isinstance(part, Heads) for p in part.parameters()}
+    """The trained parameters of a module: weights of hidden layers, which are for Muon, and heads
+    and biases, which aren't.
+    """
+    heads = {
+        id(p) for part in module.modules() if isinstance(part, Heads) for p in part.parameters()
+    }
     trained = [p for p in module.parameters() if p.requires_grad]
     is_hidden = [p.ndim > 1 and id(p) not in heads for p in trained]
     hidden = [p for p, belongs in zip(trained, is_hidden, strict=True) if belongs]

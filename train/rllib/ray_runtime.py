@@ -23,12 +23,13 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
-    # Trials stay in the folder that the command was given in, which relative paths in an experiment go by.
+    # Trials stay in the folder that the command was given in, which relative paths in an experiment
+    # go by.
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
 _PREFER_OWN = "procsnake.prefer_own"
-"""The function that every worker calls first. It is needed because Ray puts the working directory first on the workers' path,
-where a competition kit, for example, has a folder `envs` of its own."""
+"""The function that every worker calls first. It is needed because Ray puts the working directory
+first on the workers' path, where a competition kit, for example, has a folder `envs` of its own."""
 
 
 class RayError(ProcsnakeError):
@@ -39,9 +40,8 @@ class RayError(ProcsnakeError):
 def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
     """Start a Ray of our own for actors that need `num_cpus` in all, unless one is running already.
 
-    With `cluster`, join the Ray cluster at this address instead ("auto": the one of this machine). Raises `ClusterError` if
-    that fails, and `RayError` if a Ray of our own doesn't start.
-    """
+    With `cluster`, join the Ray cluster at this address instead ("auto": the one of this machine).
+    Raises `ClusterError` if that fails, and `RayError` if a Ray of our own doesn't start."""
     os.environ.update(_QUIET)
     if cluster and "RAY_AUTH_MODE" not in os.environ and token_path().is_file():
         # Ray reads these when it is imported, and never again.
@@ -50,7 +50,8 @@ def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
 
     for name in ("ray", "ray.rllib", "ray.tune"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    # It logs a traceback for whatever fails in an env runner, which train.rllib.env_runner_failures tells in a line.
+    # It logs a traceback for whatever fails in an env runner, which train.rllib.env_runner_failures
+    # tells in a line.
     logging.getLogger("ray.rllib.utils.actor_manager").setLevel(logging.CRITICAL)
     if ray.is_initialized():
         yield
@@ -72,29 +73,40 @@ def _start(num_cpus: int) -> None:
         ray.init(
             # Never a cluster that happens to run on this machine.
             address="local",
-            # More than there are, if need be: an actor that waits for a core that will never be free waits forever.
+            # More than there are, if need be: an actor that waits for a core that will never be
+            # free waits forever.
             num_cpus=max(usable_cores(), num_cpus),
             include_dashboard=False,
             logging_level=logging.ERROR,
             log_to_driver=False,
-            runtime_env={"env_vars": {**_QUIET, "PYTHONPATH": _path()}, "worker_process_setup_hook": _PREFER_OWN},
+            runtime_env={
+                "env_vars": {**_QUIET, "PYTHONPATH": _path()},
+                "worker_process_setup_hook": _PREFER_OWN,
+            },
         )
     except Exception as error:
         raise RayError(
-            f"Ray didn't start on this machine: {type(error).__name__}: {in_one_line(error)}. It is given "
-            "half a minute, and needs memory and room in /tmp/ray (RAY_TMPDIR: another folder); on a busy machine try later"
+            f"Ray didn't start on this machine: {type(error).__name__}: {in_one_line(error)}. It is"
+            " given half a minute, and needs memory and room in /tmp/ray (RAY_TMPDIR: another"
+            " folder); on a busy machine try later"
         ) from error
 
 
 def _path() -> str:
-    """The workers' PYTHONPATH: the working directory, the driver's own, and where procsnake lies if it isn't installed."""
+    """The workers' PYTHONPATH: the working directory, the driver's own, and where procsnake lies if
+    it isn't installed.
+    """
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     own = str(procsnake.HERE)
-    return os.pathsep.join(filter(None, (os.getcwd(), os.environ.get("PYTHONPATH"), None if own in installed else own)))
+    return os.pathsep.join(
+        filter(None, (os.getcwd(), os.environ.get("PYTHONPATH"), None if own in installed else own))
+    )
 
 
 def _join(cluster: str) -> None:
-    """The other machines have procsnake where their own Python finds it, so no path is sent along."""
+    """The other machines have procsnake where their own Python finds it, so no path is sent
+    along.
+    """
     import ray
     from ray.exceptions import AuthenticationError, RaySystemError
 
@@ -102,11 +114,22 @@ def _join(cluster: str) -> None:
 
     try:
         environment = {"env_vars": _QUIET, "worker_process_setup_hook": _PREFER_OWN}
-        ray.init(address=cluster, logging_level=logging.ERROR, log_to_driver=False, runtime_env=environment)
-    except (ConnectionError, RuntimeError, ValueError, AuthenticationError, RaySystemError) as error:
+        ray.init(
+            address=cluster,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            runtime_env=environment,
+        )
+    except (
+        ConnectionError,
+        RuntimeError,
+        ValueError,
+        AuthenticationError,
+        RaySystemError,
+    ) as error:
         raise ClusterError(
-            f"no Ray cluster could be joined at {cluster}: {in_one_line(error)}. "
-            f"Run this on one of its machines; to start one: {shell_command('cluster', 'up', 'MACHINE', 'MACHINE')}"
+            f"no Ray cluster could be joined at {cluster}: {in_one_line(error)}. Run this on one of"
+            f" its machines; to start one: {shell_command('cluster', 'up', 'MACHINE', 'MACHINE')}"
         ) from error
 
 

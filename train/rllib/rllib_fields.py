@@ -1,9 +1,10 @@
-"""What becomes of each field of RLlib's `AlgorithmConfig` (Ray 2.60): it is honoured, or a changed value is refused by name.
+"""What becomes of each field of RLlib's `AlgorithmConfig` (Ray 2.60): it is honoured, or a changed
+value is refused by name.
 
-`SAME_MEANING` are fields that an algorithm's own settings have, too, under our names. `REFUSED` says what to use instead.
-`RELICS` are refused as well: RLlib keeps them for messages or for its old API stack, and its own new stack doesn't read them.
-All others are honoured. tests/train/rllib/test_rllib_fields.py walks all fields of the installed Ray.
-"""
+`SAME_MEANING` are fields that an algorithm's own settings have, too, under our names. `REFUSED`
+says what to use instead. `RELICS` are refused as well: RLlib keeps them for messages or for its old
+API stack, and its own new stack doesn't read them. All others are honoured.
+tests/train/rllib/test_rllib_fields.py walks all fields of the installed Ray."""
 
 from __future__ import annotations
 
@@ -30,10 +31,18 @@ OTHER_NAMES = {
 }
 """Our settings by what RLlib's own PPO and DQN call them. `training` takes them, and our own."""
 
-_OFFLINE = "learn from recorded games with `procsnake train --from-games`, or with RLlib's own BC, MARWIL or CQL"
+_OFFLINE = (
+    "learn from recorded games with `procsnake train --from-games`, or with RLlib's own BC, MARWIL"
+    " or CQL"
+)
 _RECORDING = "record games with procsnake's archive, or decisions in the call-back on_episode_end"
-_CONNECTOR = "change what the world shows: an observation type, or a BatchWrapper registered with envs.register"
-_ONE_POLICY = "one policy plays all rows of a world; env.options.self_play trains it against its past selves"
+_CONNECTOR = (
+    "change what the world shows: an observation type, or a BatchWrapper registered with"
+    " envs.register"
+)
+_ONE_POLICY = (
+    "one policy plays all rows of a world; env.options.self_play trains it against its past selves"
+)
 _WEIGHTS = "weights are handed out by our own weight servers"
 
 REFUSED = {
@@ -42,15 +51,21 @@ REFUSED = {
     "add_default_connectors_to_env_to_module_pipeline": _CONNECTOR,
     "_module_to_env_connector": _CONNECTOR,
     "add_default_connectors_to_module_to_env_pipeline": _CONNECTOR,
-    "add_default_connectors_to_learner_pipeline": "subclass the learner, and give it as learner_class",
+    "add_default_connectors_to_learner_pipeline": (
+        "subclass the learner, and give it as learner_class"
+    ),
     "merge_env_runner_states": "there are no connectors whose states could be merged",
     "broadcast_env_runner_states": "there are no connectors whose states could be broadcast",
     "_dont_auto_sync_env_runner_states": "there are no connectors whose states could be broadcast",
     "use_env_runner_state_server": f"{_WEIGHTS} (APPO, APEX)",
     "env_runner_state_server_max_concurrency": f"{_WEIGHTS} (APPO, APEX)",
     "episode_lookback_horizon": "rollouts are flat arrays; lstm_units gives the policy a memory",
-    "batch_mode": "rollouts have rollout_fragment_length steps; values are estimated where an episode goes on",
-    "gym_env_vectorize_mode": "a world plays all its games in one call; its option num_threads spreads them over threads",
+    "batch_mode": (
+        "rollouts have rollout_fragment_length steps; values are estimated where an episode goes on"
+    ),
+    "gym_env_vectorize_mode": (
+        "a world plays all its games in one call; its option num_threads spreads them over threads"
+    ),
     "normalize_actions": "actions are discrete",
     "clip_actions": "actions are discrete",
     "observation_space": "the world says what it shows; see its option observation",

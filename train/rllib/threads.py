@@ -14,11 +14,12 @@ _WORTHWHILE = 0.75
 
 
 class ThreadTuner:
-    """Chooses between one thread and all of them, by a probe of some milliseconds after every few updates.
+    """Chooses between one thread and all of them, by a probe of some milliseconds after every few
+    updates.
 
-    With idle cores, all threads are faster. Where other programs compete for the cores, one thread was five times as fast
-    (measured), because threads wait for each other at the end of each operation, and the slowest one isn't running.
-    """
+    With idle cores, all threads are faster. Where other programs compete for the cores, one thread
+    was five times as fast (measured), because threads wait for each other at the end of each
+    operation, and the slowest one isn't running."""
 
     def __init__(self, fixed: int | None) -> None:
         available = _available()
@@ -36,7 +37,8 @@ class ThreadTuner:
             self._probe()
 
     def _probe(self) -> None:
-        one, most = _seconds(1), _seconds(self._most)
+        one = _seconds(1)
+        most = _seconds(self._most)
         torch.set_num_threads(self._most if most < _WORTHWHILE * one else 1)
 
 

@@ -1,9 +1,9 @@
 """The newest weights, where env runners can ask for them without waiting for the learner.
 
-Every machine has a server of its own, which knows the newest weights' number and Ray's reference to them. The weights lie in
-Ray's object store, which brings them to each machine once, for all its env runners. If all machines asked at once, all would
-get them from the one where they were made. So servers hand them on as a tree: each has them before the next two ask.
-"""
+Every machine has a server of its own, which knows the newest weights' number and Ray's reference to
+them. The weights lie in Ray's object store, which brings them to each machine once, for all its env
+runners. If all machines asked at once, all would get them from the one where they were made. So
+servers hand them on as a tree: each has them before the next two ask."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ _SECONDS_BETWEEN_LOOKS = 10.0
 
 @dataclass(frozen=True)
 class WeightSource:
-    """How an env runner finds its server: `run` is part of the servers' names, `main` serves machines that have none."""
+    """How an env runner finds its server: `run` is part of the servers' names, `main` serves
+    machines that have none.
+    """
 
     run: str
     main: ActorHandle
@@ -46,7 +48,9 @@ class WeightServer(EnvRunnerStateServer):
     """RLlib's server, which also brings the weights to its machine, and hands them on."""
 
     def push(self, state: dict[str, Any], onward: Sequence[ActorHandle] = ()) -> None:
-        """Take weights, unless there are newer ones, and hand them on: to two of `onward`, each with half of the rest."""
+        """Take weights, unless there are newer ones, and hand them on: to two of `onward`, each
+        with half of the rest.
+        """
         with suppress(RayError):
             ray.get(state[COMPONENT_RL_MODULE])
         if self.get_version() <= state[WEIGHTS_SEQ_NO]:
@@ -59,15 +63,17 @@ class WeightServer(EnvRunnerStateServer):
 class WeightServers:
     """A server for every machine of the cluster, and a main one, which `resources` place.
 
-    `publish` costs this process one message, however many machines and env runners there are. Machines that come later get a
-    server, too; those that are lost no longer get weights, after some seconds.
-    """
+    `publish` costs this process one message, however many machines and env runners there are.
+    Machines that come later get a server, too; those that are lost no longer get weights, after
+    some seconds."""
 
     def __init__(self, resources: dict[str, float]) -> None:
         server: Any = ray.remote(WeightServer)
         self.version = -1
         """The number of the weights that were published last."""
-        self.source = WeightSource(uuid.uuid4().hex, server.options(**_OPTIONS, resources=resources).remote())
+        self.source = WeightSource(
+            uuid.uuid4().hex, server.options(**_OPTIONS, resources=resources).remote()
+        )
         self._servers: dict[str, ActorHandle] = {}
         self._looked_at = -math.inf
         self._look_around()
@@ -77,22 +83,34 @@ class WeightServers:
         if time.monotonic() - self._looked_at < _SECONDS_BETWEEN_LOOKS:
             return
         self._looked_at = time.monotonic()
-        there = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-        # The last machine that is left keeps its server, because its env runners go on asking that one.
+        there = [
+            node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")
+        ]
+        # The last machine that is left keeps its server, because its env runners go on asking that
+        # one.
         known = {machine: self._servers[machine] for machine in there if machine in self._servers}
-        self._servers = {machine: known.get(machine) or self._start(machine) for machine in there} if len(there) > 1 else known
+        self._servers = (
+            {machine: known.get(machine) or self._start(machine) for machine in there}
+            if len(there) > 1
+            else known
+        )
 
     def _start(self, machine: str) -> ActorHandle:
         here = NodeAffinitySchedulingStrategy(machine, soft=False)
         server: Any = ray.remote(WeightServer)
-        return server.options(**_OPTIONS, name=_name(self.source.run, machine), scheduling_strategy=here).remote()
+        return server.options(
+            **_OPTIONS, name=_name(self.source.run, machine), scheduling_strategy=here
+        ).remote()
 
     def publish(self, learner_group: LearnerGroup) -> None:
         """Let env runners have the learner's weights from their next fragment on."""
         part = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
         state = learner_group.get_state(components=[part], inference_only=True)[COMPONENT_LEARNER]
         self.version = state[WEIGHTS_SEQ_NO]
-        weights = {COMPONENT_RL_MODULE: ray.put(state[COMPONENT_RL_MODULE]), WEIGHTS_SEQ_NO: self.version}
+        weights = {
+            COMPONENT_RL_MODULE: ray.put(state[COMPONENT_RL_MODULE]),
+            WEIGHTS_SEQ_NO: self.version,
+        }
         self._look_around()
         main: Any = self.source.main
         main.push.remote(weights, list(self._servers.values()))
@@ -104,7 +122,8 @@ class WeightServers:
 
 
 def newer_weights(server: ActorHandle, version: int) -> dict[str, Any] | None:
-    """Return the state with which an env runner goes on, if the server has weights newer than `version`.
+    """Return the state with which an env runner goes on, if the server has weights newer than
+    `version`.
 
     Raises Ray's `RayError` if the server is lost or is being restarted.
     """

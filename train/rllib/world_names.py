@@ -1,7 +1,8 @@
-"""Makes the worlds' names known to Ray, so that `AlgorithmConfig.environment("battlesnake")` means what it does here.
+"""Makes the worlds' names known to Ray, so that `AlgorithmConfig.environment("battlesnake")` means
+what it does here.
 
-RLlib's own algorithms get the environment with one player, which Gymnasium knows; `train`'s play the whole batch.
-"""
+RLlib's own algorithms get the environment with one player, which Gymnasium knows; `train`'s play
+the whole batch."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ def register_worlds() -> None:
 
 
 def make_environment(name: str, options: Any) -> Any:
-    """Make the environment of a world for RLlib's own algorithms, with RLlib's `env_config` as options.
+    """Make the environment of a world for RLlib's own algorithms, with RLlib's `env_config` as
+    options.
 
-    Observations are float32, because RLlib's networks take no integers. For a world that has no single-player environment, this
-    is the batch itself.
-    """
+    Observations are float32, because RLlib's networks take no integers. For a world that has no
+    single-player environment, this is the batch itself."""
     if name == "battlesnake":
         from envs.battlesnake.gym_env import BattlesnakeEnv
 

@@ -1,4 +1,6 @@
-"""The env runner: it plays a whole `BatchEnv` at once, and returns fragments instead of episodes."""
+"""The env runner: it plays a whole `BatchEnv` at once, and returns fragments instead of
+episodes.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,12 @@ from train.runs.metrics import LEVEL_RETURNS, episode_sums
 from train.worlds.state import carry_on, progress_of, remember
 from train.worlds.symmetry import RandomViews
 
-ADVANTAGES, VALUE_TARGETS = "advantages", "value_targets"
+ADVANTAGES = "advantages"
+VALUE_TARGETS = "value_targets"
 EPISODE_SUMS = "episode_sums"
-"""Metrics key: the sum of each column over the episodes that ended. Divide by `NUM_EPISODES` for means."""
+"""Metrics key: the sum of each column over the episodes that ended. Divide by `NUM_EPISODES` for
+means.
+"""
 REWARD_SCALER = "reward_scaler"
 """Key of the scale of rewards in a runner's progress."""
 ROLLOUTS = "rollouts"
@@ -61,16 +66,18 @@ PHASE_SECONDS = "phase_seconds"
 """Metrics key: the wall seconds of each phase: env, inference, collation."""
 
 Cut = list[tuple[np.ndarray, np.ndarray]]
-"""For each step with truncated episodes, their entries, int64 (F,), and their last observations (F, …)."""
+"""For each step with truncated episodes, their entries, int64 (F,), and their last observations (F,
+…).
+"""
 
 
 class BatchEnvRunner(SingleAgentEnvRunner):
     """Plays one `BatchEnv`, with one forward pass per step over the rows that are to act.
 
-    Rows that are not valid are neither computed nor stored: entries lie one after the other in flat arrays, in order of time.
-    `train.worlds.build.make_world` explains `env_config`. The config's `num_envs_per_env_runner` isn't used, because the world
-    knows its rows. Everything that isn't about playing (weights, state, health) is inherited from RLlib.
-    """
+    Rows that are not valid are neither computed nor stored: entries lie one after the other in flat
+    arrays, in order of time. `train.worlds.build.make_world` explains `env_config`. The config's
+    `num_envs_per_env_runner` isn't used, because the world knows its rows. Everything that isn't
+    about playing (weights, state, health) is inherited from RLlib."""
 
     config: BatchedConfig
     # RLlib declares these as None until they are made.
@@ -78,14 +85,17 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     module: NetworkModule
 
     inference_only = False
-    """Whether the runner's module leaves out what only learners need. Here it is False, because advantages need the critic."""
+    """Whether the runner's module leaves out what only learners need. Here it is False, because
+    advantages need the critic.
+    """
     _scaler: RewardScaler | None = None
     _views: RandomViews | None = None
     _failed = False
     _server: ActorHandle | None = None
 
     def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call `func` on this runner. If it raises, the next call ends the process, so that Ray starts another one.
+        """Call `func` on this runner. If it raises, the next call ends the process, so that Ray
+        starts another one.
 
         RLlib's own method ends the process at once; here its owner learns the cause first.
         """
@@ -127,7 +137,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         )
 
     def _draw_seeds(self) -> None:
-        """Seed games, actions and views. With the seeds that it began with, a run that goes on would repeat its beginning."""
+        """Seed games, actions and views. With the seeds that it began with, a run that goes on
+        would repeat its beginning.
+        """
         known = [self.config.seed or 0, self.worker_index or 0, self._rollouts]
         entropy = np.random.SeedSequence(None if self.config.seed is None else known)
         self._env_seed, torch_seed = (int(word) for word in entropy.generate_state(2))
@@ -136,7 +148,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._views = RandomViews(self.env, self._env_seed)
 
     def make_module(self) -> None:
-        spec = self.config.get_rl_module_spec(spaces=self.get_spaces(), inference_only=self.inference_only)
+        spec = self.config.get_rl_module_spec(
+            spaces=self.get_spaces(), inference_only=self.inference_only
+        )
         module = spec.build()
         assert isinstance(module, NetworkModule)
         self.module = module.to(self._device)
@@ -157,7 +171,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         return rollout, self.get_metrics()
 
     def play_by_reference(self, *, parts: int) -> tuple[Played, Any]:
-        """Play one fragment, and leave it in Ray's object store, in `parts`. Returns where it is, and the metrics."""
+        """Play one fragment, and leave it in Ray's object store, in `parts`. Returns where it is,
+        and the metrics.
+        """
         (fragment,) = self.sample()
         references = [ray.put([part]) for part in fragment.split(parts)]
         return Played(references, self._weights_seq_no), self.get_metrics()
@@ -185,12 +201,13 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     ) -> list[Fragment]:
         """Play the config's `rollout_fragment_length` steps of every game, and return one fragment.
 
-        As RLlib has it, `num_timesteps` is the least number of steps of all games together, and `num_episodes` the least number
-        of episodes: games then begin anew, and there are several fragments, of which the last one alone holds its experience.
+        As RLlib has it, `num_timesteps` is the least number of steps of all games together, and
+        `num_episodes` the least number of episodes: games then begin anew, and there are several
+        fragments, of which the last one alone holds its experience.
 
-        The fragment's columns are views of this runner's buffer, so the next call overwrites them; with `concurrency` the one
-        after the next does, because the last fragment is being learned from.
-        """
+        The fragment's columns are views of this runner's buffer, so the next call overwrites them;
+        with `concurrency` the one after the next does, because the last fragment is being learned
+        from."""
         explores = self.config.explore if explore is None else explore
         steps = self.config.rollout_steps(self.num_envs)
         if num_timesteps is not None:
@@ -223,7 +240,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         return self.metrics.reduce()
 
     def progress(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of this runner: its world's progress, its rewards' scale and how often it played."""
+        """Return what a checkpoint keeps of this runner: its world's progress, its rewards' scale
+        and how often it played.
+        """
         scale = self._scaler.get_state() if self._scaler else None
         return {"world": progress_of(self.env), REWARD_SCALER: scale, ROLLOUTS: self._rollouts}
 
@@ -232,7 +251,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         carry_on(self.env, progress["world"], self.module.network)
         if self._scaler and progress[REWARD_SCALER]:
             self._scaler.set_state(progress[REWARD_SCALER])
-        # Commit 4fc2c2a and earlier didn't count, but with 0 the run's first games would be played again.
+        # Commit 4fc2c2a and earlier didn't count, but with 0 the run's first games would be played
+        # again.
         self._rollouts = progress.get(ROLLOUTS, 1)
         self._draw_seeds()
         self._begin_anew()
@@ -241,16 +261,20 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self._needs_initial_reset = True
 
     def _play(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
-        env, module, clock = self.env, self.module, time.perf_counter
+        env = self.env
+        module = self.module
+        clock = time.perf_counter
         module.eval()
         buffer = self._allocate(steps)
         cut: Cut = []
         self._inference = stepping = 0.0
         self._env_steps = 0
-        end, began = 0, clock()
+        end = 0
+        began = clock()
         actions = np.zeros(self.num_envs, np.int64)
         for step in work.told("step", steps):
-            start, rows = end, np.flatnonzero(env.valid)
+            start = end
+            rows = np.flatnonzero(env.valid)
             end = start + len(rows)
             entry = {name: column[start:end] for name, column in buffer.items()}
             entry["steps"][:] = step
@@ -269,7 +293,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._note_outcome(entry, rows, start, cut)
             if self._episodes:
                 self._episodes.after_step(rows, actions)
-        fragment = self._collate({name: column[:end] for name, column in buffer.items()}, cut, steps)
+        fragment = self._collate(
+            {name: column[:end] for name, column in buffer.items()}, cut, steps
+        )
         collation = clock() - began - stepping - self._inference
         phases = {"env": stepping, "inference": self._inference, "collation": collation}
         for phase, seconds in phases.items():
@@ -278,7 +304,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
 
     def _allocate(self, steps: int) -> dict[str, np.ndarray]:
         """Flat columns with room for every row at every step."""
-        size, space = steps * self.num_envs, self.env.single_observation_space
+        size = steps * self.num_envs
+        space = self.env.single_observation_space
         if isinstance(self.config.settings, PPOSettings) and self.config.settings.concurrency:
             self._buffer, self._last_buffer = self._last_buffer, self._buffer
         if len(self._buffer.get("rows", ())) != size:
@@ -291,14 +318,20 @@ class BatchEnvRunner(SingleAgentEnvRunner):
                 **self._own_columns(size),
             }
             if self.env.action_mask is not None:
-                self._buffer[ACTION_MASK] = np.empty((size, int(self.env.single_action_space.n)), np.bool_)
+                self._buffer[ACTION_MASK] = np.empty(
+                    (size, int(self.env.single_action_space.n)), np.bool_
+                )
         return self._buffer
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An array whose way to the device is short: a GPU takes pinned memory over by itself, in an eighth of the time."""
+        """An array whose way to the device is short: a GPU takes pinned memory over by itself, in
+        an eighth of the time.
+        """
         if self._device.type != "cuda":
             return np.empty(shape, dtype)
-        return torch.empty(shape, dtype=torch.from_numpy(np.empty(0, dtype)).dtype, pin_memory=True).numpy()
+        return torch.empty(
+            shape, dtype=torch.from_numpy(np.empty(0, dtype)).dtype, pin_memory=True
+        ).numpy()
 
     def _own_columns(self, size: int) -> dict[str, np.ndarray]:
         """What this kind of runner notes besides: here what policy gradients ask for."""
@@ -310,7 +343,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         }
         settings = self.config.settings
         if isinstance(settings, PPOSettings) and settings.kl_coef:
-            columns[Columns.ACTION_DIST_INPUTS] = np.empty((size, int(self.env.single_action_space.n)), np.float32)
+            columns[Columns.ACTION_DIST_INPUTS] = np.empty(
+                (size, int(self.env.single_action_space.n)), np.float32
+            )
         return columns
 
     def _observe(self, entry: dict[str, np.ndarray], rows: np.ndarray) -> None:
@@ -325,16 +360,21 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         logits, values = self._answer(entry)
         if random_actions:
             logits = torch.zeros_like(logits)
-        mask = torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
+        mask = (
+            torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
+        )
         log_probabilities = torch.log_softmax(mask_logits(logits, mask), -1)
         if explore or random_actions:
-            # An exponential race: argmax of p / Exp(1) is distributed as p, and cheaper than torch.multinomial.
+            # An exponential race: argmax of p / Exp(1) is distributed as p, and cheaper than
+            # torch.multinomial.
             race = torch.empty_like(log_probabilities).exponential_(generator=self._generator)
             chosen = (log_probabilities - race.log()).argmax(-1)
         else:
             chosen = log_probabilities.argmax(-1)
         entry[Columns.ACTIONS][:] = chosen.cpu().numpy()
-        entry[Columns.ACTION_LOGP][:] = log_probabilities.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
+        entry[Columns.ACTION_LOGP][:] = (
+            log_probabilities.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
+        )
         entry[Columns.VF_PREDS][:] = values.cpu().numpy()
         if Columns.ACTION_DIST_INPUTS in entry:
             entry[Columns.ACTION_DIST_INPUTS][:] = log_probabilities.cpu().numpy()
@@ -343,11 +383,15 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         """(Logits, values) of the rows that are to act."""
         return self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))
 
-    def _note_outcome(self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut) -> None:
+    def _note_outcome(
+        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut
+    ) -> None:
         env = self.env
         entry["ended"][:] = (env.terminated | env.truncated)[rows]
         rewards = env.rewards[rows]
-        entry["rewards"][:] = self._scaler.scale(rewards, rows, entry["ended"]) if self._scaler else rewards
+        entry["rewards"][:] = (
+            self._scaler.scale(rewards, rows, entry["ended"]) if self._scaler else rewards
+        )
         entry["final_values"][:] = 0.0
         self._note_cut(rows, start, cut)
 
@@ -381,23 +425,35 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         going_on = np.flatnonzero(self.env.valid)
         last_values[going_on] = self._values(self.env.observations[going_on], going_on)
         del columns["steps"]
-        rows, rewards, ended, final_values = (columns.pop(name) for name in ("rows", "rewards", "ended", "final_values"))
+        rows, rewards, ended, final_values = (
+            columns.pop(name) for name in ("rows", "rewards", "ended", "final_values")
+        )
         values = columns[Columns.VF_PREDS]
         settings = self.config.settings
         assert isinstance(settings, PPOSettings)
-        gamma, gae_lambda = settings.gamma, settings.gae_lambda
-        columns[ADVANTAGES] = gae(rows, rewards, values, ended, final_values, last_values, gamma, gae_lambda)
+        gamma = settings.gamma
+        gae_lambda = settings.gae_lambda
+        columns[ADVANTAGES] = gae(
+            rows, rewards, values, ended, final_values, last_values, gamma, gae_lambda
+        )
         columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
         return Fragment(columns, env_steps=self._env_steps)
 
     def _log_steps(self, fragment: Fragment) -> None:
-        env_steps, agent_steps = fragment.env_steps(), fragment.agent_steps()
+        env_steps = fragment.env_steps()
+        agent_steps = fragment.agent_steps()
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, env_steps, reduce="sum")
-        self.metrics.log_value((NUM_AGENT_STEPS_SAMPLED, DEFAULT_AGENT_ID), agent_steps, reduce="sum")
+        self.metrics.log_value(
+            (NUM_AGENT_STEPS_SAMPLED, DEFAULT_AGENT_ID), agent_steps, reduce="sum"
+        )
         # An evaluation of duration "auto" asks for the throughput.
         paced = self.config.in_evaluation
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, env_steps, reduce="lifetime_sum", with_throughput=paced)
-        self.metrics.log_value((NUM_AGENT_STEPS_SAMPLED_LIFETIME, DEFAULT_AGENT_ID), agent_steps, reduce="lifetime_sum")
+        self.metrics.log_value(
+            NUM_ENV_STEPS_SAMPLED_LIFETIME, env_steps, reduce="lifetime_sum", with_throughput=paced
+        )
+        self.metrics.log_value(
+            (NUM_AGENT_STEPS_SAMPLED_LIFETIME, DEFAULT_AGENT_ID), agent_steps, reduce="lifetime_sum"
+        )
 
     def _log_episodes(self, columns: dict[str, np.ndarray]) -> int:
         """Returns how many there were."""
@@ -411,9 +467,12 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         return count
 
     def _log_as_rllib(self, columns: dict[str, np.ndarray]) -> None:
-        """Log the results of an evaluation by RLlib's names, over the newest `metrics_num_episodes_for_smoothing` episodes."""
+        """Log the results of an evaluation by RLlib's names, over the newest
+        `metrics_num_episodes_for_smoothing` episodes.
+        """
         window = self.config.metrics_num_episodes_for_smoothing
-        returns, lengths = columns["return"].tolist(), columns["length"].tolist()
+        returns = columns["return"].tolist()
+        lengths = columns["length"].tolist()
         for episode_return, length in zip(returns, lengths, strict=True):
             for key, value in ((EPISODE_RETURN_MEAN, episode_return), (EPISODE_LEN_MEAN, length)):
                 self.metrics.log_value(key, value, window=window)

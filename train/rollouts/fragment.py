@@ -10,11 +10,12 @@ import numpy as np
 
 
 class Fragment:
-    """Columns of equal length with one entry per agent step, and the number of env steps that they stand for.
+    """Columns of equal length with one entry per agent step, and the number of env steps that they
+    stand for.
 
-    This is a plain class and no dict, because RLlib takes containers apart on the way to the learner. `len`, `env_steps`,
-    `agent_steps` and `slice` are what `LearnerGroup.update(episodes=…)` and its sharding over learners ask of an episode.
-    """
+    This is a plain class and no dict, because RLlib takes containers apart on the way to the
+    learner. `len`, `env_steps`, `agent_steps` and `slice` are what
+    `LearnerGroup.update(episodes=…)` and its sharding over learners ask of an episode."""
 
     def __init__(self, columns: dict[str, np.ndarray], env_steps: int) -> None:
         self.columns = columns
@@ -41,7 +42,9 @@ class Fragment:
     def split(self, parts: int) -> list[Fragment]:
         """Return `parts` fragments of about equally many entries, as views."""
         edges = [len(self) * k // parts for k in range(parts + 1)]
-        return [self.slice(builtins.slice(first, last)) for first, last in itertools.pairwise(edges)]
+        return [
+            self.slice(builtins.slice(first, last)) for first, last in itertools.pairwise(edges)
+        ]
 
     def __getitem__(self, part: builtins.slice) -> Fragment:
         return self.slice(part)

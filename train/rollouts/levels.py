@@ -1,4 +1,6 @@
-"""Counts returns level by level, for worlds that play levels: a mean over all episodes hides levels that are never solved."""
+"""Counts returns level by level, for worlds that play levels: a mean over all episodes hides levels
+that are never solved.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,29 @@ from envs.common.whole_files import write_whole
 LEVELS = "levels.csv"
 _HEADS = ("world", "level", "episodes", "mean_return", "recent_return")
 _RATE = 0.2
-_QUANTILES = {"level_return_worst_tenth": 0.1, "level_return_median": 0.5, "level_return_best_tenth": 0.9}
+_QUANTILES = {
+    "level_return_worst_tenth": 0.1,
+    "level_return_median": 0.5,
+    "level_return_best_tenth": 0.9,
+}
 LEVEL_METRICS = ("levels_seen", *_QUANTILES)
 """What `LevelTable.metrics` tells."""
 
 
 def level_returns(columns: Mapping[str, np.ndarray], world: str) -> dict[str, np.ndarray]:
-    """Return level and return, float64 (n, 2), of the episodes in `columns` (`BatchEnv.drain_episodes`), by world.
+    """Return level and return, float64 (n, 2), of the episodes in `columns`
+    (`BatchEnv.drain_episodes`), by world.
 
-    The worlds are those of a mixture (`train.worlds.mixture`), or without one `world`. The dict is empty where there are no
-    levels.
-    """
+    The worlds are those of a mixture (`train.worlds.mixture`), or without one `world`. The dict is
+    empty where there are no levels."""
     if "level" not in columns or not len(columns["level"]):
         return {}
     pairs = np.stack([columns["level"], columns["return"]], axis=1, dtype=np.float64)
-    shares = {name.removeprefix("world_"): column for name, column in columns.items() if name.startswith("world_")}
+    shares = {
+        name.removeprefix("world_"): column
+        for name, column in columns.items()
+        if name.startswith("world_")
+    }
     if not shares:
         return {world.rpartition("/")[2]: pairs}
     return {label: pairs[own] for label, own in shares.items() if own.any()}
@@ -44,7 +54,9 @@ class LevelTable:
         self._levels: dict[tuple[str, int], tuple[int, float, float]] = {}
 
     def take_in(self, played: Mapping[str, Iterable[np.ndarray]]) -> None:
-        """Add episodes, by world: in the parts that `level_returns` returns, or one by one, as RLlib may hand them on."""
+        """Add episodes, by world: in the parts that `level_returns` returns, or one by one, as
+        RLlib may hand them on.
+        """
         for world, parts in played.items():
             pairs = np.concatenate([np.zeros(0), *map(np.ravel, parts)]).reshape(-1, 2)
             for level, episode_return in pairs.tolist():
@@ -55,7 +67,9 @@ class LevelTable:
                 self._levels[world, int(level)] = count, mean, recent
 
     def metrics(self) -> dict[str, float]:
-        """Return the number of levels met so far, and quantiles of their recent returns. It is empty before the first level."""
+        """Return the number of levels met so far, and quantiles of their recent returns. It is
+        empty before the first level.
+        """
         if not self._levels:
             return {}
         recent = [recent for _, _, recent in self._levels.values()]
@@ -78,6 +92,10 @@ class LevelTable:
         if path.is_file():
             with open(path, newline="", encoding="utf-8") as file:
                 for row in csv.DictReader(file):
-                    values = int(row["episodes"]), float(row["mean_return"]), float(row["recent_return"])
+                    values = (
+                        int(row["episodes"]),
+                        float(row["mean_return"]),
+                        float(row["recent_return"]),
+                    )
                     table._levels[row["world"], int(row["level"])] = values
         return table

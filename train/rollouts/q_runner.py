@@ -16,7 +16,9 @@ from train.rollouts.replay_buffer import Rollout
 
 
 class QRunner(BatchEnvRunner):
-    """Plays epsilon-greedily. `sample` returns one `Rollout`, whose columns the next call overwrites."""
+    """Plays epsilon-greedily. `sample` returns one `Rollout`, whose columns the next call
+    overwrites.
+    """
 
     module: QModule
 
@@ -32,7 +34,9 @@ class QRunner(BatchEnvRunner):
         self.epsilons[:] = epsilon
 
     def play(self, *, epsilon: float | None = None) -> tuple[Rollout, Any]:
-        """Play one rollout, if `epsilon` is given with that probability of a random action. Returns it and the metrics."""
+        """Play one rollout, if `epsilon` is given with that probability of a random action. Returns
+        it and the metrics.
+        """
         if epsilon is not None:
             self.set_epsilon(epsilon)
         return super().play()
@@ -47,7 +51,8 @@ class QRunner(BatchEnvRunner):
         self._new_stream()
 
     def _new_stream(self) -> None:
-        self._stream, self._sequence = uuid.uuid4().hex, 0
+        self._stream = uuid.uuid4().hex
+        self._sequence = 0
 
     def _own_columns(self, size: int) -> dict[str, np.ndarray]:
         return {"endings": np.empty(size, np.uint8)}
@@ -58,7 +63,9 @@ class QRunner(BatchEnvRunner):
         if explore:
             self.module.network.draw_noise(self._generator)
         q_values = self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))[0]
-        mask = torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
+        mask = (
+            torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
+        )
         q_values = mask_logits(q_values, mask)
         chosen = q_values.argmax(-1)
         if explore or random_actions:
@@ -71,13 +78,19 @@ class QRunner(BatchEnvRunner):
         entry[Columns.ACTIONS][:] = chosen.cpu().numpy()
         self._note_values(entry, q_values, chosen)
 
-    def _note_values(self, entry: dict[str, np.ndarray], q_values: torch.Tensor, chosen: torch.Tensor) -> None:
+    def _note_values(
+        self, entry: dict[str, np.ndarray], q_values: torch.Tensor, chosen: torch.Tensor
+    ) -> None:
         """Masked Q values [n, A] and what was chosen [n], for runners that work out priorities."""
 
-    def _note_outcome(self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut) -> None:
+    def _note_outcome(
+        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut
+    ) -> None:
         env = self.env
         entry["rewards"][:] = env.rewards[rows]
-        entry["endings"][:] = np.select([env.terminated[rows], env.truncated[rows]], [TERMINATED, TRUNCATED], GOES_ON)
+        entry["endings"][:] = np.select(
+            [env.terminated[rows], env.truncated[rows]], [TERMINATED, TRUNCATED], GOES_ON
+        )
         self._note_cut(rows, start, cut)
 
     def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Rollout:  # type: ignore[override]

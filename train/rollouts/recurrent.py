@@ -1,9 +1,10 @@
-"""PPO with a memory: the env runner and the module for networks that carry a state from step to step (`ppo.lstm_units`).
+"""PPO with a memory: the env runner and the module for networks that carry a state from step to
+step (`ppo.lstm_units`).
 
-Experience stays flat, with one entry per agent step. Each entry names its stretch (part of an episode within one rollout) and
-holds the state before it. Learning replays each stretch from the state with which its first entry was played ("stored state":
-Kapturowski et al. 2019, R2D2, section 3). Rows that wait have no entries.
-"""
+Experience stays flat, with one entry per agent step. Each entry names its stretch (part of an
+episode within one rollout) and holds the state before it. Learning replays each stretch from the
+state with which its first entry was played ("stored state": Kapturowski et al. 2019, R2D2, section
+3). Rows that wait have no entries."""
 
 from __future__ import annotations
 
@@ -18,8 +19,11 @@ from train.rllib.modules import NetworkModule
 from train.rollouts.batch_runner import BatchEnvRunner, Cut
 from train.rollouts.fragment import Fragment
 
-STATE, STRETCH = "state", "stretch"
-"""Names of two columns: the state before an entry, float32 [B, 2 · units], and the number of its stretch, int64 [B]."""
+STATE = "state"
+STRETCH = "stretch"
+"""Names of two columns: the state before an entry, float32 [B, 2 · units], and the number of its
+stretch, int64 [B].
+"""
 _STRETCHES_A_RUNNER = 1 << 40
 
 
@@ -28,13 +32,23 @@ class RecurrentModule(NetworkModule):
 
     network: Recurrent
 
-    def recall(self, observations: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Make one step of rows with their states. Returns what `Recurrent` returns, in the precision that learning uses."""
-        return self._through(observations, torch.ones(len(observations), dtype=torch.int64, device=state.device), state)
+    def recall(
+        self, observations: torch.Tensor, state: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Make one step of rows with their states. Returns what `Recurrent` returns, in the
+        precision that learning uses.
+        """
+        return self._through(
+            observations,
+            torch.ones(len(observations), dtype=torch.int64, device=state.device),
+            state,
+        )
 
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
         lengths = stretch_lengths(batch[STRETCH])
-        logits, values, _ = self._through(batch[Columns.OBS], lengths, batch[STATE][lengths.cumsum(0) - lengths])
+        logits, values, _ = self._through(
+            batch[Columns.OBS], lengths, batch[STATE][lengths.cumsum(0) - lengths]
+        )
         return self._output(batch, (logits, values))
 
     def _through(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -43,7 +57,9 @@ class RecurrentModule(NetworkModule):
 
 
 class RecurrentRunner(BatchEnvRunner):
-    """Remembers a state for each row, forgets it when the row's episode ends, and begins new stretches with each rollout."""
+    """Remembers a state for each row, forgets it when the row's episode ends, and begins new
+    stretches with each rollout.
+    """
 
     module: RecurrentModule
 
@@ -73,23 +89,32 @@ class RecurrentRunner(BatchEnvRunner):
         self._next_stretch += len(rows)
 
     def _own_columns(self, size: int) -> dict[str, np.ndarray]:
-        own: dict[str, np.ndarray] = {STATE: np.empty((size, 2 * self._units), np.float32), STRETCH: np.empty(size, np.int64)}
+        own: dict[str, np.ndarray] = {
+            STATE: np.empty((size, 2 * self._units), np.float32),
+            STRETCH: np.empty(size, np.int64),
+        }
         return {**super()._own_columns(size), **own}
 
     def _answer(self, entry: dict[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
         rows = entry["rows"]
         entry[STATE][:], entry[STRETCH][:] = self._states[rows], self._stretches[rows]
-        observations, state = (torch.from_numpy(entry[name]).to(self._device) for name in (Columns.OBS, STATE))
+        observations, state = (
+            torch.from_numpy(entry[name]).to(self._device) for name in (Columns.OBS, STATE)
+        )
         logits, values, after = self.module.recall(observations, state)
         self._states[rows] = after.cpu().numpy()
         return logits, values
 
-    def _note_outcome(self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut) -> None:
+    def _note_outcome(
+        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut
+    ) -> None:
         truncated: Cut = []
         super()._note_outcome(entry, rows, start, truncated)
         # At once, before the state that belongs to the last observation is forgotten.
         for entries, observations in truncated:
-            entry["final_values"][entries - start] = self._values(observations, rows[entries - start])
+            entry["final_values"][entries - start] = self._values(
+                observations, rows[entries - start]
+            )
         ended = rows[entry["ended"]]
         self._states[ended] = 0.0
         self._begin_stretches(ended)
@@ -100,17 +125,21 @@ class RecurrentRunner(BatchEnvRunner):
 
 
 def stretch_lengths(stretches: torch.Tensor) -> torch.Tensor:
-    """Return the length of each stretch, int64 (S,): how many successive entries have the same number."""
+    """Return the length of each stretch, int64 (S,): how many successive entries have the same
+    number.
+    """
     return torch.unique_consecutive(stretches, return_counts=True)[1]
 
 
-def shuffled_stretches(stretches: torch.Tensor, num_parts: int, generator: torch.Generator) -> list[torch.Tensor]:
+def shuffled_stretches(
+    stretches: torch.Tensor, num_parts: int, generator: torch.Generator
+) -> list[torch.Tensor]:
     """Deal whole stretches, in random order, into `num_parts` parts of about equally many.
 
-    If there are fewer stretches than parts, the longest are cut in halves until each part gets one: every learner makes as many
-    steps as the others, and each entry holds a state from which a stretch can begin. Returns the positions of the parts'
-    entries. There must be at least as many entries as parts.
-    """
+    If there are fewer stretches than parts, the longest are cut in halves until each part gets one:
+    every learner makes as many steps as the others, and each entry holds a state from which a
+    stretch can begin. Returns the positions of the parts' entries. There must be at least as many
+    entries as parts."""
     by_stretch = torch.argsort(stretches, stable=True)
     pieces = list(by_stretch.split(stretch_lengths(stretches[by_stretch]).tolist()))
     while len(pieces) < num_parts:

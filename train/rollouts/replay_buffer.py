@@ -1,8 +1,9 @@
-"""Prioritised experience replay (Schaul et al. 2016, arXiv 1511.05952) in arrays, which takes whole rollouts at a time.
+"""Prioritised experience replay (Schaul et al. 2016, arXiv 1511.05952) in arrays, which takes whole
+rollouts at a time.
 
-Each env runner writes a ring `[length, rows]` of time. Observations are stored once, as the world makes them (uint8). The next
-observation of a step is the observation some steps later; it is found by index when a batch is drawn, as is the n-step return.
-"""
+Each env runner writes a ring `[length, rows]` of time. Observations are stored once, as the world
+makes them (uint8). The next observation of a step is the observation some steps later; it is found
+by index when a batch is drawn, as is the n-step return."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ from train.rllib.modules import ACTION_MASK
 from train.rollouts.n_step import GOES_ON, LOST, TERMINATED, TRUNCATED, n_step_returns, next_cell
 from train.rollouts.sum_tree import SumTree
 
-DISCOUNTS, WEIGHTS = "discounts", "weights"
+DISCOUNTS = "discounts"
+WEIGHTS = "weights"
 NEXT_ACTION_MASK = "next_action_mask"
-CELLS, STAMPS = "cells", "stamps"
+CELLS = "cells"
+STAMPS = "stamps"
 PRIORITY_EPSILON = 1e-6
 
 
@@ -32,8 +35,9 @@ class Rollout:
     """
 
     columns: dict[str, np.ndarray]
-    """`steps` and `rows` integers (E,): which decision it is; `obs` (E, …), `actions` int64 (E,), `rewards` float32 (E,),
-    `endings` uint8 (E,) (`train.rollouts.n_step`); `action_mask` bool (E, A) if the world masks actions."""
+    """`steps` and `rows` integers (E,): which decision it is; `obs` (E, …), `actions` int64 (E,),
+    `rewards` float32 (E,), `endings` uint8 (E,) (`train.rollouts.n_step`); `action_mask` bool (E,
+    A) if the world masks actions."""
     final_entries: np.ndarray
     """The entries whose episode was truncated, int64 (F,), in order."""
     final_observations: np.ndarray
@@ -49,8 +53,9 @@ class Rollout:
     steps_of_games: int = 0
     """The number of steps of whole games that it holds."""
     priorities: np.ndarray | None = None
-    """The first priorities by the worker's own Q values, float32 (steps, rows), or None for the highest priority so far. They
-    belong to the `steps` starts that this rollout completes, which begin n_step steps before it."""
+    """The first priorities by the worker's own Q values, float32 (steps, rows), or None for the
+    highest priority so far. They belong to the `steps` starts that this rollout completes, which
+    begin n_step steps before it."""
 
     def agent_steps(self) -> int:
         """Return the number of decisions."""
@@ -64,14 +69,19 @@ class Rollout:
 class ReplayBuffer:
     """The last steps of `num_rings` env runners, drawn by priority over all of them.
 
-    `capacity` is the number of decisions that there is room for, including those of rows that waited. `n_step` and `gamma` are
-    those of the returns. `alpha` is the exponent of the priorities; 0 draws evenly. A step is drawn only if the step `n_step`
-    later has been written, and if it hasn't been overwritten itself.
-    """
+    `capacity` is the number of decisions that there is room for, including those of rows that
+    waited. `n_step` and `gamma` are those of the returns. `alpha` is the exponent of the
+    priorities; 0 draws evenly. A step is drawn only if the step `n_step` later has been written,
+    and if it hasn't been overwritten itself."""
 
-    def __init__(self, capacity: int, *, num_rings: int, n_step: int, gamma: float, alpha: float, seed: int) -> None:
-        self.capacity, self.num_rings = capacity, num_rings
-        self.n_step, self.gamma, self.alpha = n_step, gamma, alpha
+    def __init__(
+        self, capacity: int, *, num_rings: int, n_step: int, gamma: float, alpha: float, seed: int
+    ) -> None:
+        self.capacity = capacity
+        self.num_rings = num_rings
+        self.n_step = n_step
+        self.gamma = gamma
+        self.alpha = alpha
         self.max_priority = 1.0
         self.added = 0
         """The number of decisions written so far."""
@@ -80,8 +90,12 @@ class ReplayBuffer:
         self._length = 0
 
     @classmethod
-    def of(cls, config: BatchedConfig, *, num_rings: int, part: int = 0, num_parts: int = 1) -> ReplayBuffer:
-        """Make the buffer that a Q-learning configuration asks for, or one of `num_parts` equal parts of it."""
+    def of(
+        cls, config: BatchedConfig, *, num_rings: int, part: int = 0, num_parts: int = 1
+    ) -> ReplayBuffer:
+        """Make the buffer that a Q-learning configuration asks for, or one of `num_parts` equal
+        parts of it.
+        """
         settings = config.settings
         assert isinstance(settings, QSettings)
         return cls(
@@ -98,22 +112,27 @@ class ReplayBuffer:
         return self._size
 
     def add(self, rollout: Rollout) -> None:
-        """Write a rollout over the oldest steps of its ring. Raises `ConfigError` if it doesn't fit into the capacity."""
+        """Write a rollout over the oldest steps of its ring. Raises `ConfigError` if it doesn't fit
+        into the capacity.
+        """
         if not self._length:
             self._allocate(rollout)
         if rollout.steps + self.n_step > self._length:
             raise ConfigError(
-                f"replay_capacity is {self.capacity}: that is {self._length} steps of {self.num_rings} x {rollout.num_rows}"
-                f" rows, but a rollout has {rollout.steps} and n_step is {self.n_step}. Try a replay_capacity of at least"
+                f"replay_capacity is {self.capacity}: that is {self._length} steps of"
+                f" {self.num_rings} x {rollout.num_rows} rows, but a rollout has {rollout.steps}"
+                f" and n_step is {self.n_step}. Try a replay_capacity of at least"
                 f" {8 * (rollout.steps + self.n_step) * self.num_rings * rollout.num_rows}"
             )
-        ring, place = rollout.worker, (rollout.stream, rollout.sequence)
+        ring = rollout.worker
+        place = (rollout.stream, rollout.sequence)
         if place != self._expected[ring]:
             self._break_off(ring)
         self._expected[ring] = (rollout.stream, rollout.sequence + 1)
         self._write(rollout)
         self.added += rollout.agent_steps()
-        first, self._opened[ring] = self._opened[ring], max(self._opened[ring], self._head[ring] - self.n_step)
+        first = self._opened[ring]
+        self._opened[ring] = max(self._opened[ring], self._head[ring] - self.n_step)
         starts = self._cells(ring, np.arange(first, self._opened[ring]))
         priorities = None
         if rollout.priorities is not None and len(starts):
@@ -123,13 +142,15 @@ class ReplayBuffer:
     def sample(self, batch_size: int, *, beta: float) -> dict[str, np.ndarray]:
         """Draw a batch and return its columns.
 
-        They are `obs`, `actions`, `rewards` (n-step returns), `discounts` (of the value of `new_obs`; 0 where the episode
-        terminated), `new_obs`, `next_action_mask`, importance `weights` (1 at most), and `cells` and `stamps`, which
-        `update_priorities` needs.
-        """
-        # One draw from each of `batch_size` equal parts of the priorities (section 3.3 of the paper).
+        They are `obs`, `actions`, `rewards` (n-step returns), `discounts` (of the value of
+        `new_obs`; 0 where the episode terminated), `new_obs`, `next_action_mask`, importance
+        `weights` (1 at most), and `cells` and `stamps`, which `update_priorities` needs."""
+        # One draw from each of `batch_size` equal parts of the priorities (section 3.3 of the
+        # paper).
         cells = self._tree.draw((np.arange(batch_size) + self._rng.random(batch_size)) / batch_size)
-        returns, steps, last = n_step_returns(cells, self._rewards, self._endings, self.n_step, self.gamma)
+        returns, steps, last = n_step_returns(
+            cells, self._rewards, self._endings, self.n_step, self.gamma
+        )
         ending = self._flat(self._endings)[last]
         following = np.where(ending == GOES_ON, next_cell(last, self._length, self._rows), last)
         new_obs = self._flat(self._obs)[following]
@@ -148,11 +169,17 @@ class ReplayBuffer:
         }
         if self._mask is not None:
             # What may be done after a truncated episode is not known: anything.
-            batch[NEXT_ACTION_MASK] = self._flat(self._mask)[following] | (ending != GOES_ON)[:, None]
+            batch[NEXT_ACTION_MASK] = (
+                self._flat(self._mask)[following] | (ending != GOES_ON)[:, None]
+            )
         return batch
 
-    def update_priorities(self, cells: np.ndarray, stamps: np.ndarray, td_errors: np.ndarray) -> None:
-        """Set the priorities of a batch to |TD error|, except for steps that have been overwritten since it was drawn."""
+    def update_priorities(
+        self, cells: np.ndarray, stamps: np.ndarray, td_errors: np.ndarray
+    ) -> None:
+        """Set the priorities of a batch to |TD error|, except for steps that have been overwritten
+        since it was drawn.
+        """
         there = self._stamps.reshape(-1)[cells // self._rows] == stamps
         priorities = np.abs(td_errors[there].astype(np.float64)) + PRIORITY_EPSILON
         self.max_priority = max(self.max_priority, float(priorities.max(initial=0.0)))
@@ -172,7 +199,8 @@ class ReplayBuffer:
         self._rows = rollout.num_rows
         self._length = max(1, self.capacity // (self.num_rings * self._rows))
         shape = (self.num_rings, self._length, self._rows)
-        obs, mask = rollout.columns[Columns.OBS], rollout.columns.get(ACTION_MASK)
+        obs = rollout.columns[Columns.OBS]
+        mask = rollout.columns.get(ACTION_MASK)
         self._obs = np.zeros((*shape, *obs.shape[1:]), obs.dtype)
         self._actions = np.zeros(shape, np.int16)
         self._rewards = np.zeros(shape, np.float32)
@@ -183,7 +211,10 @@ class ReplayBuffer:
         self._stamps = np.full(shape[:2], -1, np.int64)
         self._tree = SumTree(self.num_rings * self._length * self._rows)
         # In steps since the ring began, so they only grow.
-        self._head, self._opened = np.zeros(self.num_rings, np.int64), np.zeros(self.num_rings, np.int64)
+        self._head, self._opened = (
+            np.zeros(self.num_rings, np.int64),
+            np.zeros(self.num_rings, np.int64),
+        )
         self._expected: list[tuple[str, int] | None] = [None] * self.num_rings
 
     @staticmethod
@@ -197,7 +228,8 @@ class ReplayBuffer:
         return (slots[:, None] * self._rows + np.arange(self._rows)).reshape(-1)
 
     def _write(self, rollout: Rollout) -> None:
-        ring, columns = rollout.worker, rollout.columns
+        ring = rollout.worker
+        columns = rollout.columns
         times = self._head[ring] + np.arange(rollout.steps)
         overwritten = self._cells(ring, times)
         self._close(overwritten)
@@ -214,7 +246,9 @@ class ReplayBuffer:
         ):
             if array is not None:
                 self._flat(array)[cells] = columns[name]
-        for cell, observation in zip(cells[rollout.final_entries], rollout.final_observations, strict=True):
+        for cell, observation in zip(
+            cells[rollout.final_entries], rollout.final_observations, strict=True
+        ):
             self._finals[int(cell)] = observation.copy()
         self._head[ring] += rollout.steps
 

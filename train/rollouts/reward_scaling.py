@@ -1,4 +1,6 @@
-"""Scales rewards by the spread of returns, so that the same settings fit worlds with large and small rewards."""
+"""Scales rewards by the spread of returns, so that the same settings fit worlds with large and
+small rewards.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,20 @@ _EPSILON = 1e-8
 
 
 class RewardScaler:
-    """Divides rewards by the running standard deviation of the discounted return, then clips them to ±10.
+    """Divides rewards by the running standard deviation of the discounted return, then clips them
+    to ±10.
 
-    Each row's return is R ← gamma R + r, and zero after an ending. Its variance is taken over all rows and steps so far (Chan
-    et al. 1979). The mean isn't subtracted, because that would change which behaviour is best. The reference implementation of
-    PPO does this (Engstrom et al. 2020, arXiv 2005.12729), and CleanRL does, too.
-    """
+    Each row's return is R ← gamma R + r, and zero after an ending. Its variance is taken over all
+    rows and steps so far (Chan et al. 1979). The mean isn't subtracted, because that would change
+    which behaviour is best. The reference implementation of PPO does this (Engstrom et al. 2020,
+    arXiv 2005.12729), and CleanRL does, too."""
 
     def __init__(self, num_rows: int, gamma: float) -> None:
         self._gamma = gamma
         self._returns = np.zeros(num_rows)
-        self._count, self._mean, self._squares = 0.0, 0.0, 0.0
+        self._count = 0.0
+        self._mean = 0.0
+        self._squares = 0.0
 
     def scale(self, rewards: np.ndarray, rows: np.ndarray, ended: np.ndarray) -> np.ndarray:
         """Return scaled `rewards`, float32 (n,), of the rows (n,) that acted in one step.
@@ -43,9 +48,12 @@ class RewardScaler:
         count = len(returns)
         if count == 0:
             return
-        mean, total = float(returns.mean()), self._count + count
+        mean = float(returns.mean())
+        total = self._count + count
         apart = mean - self._mean
-        self._squares += float(((returns - mean) ** 2).sum()) + apart**2 * self._count * count / total
+        self._squares += (
+            float(((returns - mean) ** 2).sum()) + apart**2 * self._count * count / total
+        )
         self._mean += apart * count / total
         self._count = total
 
@@ -58,4 +66,6 @@ class RewardScaler:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from what `get_state` returned."""
-        self._count, self._mean, self._squares = state["count"], state["mean"], state["squares"]
+        self._count = state["count"]
+        self._mean = state["mean"]
+        self._squares = state["squares"]

@@ -1,4 +1,6 @@
-"""Experience whose advantages the learner works out, because its policy is newer than the one that played."""
+"""Experience whose advantages the learner works out, because its policy is newer than the one that
+played.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,13 @@ from train.rollouts.fragment import Fragment
 class Trajectory(Fragment):
     """A fragment in order of time, with what was seen where its rows' steps break off.
 
-    `columns` hold, besides what was seen, done and how likely that was, `rows` integers (n,), `rewards` float32 (n,) and
-    `ended` bool (n,).
+    `columns` hold, besides what was seen, done and how likely that was, `rows` integers (n,),
+    `rewards` float32 (n,) and `ended` bool (n,).
 
-    * `final_entries`, int64 (F,), are the entries whose episode was truncated; `final_observations` (F, …) its last ones.
-    * `last_rows`, int64 (L,), are the rows that are to act next; `last_observations` (L, …) is what they see then.
+    * `final_entries`, int64 (F,), are the entries whose episode was truncated; `final_observations`
+      (F, …) its last ones.
+    * `last_rows`, int64 (L,), are the rows that are to act next; `last_observations` (L, …) is what
+      they see then.
     * `num_rows` is the number of rows of the world.
     """
 
@@ -34,8 +38,10 @@ class Trajectory(Fragment):
         num_rows: int,
     ) -> None:
         super().__init__(columns, env_steps)
-        self.final_entries, self.final_observations = final_entries, final_observations
-        self.last_rows, self.last_observations = last_rows, last_observations
+        self.final_entries = final_entries
+        self.final_observations = final_observations
+        self.last_rows = last_rows
+        self.last_observations = last_observations
         self.num_rows = num_rows
 
     def split(self, parts: int) -> list[Fragment]:
@@ -46,7 +52,8 @@ class Trajectory(Fragment):
 
     def _of_rows(self, part: int, parts: int) -> Trajectory:
         entries = np.flatnonzero(self.columns["rows"] % parts == part)
-        finals, lasts = np.isin(self.final_entries, entries), self.last_rows % parts == part
+        finals = np.isin(self.final_entries, entries)
+        lasts = self.last_rows % parts == part
         return Trajectory(
             {name: column[entries] for name, column in self.columns.items()},
             round(self.env_steps() * len(entries) / max(1, len(self))),
@@ -58,16 +65,24 @@ class Trajectory(Fragment):
         )
 
     def slice(self, part: builtins.slice, **_: Any) -> Fragment:
-        """Refuse: a stretch of time has its rows' next steps elsewhere. `split` deals whole rows."""
-        raise TypeError("a trajectory can't be sliced in time, because its targets follow from the steps after it; use split")
+        """Refuse: a stretch of time has its rows' next steps elsewhere. `split` deals whole
+        rows.
+        """
+        raise TypeError(
+            "a trajectory can't be sliced in time, because its targets follow from the steps after"
+            " it; use split"
+        )
 
 
 class TrajectoryRunner(BatchEnvRunner):
-    """Plays as `BatchEnvRunner` does, and leaves values and advantages to the learner. `sample` returns a `Trajectory`."""
+    """Plays as `BatchEnvRunner` does, and leaves values and advantages to the learner. `sample`
+    returns a `Trajectory`.
+    """
 
     def _own_columns(self, size: int) -> dict[str, np.ndarray]:
         own = super()._own_columns(size)
-        # The penalty is on the divergence from the policy that learns, which knows its own probabilities.
+        # The penalty is on the divergence from the policy that learns, which knows its own
+        # probabilities.
         own.pop("action_dist_inputs", None)
         return own
 

@@ -1,4 +1,6 @@
-"""V-trace (IMPALA: Espeholt et al. 2018, arXiv 1802.01561, section 4.1) for rows that don't act on every step."""
+"""V-trace (IMPALA: Espeholt et al. 2018, arXiv 1802.01561, section 4.1) for rows that don't act on
+every step.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,22 @@ def v_trace(
     rho_clip: float,
     c_clip: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (the targets of the value function, the advantages) of n agent steps in order of time, float32 (n,) each.
+    """Return (the targets of the value function, the advantages) of n agent steps in order of time,
+    float32 (n,) each.
 
-    `ratios`, float (n,), are π(a|x) / μ(a|x): the probability of what was done by the policy that learns, over that by the
-    policy that played. `values` and those of the other arguments that `train.rollouts.advantages.gae` has, too, are the
-    learner's. With ρ = min(rho_clip, ratio) and c = λ · min(c_clip, ratio), and with δ = ρ · (r + γ V(x') - V(x)),
+    `ratios`, float (n,), are π(a|x) / μ(a|x): the probability of what was done by the policy that
+    learns, over that by the policy that played. `values` and those of the other arguments that
+    `train.rollouts.advantages.gae` has, too, are the learner's. With ρ = min(rho_clip, ratio) and c
+    = λ · min(c_clip, ratio), and with δ = ρ · (r + γ V(x') - V(x)),
 
-    * the target is v = V(x) + δ + γ c (v' - V(x')) (remark 1 of the paper; λ is that of its remark 2),
+    * the target is v = V(x) + δ + γ c (v' - V(x')) (remark 1 of the paper; λ is that of its remark
+      2),
     * the advantage is ρ · (r + γ (λ v' + (1 - λ) V(x')) - V(x)).
 
-    With λ = 1 the advantage is the paper's. With ratios of 1, it is generalised advantage estimation's for any λ.
-    """
-    targets, advantages = np.empty(len(rows), np.float32), np.empty(len(rows), np.float32)
+    With λ = 1 the advantage is the paper's. With ratios of 1, it is generalised advantage
+    estimation's for any λ."""
+    targets = np.empty(len(rows), np.float32)
+    advantages = np.empty(len(rows), np.float32)
     next_value = last_values.astype(np.float64)
     # Of each row: how far the target of its next step is above that step's value.
     next_excess = np.zeros(len(last_values))
@@ -40,7 +46,8 @@ def v_trace(
         if ended[i]:
             next_value[row] = final_values[i]
             next_excess[row] = 0.0
-        rho, c = min(rho_clip, ratios[i]), trace_lambda * min(c_clip, ratios[i])
+        rho = min(rho_clip, ratios[i])
+        c = trace_lambda * min(c_clip, ratios[i])
         error = rewards[i] + gamma * next_value[row] - values[i]
         advantages[i] = rho * (error + gamma * trace_lambda * next_excess[row])
         next_excess[row] = rho * error + gamma * c * next_excess[row]

@@ -7,7 +7,9 @@ from typing import Any
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the values by dotted key, each with `prefix` in front. An empty mapping is a value, too."""
+    """Return the values by dotted key, each with `prefix` in front. An empty mapping is a value,
+    too.
+    """
     found: dict[str, Any] = {}
     for key, value in settings.items():
         nested = isinstance(value, Mapping) and value

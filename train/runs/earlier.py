@@ -1,4 +1,6 @@
-"""Finds the run that an earlier start of the same job has left, so that a job that is started again goes on with it."""
+"""Finds the run that an earlier start of the same job has left, so that a job that is started again
+goes on with it.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ from train.runs.stored_lock import forget_stored_lock
 
 
 def found_run(runs: Path) -> Path | None:
-    """Return the newest run in the job's own folder. Checkpoints of which only a part was copied are removed."""
+    """Return the newest run in the job's own folder. Checkpoints of which only a part was copied
+    are removed.
+    """
     found = sorted(config.parent for config in runs.glob(f"*/{CONFIG}"))
     if not found:
         return None
     run = found[-1]
     for checkpoint in (run / CHECKPOINTS).glob("[!.]*"):
         # The list arrives like any other file: without it nobody knows what else is missing.
-        missing = flaw_of(checkpoint) if (checkpoint / MANIFEST).is_file() else f"{MANIFEST} is missing"
+        missing = (
+            flaw_of(checkpoint) if (checkpoint / MANIFEST).is_file() else f"{MANIFEST} is missing"
+        )
         if missing:
             print(f"{checkpoint.name} is incomplete and left out: {missing}", flush=True)
             shutil.rmtree(checkpoint)
@@ -30,8 +36,14 @@ def found_run(runs: Path) -> Path | None:
 
 
 def found_stored_run(runs: StoredFolder) -> StoredFolder | None:
-    """Return the newest run in the job's own folder in an object store. Its lock is taken from the job's earlier start."""
-    named = sorted(name.partition("/")[0] for name in runs.names() if name.count("/") == 1 and name.endswith(f"/{CONFIG}"))
+    """Return the newest run in the job's own folder in an object store. Its lock is taken from the
+    job's earlier start.
+    """
+    named = sorted(
+        name.partition("/")[0]
+        for name in runs.names()
+        if name.count("/") == 1 and name.endswith(f"/{CONFIG}")
+    )
     if not named:
         return None
     forget_stored_lock(runs / named[-1])

@@ -1,4 +1,6 @@
-"""Measures the policy while it is trained: against opponents where the world says so, else by the returns of episodes."""
+"""Measures the policy while it is trained: against opponents where the world says so, else by the
+returns of episodes.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,18 @@ _SEED_OFFSET = 1_000_003
 class Evaluator:
     """Says when an evaluation is due and carries it out.
 
-    The policy acts as `procsnake evaluate` has it act in that world (`BatchEnv.samples_actions`): Procgen's draws its actions,
-    all others take the likeliest. Every evaluation of a run plays the same games with the same draws (their seed is the run's
-    own plus a constant), so differences between two evaluations come from the policy. Of a curriculum they are
-    games of the last stage, whichever is being trained in (`train.worlds.build.measured`). Raises `UnknownNameError`
-    for opponents that don't exist, and `ConfigError` for more of them than the board or the policy takes, and for snakes with a
-    memory.
-    """
+    The policy acts as `procsnake evaluate` has it act in that world (`BatchEnv.samples_actions`):
+    Procgen's draws its actions, all others take the likeliest. Every evaluation of a run plays the
+    same games with the same draws (their seed is the run's own plus a constant), so differences
+    between two evaluations come from the policy. Of a curriculum they are games of the last stage,
+    whichever is being trained in (`train.worlds.build.measured`). Raises `UnknownNameError` for
+    opponents that don't exist, and `ConfigError` for more of them than the board or the policy
+    takes, and for snakes with a memory."""
 
     def __init__(self, experiment: Experiment) -> None:
         assert experiment.evaluation is not None
-        self.experiment, self.settings = experiment, experiment.evaluation
+        self.experiment = experiment
+        self.settings = experiment.evaluation
         self._seed = experiment.seed + _SEED_OFFSET
         games = min(self.settings.games, GAMES_AT_ONCE)
         options = {**world_options(experiment), **self.settings.env_options, "num_games": games}
@@ -46,10 +49,12 @@ class Evaluator:
         if self._world.evaluation == "opponents":
             if experiment.is_recurrent:
                 raise ConfigError(
-                    "snakes with a memory (ppo.lstm_units) can't be evaluated: agents look at each board by itself."
-                    " Set evaluation: null, or ppo.lstm_units: 0"
+                    "snakes with a memory (ppo.lstm_units) can't be evaluated: agents look at each"
+                    " board by itself. Set evaluation: null, or ppo.lstm_units: 0"
                 )
-            self._opponents = {name: make(name) for group in self.settings.opponents for name in group}
+            self._opponents = {
+                name: make(name) for group in self.settings.opponents for name in group
+            }
             for group in self.settings.opponents:
                 self._require_a_game_against(group)
 
@@ -57,19 +62,22 @@ class Evaluator:
         """Whether an evaluation is due, by the run's `counters`."""
         iterations = counters["iteration"] - counters.get("evaluated_iteration", 0)
         minutes = counters["minutes"] - counters.get("evaluated_minutes", 0.0)
-        by_iterations, by_minutes = self.settings.every_iterations, self.settings.every_minutes
+        by_iterations = self.settings.every_iterations
+        by_minutes = self.settings.every_minutes
         return bool(
-            (by_iterations is not None and iterations >= by_iterations) or (by_minutes is not None and minutes >= by_minutes)
+            (by_iterations is not None and iterations >= by_iterations)
+            or (by_minutes is not None and minutes >= by_minutes)
         )
 
     def evaluate(self, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
-        """Return metrics of the policy with `weights` (the state of a `NetworkModule`), and `seconds_evaluation`.
+        """Return metrics of the policy with `weights` (the state of a `NetworkModule`), and
+        `seconds_evaluation`.
 
-        On Battlesnake these are, for each group of opponents, `win_rate_vs_<group>`, `draw_rate_vs_…`, `mean_turns_vs_…` and
-        `mean_length_vs_…`, and `win_rate`, the mean over the groups; with `ratings` also `elo`
-        (`agents.evaluation.anchored_elo`). On other worlds they are `evaluation_return_mean` and
-        `evaluation_len_mean`. Raises what `agents.evaluation.play_games` raises.
-        """
+        On Battlesnake these are, for each group of opponents, `win_rate_vs_<group>`,
+        `draw_rate_vs_…`, `mean_turns_vs_…` and `mean_length_vs_…`, and `win_rate`, the mean over
+        the groups; with `ratings` also `elo` (`agents.evaluation.anchored_elo`). On other worlds
+        they are `evaluation_return_mean` and `evaluation_len_mean`. Raises what
+        `agents.evaluation.play_games` raises."""
         from train.runs.export import network_with
 
         began = time.monotonic()
@@ -84,7 +92,9 @@ class Evaluator:
         # A Q network's values are no logits, so its policy draws nothing.
         learned_logits = self.experiment.policy_network.name != "q-network"
         samples = self._world.samples_actions and learned_logits
-        return episode_means(network, self._world, episodes=self.settings.games, seed=self._seed, sample=samples)
+        return episode_means(
+            network, self._world, episodes=self.settings.games, seed=self._seed, sample=samples
+        )
 
     def _snakes(self) -> BattlesnakeVectorEnv:
         *_, world = layers(self._world)
@@ -92,9 +102,12 @@ class Evaluator:
         return world
 
     def _require_a_game_against(self, group: Sequence[str]) -> None:
-        """Play a turn among the opponents, one of them in the policy's seat: a run would end at its first evaluation."""
+        """Play a turn among the opponents, one of them in the policy's seat: a run would end at its
+        first evaluation.
+        """
         world = self._snakes()
-        state, others = world.state, [self._opponents[name] for name in group]
+        state = world.state
+        others = [self._opponents[name] for name in group]
         try:
             choose_observation(world.observation, 1 + len(group))
             evaluation.play_games(
@@ -108,15 +121,16 @@ class Evaluator:
             )
         except ConfigError as error:
             raise ConfigError(
-                f"evaluation.opponents: the policy can't meet {group_label(group)} in its world: {error}. Name fewer or other"
-                " opponents, or a larger board"
+                f"evaluation.opponents: the policy can't meet {group_label(group)} in its world:"
+                f" {error}. Name fewer or other opponents, or a larger board"
             ) from error
 
     def _against_opponents(self, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
         from train.runs.export import policy_in_memory
 
         world = self._snakes()
-        policy, state = policy_in_memory(self.experiment, weights), world.state
+        policy = policy_in_memory(self.experiment, weights)
+        state = world.state
         metrics: dict[str, float] = {}
         rated: list[AnchoredGames] = []
         for group in self.settings.opponents:
@@ -132,7 +146,9 @@ class Evaluator:
             )
             if ratings := self.settings.ratings:
                 assert score.points is not None
-                rated.append(AnchoredGames(score.points, score.games, [ratings[name] for name in group]))
+                rated.append(
+                    AnchoredGames(score.points, score.games, [ratings[name] for name in group])
+                )
             label = group_label(group)
             metrics |= {
                 f"win_rate_vs_{label}": score.win_rate,
@@ -147,7 +163,9 @@ class Evaluator:
 
 
 def group_label(group: Sequence[str]) -> str:
-    """Return how a group of opponents is written in the name of a column: `3xrandom`, `flood+2xgreedy`."""
+    """Return how a group of opponents is written in the name of a column: `3xrandom`,
+    `flood+2xgreedy`.
+    """
     counts = {name: group.count(name) for name in group}
     return "+".join(name if count == 1 else f"{count}x{name}" for name, count in counts.items())
 
@@ -155,14 +173,19 @@ def group_label(group: Sequence[str]) -> str:
 def episode_means(
     network: torch.nn.Module, world: BatchEnv, *, episodes: int, seed: int, sample: bool = False
 ) -> dict[str, float]:
-    """Return the mean return and length of `episodes` episodes, rounded up to the same number for each row.
+    """Return the mean return and length of `episodes` episodes, rounded up to the same number for
+    each row.
 
-    The policy takes the likeliest actions, or with `sample` draws them by their probabilities. A `network` with a memory keeps
-    it from step to step in each row.
-    """
+    The policy takes the likeliest actions, or with `sample` draws them by their probabilities. A
+    `network` with a memory keeps it from step to step in each row."""
     generator = np.random.default_rng(seed) if sample else None
-    returns, lengths = play(world, by_logits(_answer_of(network, world.num_envs), generator), episodes, seed)
-    return {"evaluation_return_mean": float(returns.mean()), "evaluation_len_mean": float(lengths.mean())}
+    returns, lengths = play(
+        world, by_logits(_answer_of(network, world.num_envs), generator), episodes, seed
+    )
+    return {
+        "evaluation_return_mean": float(returns.mean()),
+        "evaluation_len_mean": float(lengths.mean()),
+    }
 
 
 def _answer_of(network: torch.nn.Module, num_rows: int) -> Answer:

@@ -15,9 +15,8 @@ from envs.common.whole_files import not_through_links
 class EventFile:
     """A TensorBoard event file to which each row is appended in one write.
 
-    tensorboardX's own writer uses a thread, which prints tracebacks when the disk is full. What earlier files hold from step
-    `first` on is superseded, as a resumed run needs it.
-    """
+    tensorboardX's own writer uses a thread, which prints tracebacks when the disk is full. What
+    earlier files hold from step `first` on is superseded, as a resumed run needs it."""
 
     def __init__(self, folder: Path, *, first: int) -> None:
         from tensorboardX.proto.event_pb2 import SessionLog
@@ -31,7 +30,12 @@ class EventFile:
         """Append one event with a scalar for each of `values`."""
         from tensorboardX.proto.summary_pb2 import Summary
 
-        self._append(step=step, summary=Summary(value=[Summary.Value(tag=k, simple_value=v) for k, v in values.items()]))
+        self._append(
+            step=step,
+            summary=Summary(
+                value=[Summary.Value(tag=k, simple_value=v) for k, v in values.items()]
+            ),
+        )
 
     def _append(self, **fields: Any) -> None:
         from tensorboardX.proto.event_pb2 import Event

@@ -28,27 +28,32 @@ if TYPE_CHECKING:
 
 NETWORK_PREFIX = "network."
 WEIGHTS = "weights.safetensors"
-"""The file that holds the weights in checkpoints of algorithms without Ray. The other checkpoints are RLlib's."""
+"""The file that holds the weights in checkpoints of algorithms without Ray. The other checkpoints
+are RLlib's.
+"""
 
 
 def build_network(experiment: Experiment, world: BatchEnv) -> torch.nn.Module:
     """Build the experiment's network for `world`. Raises `UnknownNameError` or `ConfigError`."""
-    shape, actions = world.single_observation_space.shape, int(world.single_action_space.n)
+    shape = world.single_observation_space.shape
+    actions = int(world.single_action_space.n)
     network = experiment.policy_network
     return networks.build(network.name, shape, actions, **network.options)
 
 
 def check_network(network: torch.nn.Module, world: BatchEnv, *, bf16: bool) -> None:
-    """Ask the network for two observations of `world`, as training does, so that a mistake in one of the user's own is named.
+    """Ask the network for two observations of `world`, as training does, so that a mistake in one
+    of the user's own is named.
 
-    With `bf16`, it is asked under bfloat16 autocast as well. Raises `ConfigError` if it fails, or if it returns other shapes
-    than (logits [B, A], values [B]). A network with a memory is not asked.
-    """
+    With `bf16`, it is asked under bfloat16 autocast as well. Raises `ConfigError` if it fails, or
+    if it returns other shapes than (logits [B, A], values [B]). A network with a memory is not
+    asked."""
     import torch
 
     if hasattr(network, "one_step"):
         return
-    space, actions = world.single_observation_space, int(world.single_action_space.n)
+    space = world.single_observation_space
+    actions = int(world.single_action_space.n)
     seen = torch.from_numpy(np.zeros((2, *space.shape), space.dtype))
     for lower in (False, True) if bf16 else (False,):
         when = " under bfloat16 autocast (the setting bf16: false turns it off)" if lower else ""
@@ -58,16 +63,19 @@ def check_network(network: torch.nn.Module, world: BatchEnv, *, bf16: bool) -> N
             shapes = tuple(logits.shape), tuple(values.shape)
         except Exception as error:
             raise ConfigError(
-                f"the network fails{when} for observations {space.dtype} {seen.shape}: {cause_of(error)}"
+                f"the network fails{when} for observations {space.dtype} {seen.shape}:"
+                f" {cause_of(error)}"
             ) from error
         if shapes != ((2, actions), (2,)):
             raise ConfigError(
-                f"the network returns {shapes[0]} and {shapes[1]} for two observations; it must return logits"
-                f" {(2, actions)} and values (2,)"
+                f"the network returns {shapes[0]} and {shapes[1]} for two observations; it must"
+                f" return logits {(2, actions)} and values (2,)"
             )
 
 
-def network_with(experiment: Experiment, world: BatchEnv, weights: Mapping[str, np.ndarray]) -> torch.nn.Module:
+def network_with(
+    experiment: Experiment, world: BatchEnv, weights: Mapping[str, np.ndarray]
+) -> torch.nn.Module:
     """Return the network with `weights` (the state of a `train.rllib.modules.NetworkModule`).
 
     It is float32, on the CPU and in evaluation mode.
@@ -98,11 +106,15 @@ def module_of(checkpoint: Path) -> RLModule:
     """Return RLlib's default module in a run's checkpoint."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
-    return RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy")
+    return RLModule.from_checkpoint(
+        checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy"
+    )
 
 
 def policy_in_memory(experiment: Experiment, weights: Mapping[str, np.ndarray]) -> Policy:
-    """Return the policy with `weights` as an agent that plays by torch, without writing any file."""
+    """Return the policy with `weights` as an agent that plays by torch, without writing any
+    file.
+    """
     from safetensors.torch import save
 
     from agents.policy import Policy
@@ -123,7 +135,9 @@ def export_bundle(
     provenance: dict[str, Any],
     command: str,
 ) -> Path:
-    """Write the policy with `weights` (the state of a `train.rllib.modules.NetworkModule`) as a bundle, in float32."""
+    """Write the policy with `weights` (the state of a `train.rllib.modules.NetworkModule`) as a
+    bundle, in float32.
+    """
     counters = ("env_steps", "agent_steps", "iteration")
     with closing(single_world(experiment)) as world:
         card = {
@@ -140,9 +154,15 @@ def export_bundle(
 def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
     """What is known of the policy before it is trained."""
     return {
-        "environment": {"name": experiment.env.name, "options": without_training(experiment.env.options)},
+        "environment": {
+            "name": experiment.env.name,
+            "options": without_training(experiment.env.options),
+        },
         **contracts(experiment, world),
-        "network": {"name": experiment.policy_network.name, "options": experiment.policy_network.options},
+        "network": {
+            "name": experiment.policy_network.name,
+            "options": experiment.policy_network.options,
+        },
         "algorithm": experiment.algorithm,
         "config": without_folders(_settled(experiment).to_dict()),
         "seeds": [experiment.seed],
@@ -158,8 +178,11 @@ def _settled(experiment: Experiment) -> Experiment:
 
 
 def contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
-    """Return what the policy sees and does. Worlds with several observation types tell which by `observation_contract`."""
-    name, space = experiment.env.name, world.single_observation_space
+    """Return what the policy sees and does. Worlds with several observation types tell which by
+    `observation_contract`.
+    """
+    name = experiment.env.name
+    space = world.single_observation_space
     return {
         "observation": world.observation_contract or {"type": name, "version": 1},
         "observation_shape": list(space.shape),

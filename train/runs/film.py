@@ -1,4 +1,6 @@
-"""Films a finished run's policy for the run's report: a game of Battlesnake, or an episode of any other world."""
+"""Films a finished run's policy for the run's report: a game of Battlesnake, or an episode of any
+other world.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,26 @@ from train.runs.folder import BUNDLE, CONFIG, RunFolder
 from train.runs.resuming import named_code
 from train.worlds.build import single_world
 
-_MAX_TURNS, _MAX_STEPS, _CELL, _FPS = 400, 400, 20, 8.0
+_MAX_TURNS = 400
+_MAX_STEPS = 400
+_CELL = 20
+_FPS = 8.0
 
 
 def film_of(run: Path) -> str:
     """Return the film as HTML. It is empty for a run without a policy.
 
-    If the policy can't play because its world or its opponents are missing here, the HTML says why. Modules and files of rules
-    that the run's configuration names are executed only if this machine wrote it.
-    """
+    If the policy can't play because its world or its opponents are missing here, the HTML says why.
+    Modules and files of rules that the run's configuration names are executed only if this machine
+    wrote it."""
     if not (run / BUNDLE / "card.json").is_file():
         return ""
     try:
         folder, experiment = RunFolder.open(run)
         if (code := list(named_code(experiment))) and not folder.has_own_config():
-            return note(f"no film: {CONFIG} names {', '.join(code[:5])}, and this machine didn't write it")
+            return note(
+                f"no film: {CONFIG} names {', '.join(code[:5])}, and this machine didn't write it"
+            )
         with closing(single_world(experiment)) as world:
             return _FILMS[world.evaluation](run, experiment, world)
     except ProcsnakeError as error:
@@ -44,7 +51,9 @@ def film_of(run: Path) -> str:
 
 
 def _game(run: Path, experiment: Experiment, world: BatchEnv) -> str:
-    """A game against the last group of opponents that it was measured against, the board and the rules those of training."""
+    """A game against the last group of opponents that it was measured against, the board and the
+    rules those of training.
+    """
     from agents import make
     from agents.evaluation.referee import Referee
     from agents.policy import Policy
@@ -54,8 +63,12 @@ def _game(run: Path, experiment: Experiment, world: BatchEnv) -> str:
     *_, games = layers(world)
     assert isinstance(games, BattlesnakeVectorEnv)
     state = games.state
-    policy, rivals = Policy.load(run / BUNDLE), _opponents(run, experiment, state.num_snakes - 1)
-    names = ["this policy", *(f"{name} {k}" if rivals.count(name) > 1 else name for k, name in enumerate(rivals, 1))]
+    policy = Policy.load(run / BUNDLE)
+    rivals = _opponents(run, experiment, state.num_snakes - 1)
+    names = [
+        "this policy",
+        *(f"{name} {k}" if rivals.count(name) > 1 else name for k, name in enumerate(rivals, 1)),
+    ]
     with tempfile.TemporaryDirectory(prefix="procsnake-") as scratch:
         path = Path(scratch) / "game.jsonl"
         referee = Referee(
@@ -76,10 +89,17 @@ def _game(run: Path, experiment: Experiment, world: BatchEnv) -> str:
 
 
 def _opponents(run: Path, experiment: Experiment, seats: int) -> list[str]:
-    """Those of the last evaluation, so that there is one at each of the `seats`; without any: flood."""
+    """Those of the last evaluation, so that there is one at each of the `seats`; without any:
+    flood.
+    """
     record = read_record(run)
-    # What is kept is against built-in opponents. A stranger's record could name a file of rules, which is a program.
-    groups = [score.opponents for score in record.scores if set(score.opponents) <= set(names())] if record else []
+    # What is kept is against built-in opponents. A stranger's record could name a file of rules,
+    # which is a program.
+    groups = (
+        [score.opponents for score in record.scores if set(score.opponents) <= set(names())]
+        if record
+        else []
+    )
     groups = groups or (experiment.evaluation.opponents if experiment.evaluation else [])
     fitting = [group for group in groups if len(group) == seats]
     return list(fitting[-1]) if fitting else ["flood"] * seats
@@ -103,7 +123,9 @@ def _episode_on_levels(run: Path, experiment: Experiment, world: BatchEnv) -> st
 
     one = evaluate([str(run)], levels="train", episodes=1)[0]
     episode = one.episodes[0]
-    caption = f"level {episode.level}, return {episode.episode_return:g} after {episode.length} steps"
+    caption = (
+        f"level {episode.level}, return {episode.episode_return:g} after {episode.length} steps"
+    )
     return film(procgen_episodes.film(one.world, one.options, episode), caption)
 
 
@@ -120,4 +142,6 @@ def _episode(run: Path, experiment: Experiment, world: BatchEnv) -> str:
 
 
 _FILMS = {"opponents": _game, "levels": _episode_on_levels, "episodes": _episode}
-"""The function that films a policy, by the way in which policies are measured in its world (`BatchEnv.evaluation`)."""
+"""The function that films a policy, by the way in which policies are measured in its world
+(`BatchEnv.evaluation`).
+"""

@@ -1,7 +1,8 @@
-"""A run on disk: `config.yaml`, `progress.csv`, TensorBoard events, `checkpoints/`, `bundle/`, `report.html`.
+"""A run on disk: `config.yaml`, `progress.csv`, TensorBoard events, `checkpoints/`, `bundle/`,
+`report.html`.
 
-Each file but `progress.csv` and the events is put in place whole. A row that was cut off is dropped when the run goes on.
-"""
+Each file but `progress.csv` and the events is put in place whole. A row that was cut off is dropped
+when the run goes on."""
 
 from __future__ import annotations
 
@@ -35,12 +36,16 @@ CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS, REPORT, LOCK = (
 ASKED = "asked_for"
 """Key of the note in `config.yaml`: the experiment as it was before it was fitted to a cluster."""
 GENERATIONS = "generations"
-"""The folder where a run that learns an evaluation makes its generations (`train.learned_evaluation`)."""
+"""The folder where a run that learns an evaluation makes its generations
+(`train.learned_evaluation`).
+"""
 CONFIG_SIGNATURE = "config.yaml.hmac"
 _OF_A_START = {CONFIG, CONFIG_SIGNATURE, CHECKPOINTS, CURVE, EVENTS, LOCK}
 """What a run's folder holds before its first iteration."""
-_BEST, _DAMAGED = "best-", "damaged-"
-_MAX_COUNTERS, _MAX_CURVE = 1 << 20, 256 << 20
+_BEST = "best-"
+_DAMAGED = "damaged-"
+_MAX_COUNTERS = 1 << 20
+_MAX_CURVE = 256 << 20
 
 Save = Callable[[Path], Any]
 """Writes a checkpoint into an empty folder."""
@@ -54,14 +59,22 @@ class RunError(ProcsnakeError):
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn a full disk, missing rights, a file in the way and the like into a `RunError` of one line."""
+    """Turn a full disk, missing rights, a file in the way and the like into a `RunError` of one
+    line.
+    """
     try:
         yield
     except (FileExistsError, NotADirectoryError) as error:
         require_place(Path(error.filename or path))
-        raise RunError(f"{error.filename or path} can't be made: {error.strerror or error}. Name another place") from error
+        raise RunError(
+            f"{error.filename or path} can't be made: {error.strerror or error}. Name another place"
+        ) from error
     except OSError as error:
-        saved = f"; what was saved before is whole: {resume_command(path)}" if os.path.isfile(path / CONFIG) else ""
+        saved = (
+            f"; what was saved before is whole: {resume_command(path)}"
+            if os.path.isfile(path / CONFIG)
+            else ""
+        )
         raise RunError(
             f"{error.filename or path} can't be written or read: {error.strerror or error}. "
             f"Free some space or check the rights{saved}"
@@ -69,12 +82,15 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def require_place(folder: Path) -> None:
-    """Raise `RunError` unless this folder is there or can be made, and files can be made in it. Nothing is made.
+    """Raise `RunError` unless this folder is there or can be made, and files can be made in it.
+    Nothing is made.
 
     An address such as s3://bucket/runs raises `ConfigError`.
     """
     require_path(folder)
-    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.exists(path))
+    nearest = next(
+        path for path in (folder.absolute(), *folder.absolute().parents) if os.path.exists(path)
+    )
     if not nearest.is_dir():
         raise RunError(f"{nearest} is a file where a folder is needed; name another place")
     if not os.access(nearest, os.W_OK | os.X_OK):
@@ -89,7 +105,10 @@ def resume_command(path: str | Path) -> str:
 def not_a_run(path: Path) -> RunError:
     """Return the error for a folder that holds no run."""
     listed = shell_command("train", "--list")
-    return RunError(f"{path} is no run: it has no {CONFIG}. Runs lie in runs/; list what can be trained: {listed}")
+    return RunError(
+        f"{path} is no run: it has no {CONFIG}. Runs lie in runs/; list what can be trained:"
+        f" {listed}"
+    )
 
 
 class RunFolder:
@@ -124,7 +143,9 @@ class RunFolder:
 
     @classmethod
     def set_up(cls, path: Path, experiment: Experiment, note: Mapping[str, Any]) -> RunFolder:
-        """Write the resolved `config.yaml` with `note` (versions, …) into the folder `path`, which is made if it is missing."""
+        """Write the resolved `config.yaml` with `note` (versions, …) into the folder `path`, which
+        is made if it is missing.
+        """
         with disk_errors(path):
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
             text = yaml.safe_dump({**experiment.to_dict(), "run": dict(note)}, sort_keys=False)
@@ -134,7 +155,9 @@ class RunFolder:
         return folder
 
     def change(self, experiment: Experiment) -> None:
-        """Write another budget and target, those of `experiment`, into `config.yaml`, whose note stays."""
+        """Write another budget and target, those of `experiment`, into `config.yaml`, whose note
+        stays.
+        """
         note = parse_yaml(read_text(self.path / CONFIG, MAX_YAML_BYTES)).get("run") or {}
         own = experiment.to_dict()
         changed = {key: own[key] for key in ("budget", "stop")}
@@ -145,22 +168,32 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> tuple[RunFolder, Experiment]:
-        """Open an existing run. Returns the run and its experiment. Raises `RunError` if `path` is no run."""
+        """Open an existing run. Returns the run and its experiment. Raises `RunError` if `path` is
+        no run.
+        """
         require_path(path)
         if not os.path.isfile(path / CONFIG):
             raise not_a_run(path)
         return cls(path), Experiment.load(path / CONFIG)
 
     def remove_unless_used(self) -> None:
-        """Remove the folder of a run whose start failed, unless it holds more than a start writes, such as a checkpoint."""
+        """Remove the folder of a run whose start failed, unless it holds more than a start writes,
+        such as a checkpoint.
+        """
         found = {path.name for path in self.path.glob("*")}
-        if found <= _OF_A_START and not any(self.path.glob(f"{CHECKPOINTS}/*")) and not self.curve():
+        if (
+            found <= _OF_A_START
+            and not any(self.path.glob(f"{CHECKPOINTS}/*"))
+            and not self.curve()
+        ):
             shutil.rmtree(self.path, ignore_errors=True)
 
     def sign_config(self) -> None:
         """Sign `config.yaml` as this machine's own (`envs.common.own_files`)."""
         with disk_errors(self.path):
-            replace_whole(self.path / CONFIG_SIGNATURE, own_files.sign((self.path / CONFIG).read_bytes()))
+            replace_whole(
+                self.path / CONFIG_SIGNATURE, own_files.sign((self.path / CONFIG).read_bytes())
+            )
 
     def has_own_config(self) -> bool:
         """Whether this machine wrote `config.yaml` in its current form."""
@@ -173,7 +206,9 @@ class RunFolder:
     # The curve.
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Add a row to `progress.csv`. If the row has new columns, the whole file is written again."""
+        """Add a row to `progress.csv`. If the row has new columns, the whole file is written
+        again.
+        """
         new = [name for name in row if name not in self._columns]
         with disk_errors(self.path):
             if new:
@@ -190,21 +225,31 @@ class RunFolder:
         return list(self._columns)
 
     def curve(self, *, whole_rows: bool = False) -> list[dict[str, str]]:
-        """The rows of `progress.csv`, as text; with `whole_rows` without a last one that was cut off."""
+        """The rows of `progress.csv`, as text; with `whole_rows` without a last one that was cut
+        off.
+        """
         try:
             text = read_text(self.path / CURVE, _MAX_CURVE)
-            # The end of a number is a number, too, so only the end of its line tells that a row is whole.
+            # The end of a number is a number, too, so only the end of its line tells that a row is
+            # whole.
             text = text[: text.rfind("\n") + 1] if whole_rows else text
             return list(csv.DictReader(io.StringIO(text, newline="")))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise RunError(f"{self.path / CURVE} can't be read: {error.strerror or error}. Check the rights") from error
+            raise RunError(
+                f"{self.path / CURVE} can't be read: {error.strerror or error}. Check the rights"
+            ) from error
         except (ValueError, csv.Error) as error:
-            raise RunError(f"{self.path / CURVE} can't be read: {error}. Put back the run's own file, or remove it") from error
+            raise RunError(
+                f"{self.path / CURVE} can't be read: {error}. Put back the run's own file, or"
+                " remove it"
+            ) from error
 
     def rewind(self, iteration: int) -> None:
-        """Drop the rows after `iteration`, and a last row that was cut off, because a resumed run writes them again."""
+        """Drop the rows after `iteration`, and a last row that was cut off, because a resumed run
+        writes them again.
+        """
         with disk_errors(self.path):
             rows = [row for row in self.curve(whole_rows=True) if _iteration(row) <= iteration]
             self._columns = list(rows[0]) if rows else []
@@ -224,10 +269,13 @@ class RunFolder:
         return target
 
     def save_best(self, save: Save, counters: Mapping[str, Any]) -> Path:
-        """Save the best checkpoint in the same way. The previous best is removed when this one is whole."""
+        """Save the best checkpoint in the same way. The previous best is removed when this one is
+        whole.
+        """
         with disk_errors(self.path):
             target = self._save_as(f"{_BEST}{counters['iteration']:08d}", save, counters)
-            # A run that goes on from before its best reaches a better one at an earlier iteration, so order says nothing.
+            # A run that goes on from before its best reaches a better one at an earlier iteration,
+            # so order says nothing.
             for old in self.best_checkpoints():
                 if old != target:
                     self._remove(old)
@@ -253,13 +301,16 @@ class RunFolder:
 
     @staticmethod
     def _remove(checkpoint: Path) -> None:
-        # Renamed first: a kill during the removal must not leave a folder that looks like a checkpoint.
+        # Renamed first: a kill during the removal must not leave a folder that looks like a
+        # checkpoint.
         doomed = checkpoint.with_name(f".{checkpoint.name}.old")
         os.replace(checkpoint, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
 
     def checkpoints(self) -> list[Path]:
-        """Return the checkpoints, oldest first. Copied ones may be damaged; `train.runs.resuming` checks them."""
+        """Return the checkpoints, oldest first. Copied ones may be damaged; `train.runs.resuming`
+        checks them.
+        """
         return self._listed("[0-9]*")
 
     def newest_checkpoint(self) -> Checkpoint | None:
@@ -268,12 +319,16 @@ class RunFolder:
         return (found[-1], read_counters(found[-1])) if found else None
 
     def best_checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint with the highest value of the experiment's `best_metric`, and its counters."""
+        """Return the checkpoint with the highest value of the experiment's `best_metric`, and its
+        counters.
+        """
         found = [(path, read_counters(path)) for path in self.best_checkpoints()]
         return max(found, key=lambda checkpoint: checkpoint[1]["best"], default=None)
 
     def best_checkpoints(self) -> list[Path]:
-        """Return the checkpoints that were the best at their time, by iteration. Only after a kill there is more than one."""
+        """Return the checkpoints that were the best at their time, by iteration. Only after a kill
+        there is more than one.
+        """
         return self._listed(f"{_BEST}*")
 
     def _listed(self, pattern: str) -> list[Path]:
@@ -281,9 +336,14 @@ class RunFolder:
 
     def set_aside(self, checkpoint: Path) -> Path:
         """Give a damaged checkpoint a name from which no run continues. Returns its new path."""
-        names = (f"{_DAMAGED}{checkpoint.name}{suffix}" for suffix in ("", *(f"-{k}" for k in range(2, 1000))))
+        names = (
+            f"{_DAMAGED}{checkpoint.name}{suffix}"
+            for suffix in ("", *(f"-{k}" for k in range(2, 1000)))
+        )
         with disk_errors(self.path):
-            target = next(path for name in names if not (path := checkpoint.with_name(name)).exists())
+            target = next(
+                path for name in names if not (path := checkpoint.with_name(name)).exists()
+            )
             os.replace(checkpoint, target)
         return target
 
@@ -309,15 +369,17 @@ def read_counters(checkpoint: Path) -> dict[str, Any]:
             return counters
         raise ValueError(f"iteration is {counters['iteration']!r}")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path} can't be read ({reason(error)}); the checkpoint was damaged or copied in part") from error
+        raise RunError(
+            f"{path} can't be read ({reason(error)}); the checkpoint was damaged or copied in part"
+        ) from error
 
 
 def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[Path]:
-    """Return the folders under `runs_dir` of runs of exactly this experiment, oldest first, finished or not.
+    """Return the folders under `runs_dir` of runs of exactly this experiment, oldest first,
+    finished or not.
 
-    Of a run that was fitted to a cluster, the experiment is the one that was asked for. Raises `RunError` if `runs_dir` can't
-    be read.
-    """
+    Of a run that was fitted to a cluster, the experiment is the one that was asked for. Raises
+    `RunError` if `runs_dir` can't be read."""
     found = []
     with disk_errors(Path(runs_dir)):
         configs = sorted(Path(runs_dir).glob(f"{glob.escape(experiment.name)}-*/{CONFIG}"))
@@ -355,7 +417,9 @@ def _csv(columns: list[str], rows: Sequence[Mapping[str, Any]], *, header: bool)
 
 
 def _flush(folder: Path) -> None:
-    """Have the disk hold the files before the folder gets its name, so that a power cut can't leave an empty checkpoint."""
+    """Have the disk hold the files before the folder gets its name, so that a power cut can't leave
+    an empty checkpoint.
+    """
     for path in folder.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)

@@ -1,4 +1,6 @@
-"""Finds that a run has ended, and trains it further: more minutes, from the same weights and state of the optimiser."""
+"""Finds that a run has ended, and trains it further: more minutes, from the same weights and state
+of the optimiser.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _TARGET_REACHED = "target_reached"
 
 
 def fraction_done(budget: Budget, counters: Mapping[str, Any]) -> float:
-    """Return the part of the budget that is used: from 0 to 1 or slightly more; 1 once the target is reached."""
+    """Return the part of the budget that is used: from 0 to 1 or slightly more; 1 once the target
+    is reached.
+    """
     if counters.get(_TARGET_REACHED):
         return 1.0
     fraction = 0.0
@@ -29,7 +33,9 @@ def fraction_done(budget: Budget, counters: Mapping[str, Any]) -> float:
 
 
 def exported(folder: RunFolder, start: Checkpoint) -> Path | None:
-    """Return what an ended run has exported since its checkpoint `start`; None if it has yet to be exported."""
+    """Return what an ended run has exported since its checkpoint `start`; None if it has yet to be
+    exported.
+    """
     for path, written_last in ((folder.path / BUNDLE, "card.json"), (folder.path / EVALUATION, "")):
         last = path / written_last
         if last.is_file() and last.stat().st_mtime >= (start[0] / COUNTERS).stat().st_mtime:
@@ -44,14 +50,19 @@ def why_ended(experiment: Experiment, counters: Mapping[str, Any]) -> str:
     return f"its budget is used up ({experiment.budget.in_words})"
 
 
-def further(experiment: Experiment, start: Checkpoint, minutes: float) -> tuple[Experiment, Checkpoint]:
-    """Return the experiment and the checkpoint `start` of a run that is trained for so many `minutes` more.
+def further(
+    experiment: Experiment, start: Checkpoint, minutes: float
+) -> tuple[Experiment, Checkpoint]:
+    """Return the experiment and the checkpoint `start` of a run that is trained for so many
+    `minutes` more.
 
-    They are its whole budget from then on, whatever its budget was. A target that it has reached no longer ends it. Raises
-    `ConfigError` for minutes that aren't above 0.
-    """
+    They are its whole budget from then on, whatever its budget was. A target that it has reached no
+    longer ends it. Raises `ConfigError` for minutes that aren't above 0."""
     if not 0 < minutes < float("inf"):
-        raise ConfigError(f"--minutes is {minutes:g}; with --resume it is how many more minutes the run is trained, above 0")
+        raise ConfigError(
+            f"--minutes is {minutes:g}; with --resume it is how many more minutes the run is"
+            " trained, above 0"
+        )
     path, counters = start
     budget = Budget(max_minutes=counters["minutes"] + minutes)
     stop = None if counters.get(_TARGET_REACHED) else experiment.stop

@@ -14,22 +14,33 @@ from train.runs.history import Columns
 _HEAD = ("generation", "games", "positions", "loss by hand", "loss", "of the targets", "tested against", "games of the test",
          "score", "Elo, 95 % interval", "verdict")  # fmt: skip
 _NOTE = (
-    "Losses are in nats per position, on every tenth game, which the fit didn't see. No evaluation can have less than the"
-    " targets themselves. The Elo of a test that has stopped errs towards its verdict."
+    "Losses are in nats per position, on every tenth game, which the fit didn't see. No evaluation"
+    " can have less than the targets themselves. The Elo of a test that has stopped errs towards"
+    " its verdict."
 )
 
 
 def generations(run: Path) -> str:
     """Return the table of a run's generations as HTML. It is empty for a run that has none."""
-    cards = [card for path in sorted((run / GENERATIONS).glob("evaluation-*.json")) if (card := _card(path))]
+    cards = [
+        card
+        for path in sorted((run / GENERATIONS).glob("evaluation-*.json"))
+        if (card := _card(path))
+    ]
     if not cards:
         return ""
-    state = note(f"The run's evaluation is {run / EVALUATION}.") if (run / EVALUATION).is_file() else ""
-    return section("Generations", table([_row(card) for card in cards], head=_HEAD), note(_NOTE), state)
+    state = (
+        note(f"The run's evaluation is {run / EVALUATION}.") if (run / EVALUATION).is_file() else ""
+    )
+    return section(
+        "Generations", table([_row(card) for card in cards], head=_HEAD), note(_NOTE), state
+    )
 
 
 def _card(path: Path) -> dict[str, Any] | None:
-    """What an evaluation tells of its training; None if anybody has changed it beyond recognition."""
+    """What an evaluation tells of its training; None if anybody has changed it beyond
+    recognition.
+    """
     # It compiles kernels, which other reports don't need.
     from agents.search.learned import LearnedEvaluation
 
@@ -43,7 +54,13 @@ def _card(path: Path) -> dict[str, Any] | None:
 
 def _row(card: dict[str, Any]) -> tuple[str, ...]:
     losses = (f"{card[name]:.5f}" for name in ("loss_before", "loss", "least_loss"))
-    return (str(card["generation"]), f"{card['games']:,}", f"{card['positions']:,}", *losses, *_test(card))
+    return (
+        str(card["generation"]),
+        f"{card['games']:,}",
+        f"{card['positions']:,}",
+        *losses,
+        *_test(card),
+    )
 
 
 def _test(card: dict[str, Any]) -> tuple[str, ...]:
@@ -53,8 +70,20 @@ def _test(card: dict[str, Any]) -> tuple[str, ...]:
     parts = [test["elo"][name] for name in ("value", "low", "high")]
     value, low, high = ("unbounded" if part is None else f"{part:+.0f}" for part in parts)
     interval = f"{value} ({low} to {high})"
-    verdict = "accepted" if card["accepted"] else "refused" if test["verdict"] == "H0" else "undecided, not accepted"
-    return (str(test["against"]), f"{test['games']:,}", f"{test['score']['value']:.1%}", interval, verdict)
+    verdict = (
+        "accepted"
+        if card["accepted"]
+        else "refused"
+        if test["verdict"] == "H0"
+        else "undecided, not accepted"
+    )
+    return (
+        str(test["against"]),
+        f"{test['games']:,}",
+        f"{test['score']['value']:.1%}",
+        interval,
+        verdict,
+    )
 
 
 def charts(history: Columns) -> list[Chart]:
@@ -63,12 +92,35 @@ def charts(history: Columns) -> list[Chart]:
         return []
     steps = history["agent_steps"]
     named = {"by hand": "loss_hand_written", "learned": "loss", "of the targets": "loss_of_targets"}
-    losses = [Line(name=name, x=steps, y=history[column]) for name, column in named.items() if column in history]
+    losses = [
+        Line(name=name, x=steps, y=history[column])
+        for name, column in named.items()
+        if column in history
+    ]
     lines = []
     if "test_elo" in history:
-        low, high = history["test_elo_low"], history["test_elo_high"]
-        lines = [Line(name="new against the best so far", x=steps, y=history["test_elo"], low=low, high=high)]
+        low = history["test_elo_low"]
+        high = history["test_elo_high"]
+        lines = [
+            Line(
+                name="new against the best so far",
+                x=steps,
+                y=history["test_elo"],
+                low=low,
+                high=high,
+            )
+        ]
     return [
-        Chart(title="loss on games held out", x_label="decisions", y_label="nats per position", lines=losses),
-        Chart(title="Elo in each generation's test, 95 % intervals", x_label="decisions", y_label="Elo", lines=lines),
+        Chart(
+            title="loss on games held out",
+            x_label="decisions",
+            y_label="nats per position",
+            lines=losses,
+        ),
+        Chart(
+            title="Elo in each generation's test, 95 % intervals",
+            x_label="decisions",
+            y_label="Elo",
+            lines=lines,
+        ),
     ]

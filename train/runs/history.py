@@ -27,7 +27,10 @@ def read_columns(folder: Path) -> Columns:
     names = [name for name in (rows[0] if rows else {}) if name]
     lacking = [name for name in _ALWAYS if name not in names]
     if rows and lacking:
-        raise RunError(f"{folder / CURVE} has no column {lacking[0]!r}. Put back the run's own file, or remove it")
+        raise RunError(
+            f"{folder / CURVE} has no column {lacking[0]!r}. Put back the run's own file, or"
+            " remove it"
+        )
     return {name: np.array([_number(row.get(name)) for row in rows]) for name in names}
 
 
@@ -40,15 +43,22 @@ def _number(text: str | None) -> float:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read a run's `config.yaml` as plain values. Raises `RunError` if there is none or it can't be read."""
+    """Read a run's `config.yaml` as plain values. Raises `RunError` if there is none or it can't be
+    read.
+    """
     try:
         config = parse_yaml(read_text(folder / CONFIG, MAX_YAML_BYTES))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise not_a_run(folder) from error
     except OSError as error:
-        raise RunError(f"{folder / CONFIG} can't be read: {error.strerror or error}. Check the rights") from error
+        raise RunError(
+            f"{folder / CONFIG} can't be read: {error.strerror or error}. Check the rights"
+        ) from error
     except ValueError as error:
         raise RunError(f"{folder / CONFIG} can't be read as YAML: {error}") from error
     if not isinstance(config, dict):
-        raise RunError(f"{folder / CONFIG} holds no experiment but {type(config).__name__}. Put back the run's own file")
+        raise RunError(
+            f"{folder / CONFIG} holds no experiment but {type(config).__name__}. Put back the run's"
+            " own file"
+        )
     return config

@@ -20,7 +20,9 @@ else:
     import fcntl
 
 _BEHIND_THE_TEXT = 1 << 20
-"""Windows lets nobody read a byte that another process has locked. There, the lock is a byte far behind the holder's name."""
+"""Windows lets nobody read a byte that another process has locked. There, the lock is a byte far
+behind the holder's name.
+"""
 
 _BEGINNING = '{"pid": '
 """How the text of a lock begins."""
@@ -30,13 +32,15 @@ _BEGINNING = '{"pid": '
 def locked(run: Path) -> Iterator[None]:
     """Reserve the run folder for this process.
 
-    The kernel releases the lock of a process that dies, so on one machine a lock is never stale. Machines that share a folder
-    may not share locks; then the name that an unfinished run has left in the file counts. Raises `RunError`, which names who
-    holds the lock, and for a file that is no lock: it stays as it is.
-    """
+    The kernel releases the lock of a process that dies, so on one machine a lock is never stale.
+    Machines that share a folder may not share locks; then the name that an unfinished run has left
+    in the file counts. Raises `RunError`, which names who holds the lock, and for a file that is no
+    lock: it stays as it is."""
     with ExitStack() as stack:
         with disk_errors(run):
-            file = stack.enter_context(open(run / LOCK, "a+", encoding="utf-8", opener=not_through_links))
+            file = stack.enter_context(
+                open(run / LOCK, "a+", encoding="utf-8", opener=not_through_links)
+            )
         _refuse_other_files(file, run)
         _take(file, run)
         try:
@@ -51,7 +55,9 @@ def forget_lock(run: Path) -> None:
 
 
 def _refuse_other_files(file: Any, run: Path) -> None:
-    """Raise `RunError` for a file that holds something else: by a hard link it may be any file of the user's."""
+    """Raise `RunError` for a file that holds something else: by a hard link it may be any file of
+    the user's.
+    """
     file.seek(0)
     try:
         beginning = file.read(len(_BEGINNING))
@@ -59,7 +65,9 @@ def _refuse_other_files(file: Any, run: Path) -> None:
         beginning = "no text"
     # A power cut may have cut a lock short.
     if not _BEGINNING.startswith(beginning):
-        raise RunError(f"{run / LOCK} is no lock that procsnake wrote. Look at what it is, and move it away")
+        raise RunError(
+            f"{run / LOCK} is no lock that procsnake wrote. Look at what it is, and move it away"
+        )
 
 
 def _take(file: Any, run: Path) -> None:
@@ -75,17 +83,21 @@ def _take(file: Any, run: Path) -> None:
     holder = _holder(file)
     who = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
     if is_held:
-        raise RunError(f"{run} is being written by {who}. Wait for it, or stop it with Ctrl-C, which saves")
+        raise RunError(
+            f"{run} is being written by {who}. Wait for it, or stop it with Ctrl-C, which saves"
+        )
     if holder and holder.get("host") != here:
         raise RunError(
-            f"{run} was last written by {who}, which did not say that it has ended; this machine is {here}. If it has, "
-            f"remove {run / LOCK} and try again"
+            f"{run} was last written by {who}, which did not say that it has ended; this machine is"
+            f" {here}. If it has, remove {run / LOCK} and try again"
         )
     _write(file, json.dumps({"pid": os.getpid(), "host": here}))
 
 
 def _reserve(file: Any) -> None:
-    """Lock the file for as long as it is open. Raises `BlockingIOError` if another process has locked it."""
+    """Lock the file for as long as it is open. Raises `BlockingIOError` if another process has
+    locked it.
+    """
     if sys.platform == "win32":
         os.lseek(file.fileno(), _BEHIND_THE_TEXT, os.SEEK_SET)
         try:
@@ -106,7 +118,11 @@ def _holder(file: Any) -> dict[str, Any]:
 
 
 def _is_alive_here(holder: dict[str, Any], here: str) -> bool:
-    if holder.get("host") != here or not isinstance(holder.get("pid"), int) or holder["pid"] in (0, os.getpid()):
+    if (
+        holder.get("host") != here
+        or not isinstance(holder.get("pid"), int)
+        or holder["pid"] in (0, os.getpid())
+    ):
         return False
     if sys.platform == "win32":
         return True  # There, os.kill with 0 sends Ctrl-C.

@@ -14,8 +14,10 @@ from envs.common import own_files
 from envs.common.bounded import parse_json, read_bytes
 from train.runs.export import WEIGHTS
 
-MANIFEST, SIGNATURE = "files.json", "files.json.hmac"
-_MAX_BYTES, _PIECE = 4 << 20, 1 << 20
+MANIFEST = "files.json"
+SIGNATURE = "files.json.hmac"
+_MAX_BYTES = 4 << 20
+_PIECE = 1 << 20
 _MODULE = "learner_group/learner/rl_module/default_policy"
 _RLLIB_FILES = ("rllib_checkpoint.json", "learner_group/metadata.json", f"{_MODULE}/metadata.json")
 _RLLIB_STATES = ("algorithm_state", "learner_group/learner/state", f"{_MODULE}/module_state")
@@ -24,7 +26,10 @@ _RLLIB_SUFFIXES = (".pkl", ".msgpack")
 
 def write_manifest(checkpoint: Path) -> None:
     """Write and sign a list of the files that the folder holds, with their sizes and SHA-256."""
-    files = {name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for name, path in _files(checkpoint).items()}
+    files = {
+        name: {"bytes": path.stat().st_size, "sha256": _digest(path)}
+        for name, path in _files(checkpoint).items()
+    }
     content = (json.dumps(files, indent=2) + "\n").encode()
     (checkpoint / MANIFEST).write_bytes(content)
     (checkpoint / SIGNATURE).write_text(own_files.sign(content), encoding="ascii")
@@ -33,9 +38,8 @@ def write_manifest(checkpoint: Path) -> None:
 def flaw(checkpoint: Path) -> str | None:
     """Return what is wrong with the checkpoint; None if it is whole.
 
-    A checkpoint of an older procsnake has no list. It must have at least the files that RLlib or the algorithm needs to
-    continue.
-    """
+    A checkpoint of an older procsnake has no list. It must have at least the files that RLlib or
+    the algorithm needs to continue."""
     if not (checkpoint / MANIFEST).is_file():
         return _structural_flaw(checkpoint)
     try:
@@ -43,7 +47,9 @@ def flaw(checkpoint: Path) -> str | None:
         for name, told in listed.items():
             path = checkpoint / name
             # Until November 2026 the list had sizes alone.
-            size, digest = (told, None) if isinstance(told, int) else (told["bytes"], told["sha256"])
+            size, digest = (
+                (told, None) if isinstance(told, int) else (told["bytes"], told["sha256"])
+            )
             if not path.is_file():
                 return f"{name} is missing"
             if path.stat().st_size != size:
@@ -56,10 +62,15 @@ def flaw(checkpoint: Path) -> str | None:
 
 
 def is_own(checkpoint: Path) -> bool:
-    """Whether this machine wrote a checkpoint that has no `flaw`: its list is signed, and it holds no other files."""
+    """Whether this machine wrote a checkpoint that has no `flaw`: its list is signed, and it holds
+    no other files.
+    """
     try:
-        content, signature = (checkpoint / MANIFEST).read_bytes(), (checkpoint / SIGNATURE).read_text(encoding="ascii")
-        return own_files.is_signed(content, signature) and set(_read_list(checkpoint)) == set(_files(checkpoint))
+        content = (checkpoint / MANIFEST).read_bytes()
+        signature = (checkpoint / SIGNATURE).read_text(encoding="ascii")
+        return own_files.is_signed(content, signature) and set(_read_list(checkpoint)) == set(
+            _files(checkpoint)
+        )
     except (OSError, ValueError):
         return False
 
@@ -74,14 +85,26 @@ def _read_list(checkpoint: Path) -> dict[str, Any]:
 def _structural_flaw(checkpoint: Path) -> str | None:
     names = set(_files(checkpoint))
     if WEIGHTS in names:
-        return None if names & {"optimizer.pt", "trainer.states"} else "the optimiser's state is missing"
+        return (
+            None
+            if names & {"optimizer.pt", "trainer.states"}
+            else "the optimiser's state is missing"
+        )
     missing = [name for name in _RLLIB_FILES if name not in names]
-    missing += [state for state in _RLLIB_STATES if not names & {state + suffix for suffix in _RLLIB_SUFFIXES}]
+    missing += [
+        state
+        for state in _RLLIB_STATES
+        if not names & {state + suffix for suffix in _RLLIB_SUFFIXES}
+    ]
     return f"{missing[0]} is missing" if missing else None
 
 
 def _files(checkpoint: Path) -> dict[str, Path]:
-    found = {path.relative_to(checkpoint).as_posix(): path for path in sorted(checkpoint.rglob("*")) if path.is_file()}
+    found = {
+        path.relative_to(checkpoint).as_posix(): path
+        for path in sorted(checkpoint.rglob("*"))
+        if path.is_file()
+    }
     return {name: path for name, path in found.items() if name not in (MANIFEST, SIGNATURE)}
 
 

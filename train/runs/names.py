@@ -1,4 +1,5 @@
-"""How a run is named on the command line: by its folder, as `latest`, or by the beginning of its name.
+"""How a run is named on the command line: by its folder, as `latest`, or by the beginning of its
+name.
 
 Documentation and help print `runs/battlesnake-ppo-…`, which names the newest run that begins so.
 """
@@ -15,21 +16,29 @@ from train.runs.folder import CONFIG, RunError
 
 LATEST = "latest"
 _PLACE = re.compile(r"(^|(?<=[=+]))(?P<place>[^=+?]+)")
-"""Where a player's name may hold a folder: NAME=FOLDER, RULE.py+FOLDER, FOLDER+SEARCH, FOLDER?OPTION=VALUE."""
+"""Where a player's name may hold a folder: NAME=FOLDER, RULE.py+FOLDER, FOLDER+SEARCH,
+FOLDER?OPTION=VALUE.
+"""
 _INSIDE = re.compile(r"/(bundle|config\.yaml)$")
 
 
-def with_runs(player: str, *, folder: str | os.PathLike[str] = "runs", taken: frozenset[str] = frozenset()) -> str:
+def with_runs(
+    player: str, *, folder: str | os.PathLike[str] = "runs", taken: frozenset[str] = frozenset()
+) -> str:
     """Return `player` with the folder of a run in the place of each word that stands for one.
 
-    `latest` is the newest run in `folder`. The beginning of a name, with or without its folder or an ellipsis (…) behind it,
-    is the newest run whose name begins so. Paths that exist and the names in `taken` stay, and so does what fits no run.
-    Raises `RunError` for `latest`, and for a beginning with an ellipsis, if there is no such run.
-    """
+    `latest` is the newest run in `folder`. The beginning of a name, with or without its folder or
+    an ellipsis (…) behind it, is the newest run whose name begins so. Paths that exist and the
+    names in `taken` stay, and so does what fits no run. Raises `RunError` for `latest`, and for a
+    beginning with an ellipsis, if there is no such run."""
     spec, question, options = player.partition("?")
     if "://" in spec:
         return player
-    return _PLACE.sub(lambda found: _run_of(found["place"], Path(folder), taken), spec) + question + options
+    return (
+        _PLACE.sub(lambda found: _run_of(found["place"], Path(folder), taken), spec)
+        + question
+        + options
+    )
 
 
 def _run_of(place: str, folder: Path, taken: frozenset[str]) -> str:
@@ -44,7 +53,9 @@ def _run_of(place: str, folder: Path, taken: frozenset[str]) -> str:
         return f"{run}{inside[0] if inside else ''}"
     if beginning != word:
         train = shell_command("train", "battlesnake-ppo")
-        raise RunError(f"{word} is no run, because {parent} holds none of that name yet. Train one: {train}")
+        raise RunError(
+            f"{word} is no run, because {parent} holds none of that name yet. Train one: {train}"
+        )
     return place
 
 

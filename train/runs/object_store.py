@@ -1,7 +1,8 @@
-"""Files in S3 or in Google's Cloud Storage, by pyarrow's file systems, and a lock there that two writers can't both have.
+"""Files in S3 or in Google's Cloud Storage, by pyarrow's file systems, and a lock there that two
+writers can't both have.
 
-Credentials are those of the machine (environment, profile, role). They are never part of an address, and so of no file.
-"""
+Credentials are those of the machine (environment, profile, role). They are never part of an
+address, and so of no file."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from train.runs.folder import RunError
 
 SCHEMES = ("s3", "gs")
 """The schemes of addresses at which runs can be kept."""
-_FORM = re.compile(r"(?P<scheme>s3|gs)://(?P<bucket>[a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?:/(?P<key>[^?#@]*))?")
+_FORM = re.compile(
+    r"(?P<scheme>s3|gs)://(?P<bucket>[a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?:/(?P<key>[^?#@]*))?"
+)
 
 
 def is_address(place: str | os.PathLike[str]) -> bool:
@@ -41,12 +44,15 @@ class StoredFolder:
 
     @classmethod
     def at(cls, address: str) -> StoredFolder:
-        """Read an address as s3://bucket/runs. Raises `ConfigError` for any other form, such as one with a key or options."""
+        """Read an address as s3://bucket/runs. Raises `ConfigError` for any other form, such as one
+        with a key or options.
+        """
         match = _FORM.fullmatch(address)
         if not match:
             raise ConfigError(
-                f"{address.partition('?')[0].rpartition('@')[2]!r} is no address of runs; give s3://bucket/folder or "
-                "gs://bucket/folder. Keys and options don't belong there: credentials come from the environment"
+                f"{address.partition('?')[0].rpartition('@')[2]!r} is no address of runs; give"
+                " s3://bucket/folder or gs://bucket/folder. Keys and options don't belong there:"
+                " credentials come from the environment"
             )
         return cls(match["scheme"], match["bucket"], (match["key"] or "").strip("/"))
 
@@ -75,19 +81,27 @@ class StoredFolder:
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         with self._errors():
-            return fs.S3FileSystem(endpoint_override=endpoint, region=region or fs.resolve_s3_region(self.bucket))
+            return fs.S3FileSystem(
+                endpoint_override=endpoint, region=region or fs.resolve_s3_region(self.bucket)
+            )
 
     def names(self) -> list[str]:
-        """Return the names of all files below, with folders in them. There are none in a folder that isn't there."""
+        """Return the names of all files below, with folders in them. There are none in a folder
+        that isn't there.
+        """
         from pyarrow import fs
 
         selector = fs.FileSelector(self.path, recursive=True, allow_not_found=True)
         with self._errors():
             found = self._files.get_file_info(selector)
-        return [one.path.removeprefix(f"{self.path}/") for one in found if one.type == fs.FileType.File]
+        return [
+            one.path.removeprefix(f"{self.path}/") for one in found if one.type == fs.FileType.File
+        ]
 
     def send(self, file: Path, name: str) -> None:
-        """Copy a file there, in place of one that is there. Others see the old one or the new one, never a part."""
+        """Copy a file there, in place of one that is there. Others see the old one or the new one,
+        never a part.
+        """
         from pyarrow import fs
 
         with self._errors():
@@ -107,7 +121,9 @@ class StoredFolder:
             self._files.delete_file(f"{self.path}/{name}")
 
     def remove_folder(self, name: str) -> None:
-        """Remove what is left of a folder. pyarrow keeps an empty object in the place of one that has become empty."""
+        """Remove what is left of a folder. pyarrow keeps an empty object in the place of one that
+        has become empty.
+        """
         from pyarrow import fs
 
         with self._errors():
@@ -121,37 +137,50 @@ class StoredFolder:
         except OSError as error:
             reason = " ".join(str(error).split())[:300]
             raise RunError(
-                f"{self} can't be used: {reason}. Is there such a bucket, and do this machine's credentials allow it?"
+                f"{self} can't be used: {reason}. Is there such a bucket, and do this machine's"
+                " credentials allow it?"
             ) from error
 
 
 class ConditionalFile(Protocol):
-    """One small file that is only written if nobody else has written it meanwhile. A version is what the store calls one."""
+    """One small file that is only written if nobody else has written it meanwhile. A version is
+    what the store calls one.
+    """
 
     def read(self) -> tuple[bytes, str, float] | None:
-        """Return content, version, and age in seconds by the store's own clock; None if there is no such file."""
+        """Return content, version, and age in seconds by the store's own clock; None if there is no
+        such file.
+        """
 
     def write(self, content: bytes, expected: str | None) -> str | None:
-        """Write in place of the `expected` version, None being no file. Returns the new version; None if another is there."""
+        """Write in place of the `expected` version, None being no file. Returns the new version;
+        None if another is there.
+        """
 
     def remove(self) -> None:
         """Remove the file, if it is there."""
 
 
 def conditional_file(folder: StoredFolder, name: str) -> ConditionalFile:
-    """Return the file of this name in the folder. Raises `MissingDependencyError` if the store's client isn't installed."""
+    """Return the file of this name in the folder. Raises `MissingDependencyError` if the store's
+    client isn't installed.
+    """
     kind = S3File if folder.scheme == "s3" else GoogleFile
     return kind(folder.bucket, f"{folder.key}/{name}".strip("/"))
 
 
 class S3File:
-    """A `ConditionalFile` in S3, by If-Match and If-None-Match. pyarrow's file systems don't have these, boto3 does."""
+    """A `ConditionalFile` in S3, by If-Match and If-None-Match. pyarrow's file systems don't have
+    these, boto3 does.
+    """
 
     def __init__(self, bucket: str, key: str) -> None:
         try:
             import boto3
         except ImportError as error:
-            raise MissingDependencyError("boto3", feature="s3://", install=pip_install("procsnake[aws]")) from error
+            raise MissingDependencyError(
+                "boto3", feature="s3://", install=pip_install("procsnake[aws]")
+            ) from error
         self._client = boto3.session.Session().client("s3")
         self._place = {"Bucket": bucket, "Key": key}
 
@@ -164,7 +193,9 @@ class S3File:
         return answer["Body"].read(), answer["ETag"], (now - answer["LastModified"]).total_seconds()
 
     def write(self, content: bytes, expected: str | None) -> str | None:
-        """Write in place of the `expected` version. Returns the new version; None if another is there."""
+        """Write in place of the `expected` version. Returns the new version; None if another is
+        there.
+        """
         condition = {"IfNoneMatch": "*"} if expected is None else {"IfMatch": expected}
         answer = self._call("put_object", Body=content, **condition)
         return None if answer is None else str(answer["ETag"])
@@ -192,14 +223,17 @@ _NOT_AS_EXPECTED = ("NoSuchKey", "PreconditionFailed", "ConditionalRequestConfli
 
 
 class GoogleFile:
-    """The same in Google's Cloud Storage, by the generation of an object. Written from its JSON API; never tried there."""
+    """The same in Google's Cloud Storage, by the generation of an object. Written from its JSON
+    API; never tried there.
+    """
 
     def __init__(self, bucket: str, key: str) -> None:
         from urllib.parse import quote
 
         emulator = os.environ.get("STORAGE_EMULATOR_HOST")
         self._session = _without_credentials() if emulator else _with_credentials()
-        self._place, self._key = f"gs://{bucket}/{key}", key
+        self._place = f"gs://{bucket}/{key}"
+        self._key = key
         root = (emulator or "https://storage.googleapis.com").rstrip("/")
         self._object = f"{root}/storage/v1/b/{bucket}/o/{quote(key, safe='')}"
         self._upload = f"{root}/upload/storage/v1/b/{bucket}/o"
@@ -209,11 +243,15 @@ class GoogleFile:
         answer = self._call("GET", self._object, params={"alt": "media"})
         if answer is None:
             return None
-        now, then = (parsedate_to_datetime(answer.headers[name]) for name in ("Date", "Last-Modified"))
+        now, then = (
+            parsedate_to_datetime(answer.headers[name]) for name in ("Date", "Last-Modified")
+        )
         return answer.content, answer.headers["x-goog-generation"], (now - then).total_seconds()
 
     def write(self, content: bytes, expected: str | None) -> str | None:
-        """Write in place of the `expected` version. Returns the new version; None if another is there."""
+        """Write in place of the `expected` version. Returns the new version; None if another is
+        there.
+        """
         options = {"uploadType": "media", "name": self._key, "ifGenerationMatch": expected or "0"}
         answer = self._call("POST", self._upload, params=options, data=content)
         return None if answer is None else str(json.loads(answer.content)["generation"])
@@ -249,9 +287,13 @@ def _with_credentials() -> Any:
         from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import AuthorizedSession
     except ImportError as error:
-        raise MissingDependencyError("google-auth", feature="gs://", install=pip_install("google-auth")) from error
+        raise MissingDependencyError(
+            "google-auth", feature="gs://", install=pip_install("google-auth")
+        ) from error
     try:
-        credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/devstorage.read_write"])
+        credentials, _ = google.auth.default(
+            scopes=["https://www.googleapis.com/auth/devstorage.read_write"]
+        )
     except GoogleAuthError as error:
         raise RunError(f"gs:// can't be used: {error}") from error
     return AuthorizedSession(credentials)

@@ -13,10 +13,11 @@ _SECONDS = 10
 
 
 def own_commit() -> str:
-    """Return the commit that this procsnake was checked out or installed from; "" if that isn't known.
+    """Return the commit that this procsnake was checked out or installed from; "" if that isn't
+    known.
 
-    A repository counts only if procsnake is at its top, not if it happens to contain an installed procsnake. If pip installed
-    the package from a repository, pip remembers the commit (PEP 610).
+    A repository counts only if procsnake is at its top, not if it happens to contain an installed
+    procsnake. If pip installed the package from a repository, pip remembers the commit (PEP 610).
     """
     # A git hook tells its children of the repository it runs for, which is another one.
     elsewhere = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -31,7 +32,9 @@ def own_commit() -> str:
 
 def _git(*words: str, env: dict[str, str]) -> str:
     command = ["git", "-C", str(Path(__file__).parent), *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True, env=env).stdout.strip()
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=_SECONDS, check=True, env=env
+    ).stdout.strip()
 
 
 def _installed_commit() -> str:

@@ -1,10 +1,19 @@
-"""The command `procsnake plot`: the curves of runs in one frame, the seeds of an experiment as one line."""
+"""The command `procsnake plot`: the curves of runs in one frame, the seeds of an experiment as one
+line.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from envs.common.command_line import Commands, add_json, kept_at, make_place_for, print_json, progress_on_stderr
+from envs.common.command_line import (
+    Commands,
+    add_json,
+    kept_at,
+    make_place_for,
+    print_json,
+    progress_on_stderr,
+)
 from train.comparison.compare_command import add_curve_options
 
 HELP = """\
@@ -21,14 +30,25 @@ INTERVALS = ("bootstrap", "student", "none")
 
 def add_command(command: Commands) -> None:
     """Add `procsnake plot`."""
-    parser = command("plot", run_plot, "Draw the curves of runs in one frame, seeds as one line with its interval.", HELP)
+    parser = command(
+        "plot",
+        run_plot,
+        "Draw the curves of runs in one frame, seeds as one line with its interval.",
+        HELP,
+    )
     parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run")
     add_json(parser)
     curves = parser.add_argument_group("curves")
     add_curve_options(curves, "drawn")
-    said = "the band over seeds, 95 %%: by bootstrap, by Student's t, or none (default: %(default)s)"
+    said = (
+        "the band over seeds, 95 %%: by bootstrap, by Student's t, or none (default: %(default)s)"
+    )
     curves.add_argument("--interval", choices=INTERVALS, default="bootstrap", help=said)
-    curves.add_argument("--out", default=kept_at("curves"), help="where .html and .png are written (default: %(default)s)")
+    curves.add_argument(
+        "--out",
+        default=kept_at("curves"),
+        help="where .html and .png are written (default: %(default)s)",
+    )
 
 
 def run_plot(options: argparse.Namespace) -> int:
@@ -38,7 +58,9 @@ def run_plot(options: argparse.Namespace) -> int:
     with progress_on_stderr(options):
         make_place_for(options.out)
         metrics = options.metrics.split(",") if options.metrics else ()
-        write_curves(options.run_folders, options.out, metrics, by=options.x, interval=options.interval)
+        write_curves(
+            options.run_folders, options.out, metrics, by=options.x, interval=options.interval
+        )
     written = [f"{options.out}.html", f"{options.out}.png"]
     print_json({"written": written}) if options.json else print(f"written: {', '.join(written)}")
     return 0

@@ -19,16 +19,19 @@ from train.runs.metrics import group_in_words
 _TREND_ITERATIONS = 20
 _PLAIN_SECONDS = 10.0
 _SILENT_SECONDS = 10.0, 30.0
-"""After how many seconds a phase gives its first sign of life in plain lines, and each further one."""
+"""After how many seconds a phase gives its first sign of life in plain lines, and each further
+one.
+"""
 _WIN_RATE = "win_rate_vs_"
 
 
 class Progress:
-    """A context manager that shows progress. Call `status` in phases without numbers, and `update` after each iteration.
+    """A context manager that shows progress. Call `status` in phases without numbers, and `update`
+    after each iteration.
 
-    `say` prints lines that stay. Where lines are plain, one is printed at least every half minute, even if nothing is called.
-    What this process says of its work (`train.rollouts.work`) is shown as it changes.
-    """
+    `say` prints lines that stay. Where lines are plain, one is printed at least every half minute,
+    even if nothing is called. What this process says of its work (`train.rollouts.work`) is shown
+    as it changes."""
 
     def __init__(self, *, title: str, stream: TextIO | None = None, quiet: bool = False) -> None:
         self.console = text_console(stream or sys.stdout, quiet=quiet)
@@ -42,7 +45,12 @@ class Progress:
         self._signs = 0
         self._live: Live | None = None
         if self.console.is_terminal:
-            self._live = Live(get_renderable=self._panel, console=self.console, refresh_per_second=4, transient=True)
+            self._live = Live(
+                get_renderable=self._panel,
+                console=self.console,
+                refresh_per_second=4,
+                transient=True,
+            )
         self._ended = threading.Event()
         self._reminder = threading.Thread(target=self._remind, daemon=True)
 
@@ -89,10 +97,13 @@ class Progress:
             self.say(f"{self.title}: {text} …")
 
     def _begin(self, phase: str) -> None:
-        self._phase, self._phase_began, self._signs = phase, time.monotonic(), 0
+        self._phase = phase
+        self._phase_began = time.monotonic()
+        self._signs = 0
 
     def passing(self, text: str) -> bool:
-        """Show what is going on, but only in a live panel or if it takes long, because it happens again and again.
+        """Show what is going on, but only in a live panel or if it takes long, because it happens
+        again and again.
 
         Returns True if there is a panel.
         """
@@ -115,12 +126,18 @@ class Progress:
         self._figures = _figures(row, fraction_done, list(self._returns), self._length)
         if self._live:
             self._live.refresh()
-        elif time.monotonic() - self._last_line >= _PLAIN_SECONDS or fraction_done >= 1.0 or "win_rate" in row:
+        elif (
+            time.monotonic() - self._last_line >= _PLAIN_SECONDS
+            or fraction_done >= 1.0
+            or "win_rate" in row
+        ):
             self._last_line = time.monotonic()
             self.say(" | ".join(f"{name} {text}" for name, text in self._figures.items()))
 
 
-def _figures(row: dict[str, Any], fraction_done: float, returns: list[float], length: float) -> dict[str, str]:
+def _figures(
+    row: dict[str, Any], fraction_done: float, returns: list[float], length: float
+) -> dict[str, str]:
     left = row["minutes"] * (1 / fraction_done - 1) if fraction_done > 0 else float("nan")
     figures = {
         "done": f"{min(fraction_done, 1.0):.0%}, about {max(left, 0.0):.1f} minutes left",
@@ -128,7 +145,10 @@ def _figures(row: dict[str, Any], fraction_done: float, returns: list[float], le
         "speed": f"{row['agent_steps_per_second']:,.0f} decisions/s ({_shares(row)})",
     }
     rates = [name for name in row if name.startswith(_WIN_RATE)]
-    figures |= {f"won against {group_in_words(name.removeprefix(_WIN_RATE))}": f"{row[name]:.0%}" for name in rates}
+    figures |= {
+        f"won against {group_in_words(name.removeprefix(_WIN_RATE))}": f"{row[name]:.0%}"
+        for name in rates
+    }
     if returns:
         half = len(returns) // 2
         trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)" if half else ""
@@ -138,7 +158,9 @@ def _figures(row: dict[str, Any], fraction_done: float, returns: list[float], le
 
 
 def _shares(row: dict[str, Any]) -> str:
-    training = [name for name in row if name.startswith("seconds_") and name != "seconds_evaluation"]
+    training = [
+        name for name in row if name.startswith("seconds_") and name != "seconds_evaluation"
+    ]
     seconds = {name.removeprefix("seconds_"): row[name] for name in training}
     total = sum(seconds.values()) or 1.0
     return ", ".join(f"{name} {part / total:.0%}" for name, part in seconds.items())

@@ -1,8 +1,8 @@
-"""Writes a run's `report.html`: one file that needs nothing else, made of what lies in the run's folder, at any time.
+"""Writes a run's `report.html`: one file that needs nothing else, made of what lies in the run's
+folder, at any time.
 
-The most important things come first: what was trained, how often it wins against whom, two curves and a game. The rest is
-folded.
-"""
+The most important things come first: what was trained, how often it wins against whom, two curves
+and a game. The rest is folded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ import numpy as np
 import yaml
 
 from agents.evaluation import opponents_text, wilson_interval
-from agents.evaluation.record import RECORD, EvaluationRecord, WorldRecord, read_record, read_world_record
+from agents.evaluation.record import (
+    RECORD,
+    EvaluationRecord,
+    WorldRecord,
+    read_record,
+    read_world_record,
+)
 from agents.pages import chart_grid, columns, fold, html_page, lead, note, section, table
 from agents.registry import EVALUATION
 from envs.common.columns import counted
@@ -39,10 +45,11 @@ _OPTIONS = (
 
 
 def write_report(run: str | os.PathLike[str]) -> Path:
-    """Write the report of the run in folder `run`, whether it goes on or has ended, and return its path.
+    """Write the report of the run in folder `run`, whether it goes on or has ended, and return its
+    path.
 
-    A finished run's policy plays a game for the report. Raises `RunError` if `run` is no run or can't be written to.
-    """
+    A finished run's policy plays a game for the report. Raises `RunError` if `run` is no run or
+    can't be written to."""
     folder = Path(run)
     with disk_errors(folder):
         config = read_config(folder)
@@ -68,10 +75,17 @@ def _page(folder: Path, config: Mapping[str, Any], history: Columns) -> str:
     if history:
         sections += [
             fold("Figures", table(_figures(history))),
-            fold("Evaluations during training", note(charts.evaluation_note(config)), chart_grid(charts.evaluations(history))),
+            fold(
+                "Evaluations during training",
+                note(charts.evaluation_note(config)),
+                chart_grid(charts.evaluations(history)),
+            ),
             fold("How snakes ended", chart_grid(charts.causes(history))),
             fold("Learning, of each iteration's update", chart_grid(charts.learning(history))),
-            fold("The world's own figures, means over the episodes that ended", chart_grid(charts.world(history))),
+            fold(
+                "The world's own figures, means over the episodes that ended",
+                chart_grid(charts.world(history)),
+            ),
             fold("Speed, without evaluations and checkpoints", chart_grid(charts.speed(history))),
         ]
     sections += [
@@ -89,17 +103,26 @@ def _part(config: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def _what_was_trained(config: Mapping[str, Any], history: Columns) -> str:
     """ "PPO on battlesnake, 11×11, 4 snakes, …: 5,000,000 decisions in 3.0 minutes"."""
-    env, network = _part(config, "env"), _part(config, "network")
+    env = _part(config, "env")
+    network = _part(config, "network")
     options = _part(env, "options")
-    parts = [f"{str(config.get('algorithm', 'ppo')).upper()} on {env.get('name', 'an unknown world')}"]
+    parts = [
+        f"{str(config.get('algorithm', 'ppo')).upper()} on {env.get('name', 'an unknown world')}"
+    ]
     if "width" in options and "height" in options:
         parts.append(f"{options['width']}×{options['height']}")
     if "num_snakes" in options:
         parts.append(counted(options["num_snakes"], "snake"))
-    parts += [said.format(options[key]) for key, said in _OPTIONS if isinstance(options.get(key), str)]
+    parts += [
+        said.format(options[key]) for key, said in _OPTIONS if isinstance(options.get(key), str)
+    ]
     if str(config.get("algorithm")) not in _WITHOUT_NETWORK:
         parts.append(f"network {network.get('name', 'mlp')}")
-    spent = f": {history['agent_steps'][-1]:,.0f} decisions in {history['minutes'][-1]:.1f} minutes" if history else ""
+    spent = (
+        f": {history['agent_steps'][-1]:,.0f} decisions in {history['minutes'][-1]:.1f} minutes"
+        if history
+        else ""
+    )
     return ", ".join(parts) + spent
 
 
@@ -110,10 +133,15 @@ def _state(folder: Path, about: Mapping[str, Any], history: Columns) -> str:
         state = "finished"
     else:
         state = f"under way or interrupted; go on with: {resume_command(folder)}"
-    return f"{state} · begun {about.get('started', '?')} · report of {time.strftime('%Y-%m-%d %H:%M')} · {folder}"
+    return (
+        f"{state} · begun {about.get('started', '?')} · report of {time.strftime('%Y-%m-%d %H:%M')}"
+        f" · {folder}"
+    )
 
 
-def _measured(folder: Path, config: Mapping[str, Any], history: Columns, record: EvaluationRecord | None) -> Iterator[str]:
+def _measured(
+    folder: Path, config: Mapping[str, Any], history: Columns, record: EvaluationRecord | None
+) -> Iterator[str]:
     """What is known of the policy: games that it won, or else the returns of its episodes."""
     if record is None and (episodes := read_world_record(folder)):
         yield section("Returns", *_returns(episodes))
@@ -137,24 +165,45 @@ def _returns(record: WorldRecord) -> Iterator[str]:
     yield note("After training, beside random play. Intervals: bootstrap.")
 
 
-def _win_rates(folder: Path, config: Mapping[str, Any], history: Columns, record: EvaluationRecord | None) -> list[str]:
+def _win_rates(
+    folder: Path, config: Mapping[str, Any], history: Columns, record: EvaluationRecord | None
+) -> list[str]:
     """The games of `evaluation.json`, or else the last evaluation during training."""
     if record is not None:
         rows = [
-            _win_rate_row(opponents_text(score.opponents), score.games, score.wins, score.mean_turns) for score in record.scores
+            _win_rate_row(
+                opponents_text(score.opponents), score.games, score.wins, score.mean_turns
+            )
+            for score in record.scores
         ]
         board = record.board
-        where = f"{board['width']}×{board['height']}, ruleset {board['ruleset']}, map {board['map']}{record.unusual}"
-        return [table(rows, head=_WIN_RATE_HEAD), note(f"After training, on {where}. {_WIN_RATE_NOTE}")]
-    stale = f"{RECORD} is of another policy or can't be read. " if (folder / RECORD).is_file() else ""
-    games, last = charts.evaluation_games(config), charts.last_evaluation(history)
+        where = (
+            f"{board['width']}×{board['height']}, ruleset {board['ruleset']}, map"
+            f" {board['map']}{record.unusual}"
+        )
+        return [
+            table(rows, head=_WIN_RATE_HEAD),
+            note(f"After training, on {where}. {_WIN_RATE_NOTE}"),
+        ]
+    stale = (
+        f"{RECORD} is of another policy or can't be read. " if (folder / RECORD).is_file() else ""
+    )
+    games = charts.evaluation_games(config)
+    last = charts.last_evaluation(history)
     if last and games:
-        rows = [_win_rate_row(group, games, round(rate * games), turns) for group, rate, turns in last]
+        rows = [
+            _win_rate_row(group, games, round(rate * games), turns) for group, rate, turns in last
+        ]
         said = f"{stale}The last evaluation during training, likeliest moves."
         return [table(rows, head=_WIN_RATE_HEAD), note(f"{said} {_WIN_RATE_NOTE}")]
     if (folder / "evaluation.html").is_file() or not (folder / BUNDLE / "card.json").is_file():
         return [note(stale)] if stale else []
-    return [note(f"{stale}Not measured yet: {shell_command('evaluate', folder)}, then: {shell_command('report', folder)}")]
+    return [
+        note(
+            f"{stale}Not measured yet: {shell_command('evaluate', folder)}, then:"
+            f" {shell_command('report', folder)}"
+        )
+    ]
 
 
 _WIN_RATE_HEAD = ("against", "games", "won", "95 % interval", "turns")
@@ -174,15 +223,24 @@ def _figures(history: Columns) -> list[tuple[str, str]]:
         ("minutes of training", f"{history['minutes'][-1]:.1f}"),
         ("iterations", f"{history['iteration'][-1]:,.0f}"),
     ]
-    for name, title in (("episode_return_mean", "return, last tenth"), ("episode_len_mean", "episode length, last tenth")):
-        if name in history and np.isfinite(late := history[name][-max(1, len(history[name]) // 10) :]).any():
+    for name, title in (
+        ("episode_return_mean", "return, last tenth"),
+        ("episode_len_mean", "episode length, last tenth"),
+    ):
+        if (
+            name in history
+            and np.isfinite(late := history[name][-max(1, len(history[name]) // 10) :]).any()
+        ):
             rows.append((title, f"{np.nanmean(late):.3g}"))
     return rows
 
 
 def _versions(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     versions = _part(about, "versions")
-    return [(str(name), str(value)) for name, value in {**versions, "commit": about.get("git_commit", "")}.items()]
+    return [
+        (str(name), str(value))
+        for name, value in {**versions, "commit": about.get("git_commit", "")}.items()
+    ]
 
 
 def _escaped_yaml(settings: Mapping[str, Any]) -> str:

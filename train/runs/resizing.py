@@ -1,4 +1,6 @@
-"""Continues a run with another number of processes. Everything else of an experiment is fixed once its run has begun."""
+"""Continues a run with another number of processes. Everything else of an experiment is fixed once
+its run has begun.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,24 @@ _SAME_BATCH = 1.1
 
 
 def is_size(override: str) -> bool:
-    """Return whether a "dotted.key=value" override is about how many processes run and where, and not what they learn."""
+    """Return whether a "dotted.key=value" override is about how many processes run and where, and
+    not what they learn.
+    """
     return override.partition("=")[0].partition(".")[0] in _SIZES
 
 
 def resized(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
     """Return the experiment of a run with other sizes, which "dotted.key=value" overrides name.
 
-    As for a `scale`, PPO keeps the size of its batch, by longer or shorter fragments, and APEX gets replay shards for its env
-    runners. Raises `ConfigError` for an override of anything else and for a number of env runners with which PPO can't keep
-    its batch, because then the curve before and the curve after would belong to two experiments.
-    """
+    As for a `scale`, PPO keeps the size of its batch, by longer or shorter fragments, and APEX gets
+    replay shards for its env runners. Raises `ConfigError` for an override of anything else and for
+    a number of env runners with which PPO can't keep its batch, because then the curve before and
+    the curve after would belong to two experiments."""
     if other := [override for override in overrides if not is_size(override)]:
         raise ConfigError(
-            f"{other[0]!r} would change the experiment, whose run has begun; --resume takes sizes only: "
-            f"{', '.join(_SIZES)}.…. For anything else begin a new run: --config RUN/config.yaml with --set"
+            f"{other[0]!r} would change the experiment, whose run has begun; --resume takes sizes"
+            f" only: {', '.join(_SIZES)}.…. For anything else begin a new run: --config"
+            " RUN/config.yaml with --set"
         )
     if not overrides:
         return experiment
@@ -44,7 +49,9 @@ def resized(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
         made = sized(made)
     elif workers != experiment.num_env_runners:
         if not isinstance(made.scale, Local):
-            made = dataclasses.replace(made, scale=dataclasses.replace(made.scale, workers=max(1, workers)))
+            made = dataclasses.replace(
+                made, scale=dataclasses.replace(made.scale, workers=max(1, workers))
+            )
         made = with_workers(made, workers)
     _check_batch(experiment, made)
     return made
@@ -53,9 +60,11 @@ def resized(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
 def _check_batch(before: Experiment, after: Experiment) -> None:
     if not isinstance(before.settings, PPOSettings):
         return
-    old, new = steps_per_update(before), steps_per_update(after)
+    old = steps_per_update(before)
+    new = steps_per_update(after)
     if max(old, new) > _SAME_BATCH * min(old, new):
         raise ConfigError(
-            f"with {after.num_env_runners} env runners a batch would have {new:,} game steps, but the run learned from {old:,} "
-            "until now, so it would be another experiment; take fewer env runners"
+            f"with {after.num_env_runners} env runners a batch would have {new:,} game steps, but"
+            f" the run learned from {old:,} until now, so it would be another experiment; take"
+            " fewer env runners"
         )

@@ -1,4 +1,6 @@
-"""A session: one stretch of a run, with iterations, evaluations, logging and checkpoints. A trial of Ray Tune has one, too."""
+"""A session: one stretch of a run, with iterations, evaluations, logging and checkpoints. A trial
+of Ray Tune has one, too.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from envs.common.errors import UnknownNameError
 from train.config import Experiment
 from train.rollouts.levels import LEVELS, LevelTable
 from train.runs.evaluation import Evaluator
-from train.runs.folder import BUNDLE, CONFIG, Checkpoint, RunError, RunFolder, disk_errors, resume_command
+from train.runs.folder import (
+    BUNDLE,
+    CONFIG,
+    Checkpoint,
+    RunError,
+    RunFolder,
+    disk_errors,
+    resume_command,
+)
 from train.runs.further import fraction_done
 from train.runs.initial_weights import initial_weights
 from train.runs.metrics import LEVEL_RETURNS, comes_late, progress_row
@@ -24,9 +34,11 @@ from train.runs.report import write_report
 from train.runs.stored_lock import LostRunError
 from train.runs.trackers import Tracking
 
-_MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
-"""How many iterations, and how many seconds, may pass without experience before a run ends. Both must pass, because a process
-that is being started brings none, and on a busy machine the start takes long."""
+_MOST_EMPTY_ITERATIONS = 20
+_MOST_EMPTY_SECONDS = 600.0
+"""How many iterations, and how many seconds, may pass without experience before a run ends. Both
+must pass, because a process that is being started brings none, and on a busy machine the start
+takes long."""
 _LOSS = "loss"
 """Part of a name that every trainer's updates have among their metrics."""
 
@@ -34,23 +46,39 @@ _LOSS = "loss"
 class Session:
     """One stretch of a run, from its start or a checkpoint to its end or an interruption.
 
-    `evaluator` is the experiment's, or None if it asks for none. `step` raises `UnknownNameError` for metrics that don't exist.
-    """
+    `evaluator` is the experiment's, or None if it asks for none. `step` raises `UnknownNameError`
+    for metrics that don't exist."""
 
     def __init__(
-        self, experiment: Experiment, folder: RunFolder, algorithm: Any, progress: Progress, *, evaluator: Evaluator | None
+        self,
+        experiment: Experiment,
+        folder: RunFolder,
+        algorithm: Any,
+        progress: Progress,
+        *,
+        evaluator: Evaluator | None,
     ) -> None:
-        self.experiment, self.folder, self.algorithm, self.progress = experiment, folder, algorithm, progress
+        self.experiment = experiment
+        self.folder = folder
+        self.algorithm = algorithm
+        self.progress = progress
         self.mirror: Mirror | None = None
         """Where the run is kept, if that isn't this machine."""
-        self.counters: dict[str, Any] = {"iteration": 0, "env_steps": 0, "agent_steps": 0, "minutes": 0.0}
+        self.counters: dict[str, Any] = {
+            "iteration": 0,
+            "env_steps": 0,
+            "agent_steps": 0,
+            "minutes": 0.0,
+        }
         self.row: dict[str, Any] = self._shown_counters()
         self._evaluator = evaluator
         self._tracking: Tracking | None = None
         self._levels = LevelTable()
 
     def begin(self, start: Checkpoint | None, *, trackers: Sequence[str] = ()) -> None:
-        """Start at a checkpoint with its counters, or from the beginning, with the weights that the experiment names."""
+        """Start at a checkpoint with its counters, or from the beginning, with the weights that the
+        experiment names.
+        """
         if not self.experiment.settings.has_policy:
             self.algorithm.work_in(self.folder.path)
         if start is not None:
@@ -61,10 +89,19 @@ class Session:
             self.algorithm.load_policy_weights(initial_weights(self.experiment))
         self.folder.rewind(self.counters["iteration"])
         last = self.folder.curve()[-1:]
-        self.row = {name: float(value) for row in last for name, value in row.items() if value} | self._shown_counters()
-        self._saved_iteration, self._saved_at = self.counters["iteration"], time.monotonic()
+        self.row = {
+            name: float(value) for row in last for name, value in row.items() if value
+        } | self._shown_counters()
+        self._saved_iteration = self.counters["iteration"]
+        self._saved_at = time.monotonic()
         first = self.counters["iteration"] + 1
-        self._tracking = Tracking(self.folder.path, self.experiment, first=first, trackers=trackers, progress=self.progress)
+        self._tracking = Tracking(
+            self.folder.path,
+            self.experiment,
+            first=first,
+            trackers=trackers,
+            progress=self.progress,
+        )
 
     def close(self) -> None:
         """Stop logging."""
@@ -72,17 +109,23 @@ class Session:
             self._tracking.close()
 
     def step(self, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
-        """Do one iteration, with an evaluation if it is due, logging and checkpoints. Returns the row of the curve.
+        """Do one iteration, with an evaluation if it is due, logging and checkpoints. Returns the
+        row of the curve.
 
         The row is empty if `stopped()` becomes True while no env runner brings any experience.
         """
         assert self._tracking, "call begin() first"
         if not self._train(stopped):
             return {}
-        if self._evaluator and (self._evaluator.is_due(self.counters) or self.fraction_done() >= 1.0):
+        if self._evaluator and (
+            self._evaluator.is_due(self.counters) or self.fraction_done() >= 1.0
+        ):
             self.progress.passing("evaluating")
             self.row |= self._evaluator.evaluate(self.algorithm.policy_weights())
-            self.counters |= {"evaluated_iteration": self.counters["iteration"], "evaluated_minutes": self.counters["minutes"]}
+            self.counters |= {
+                "evaluated_iteration": self.counters["iteration"],
+                "evaluated_minutes": self.counters["minutes"],
+            }
         self._look_at_target()
         self.folder.append(self.row)
         self._tracking.log(self.row)
@@ -92,18 +135,23 @@ class Session:
             self.save()
         return dict(self.row)
 
-    def end(self, *, provenance: dict[str, Any], command: str = "", finish: bool = False) -> Path | None:
-        """Save the run and write its report. If the run is finished, export what was trained and return its path.
+    def end(
+        self, *, provenance: dict[str, Any], command: str = "", finish: bool = False
+    ) -> Path | None:
+        """Save the run and write its report. If the run is finished, export what was trained and
+        return its path.
 
-        `finish` declares a run finished that has some of its budget left. `command` is how it is trained again; by default from
-        its configuration, without the folder in which its run lies.
+        `finish` declares a run finished that has some of its budget left. `command` is how it is
+        trained again; by default from its configuration, without the folder in which its run lies.
         """
         if self._saved_iteration != self.counters["iteration"]:
             self.save()
         bundle = None
         if finish or self.fraction_done() >= 1.0:
             self.progress.status("exporting what was trained")
-            again = shlex.join(["procsnake", "train", "--config", f"{self.folder.path.name}/{CONFIG}"])
+            again = shlex.join(
+                ["procsnake", "train", "--config", f"{self.folder.path.name}/{CONFIG}"]
+            )
             bundle = self._export(provenance, command or again)
         write_report(self.folder.path)
         self.send(is_last=True)
@@ -112,9 +160,8 @@ class Session:
     def send(self, *, is_last: bool = False) -> None:
         """Send the run to where it is kept, if that isn't this machine.
 
-        Raises `LostRunError` if another process has taken it over. Other failures are told, and the next checkpoint tries
-        again; after the last one they raise `UnsentError`.
-        """
+        Raises `LostRunError` if another process has taken it over. Other failures are told, and the
+        next checkpoint tries again; after the last one they raise `UnsentError`."""
         if self.mirror is None:
             return
         try:
@@ -127,19 +174,26 @@ class Session:
             self.progress.say(f"the run couldn't be sent: {error} The next checkpoint tries again")
 
     def fraction_done(self) -> float:
-        """Return the part of the budget that is used: from 0 to 1 or slightly more; 1 once the target is reached."""
+        """Return the part of the budget that is used: from 0 to 1 or slightly more; 1 once the
+        target is reached.
+        """
         return fraction_done(self.experiment.budget, self.counters)
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self.folder.save_checkpoint(self.write_checkpoint, self.counters, self.experiment.checkpoints.keep)
+        self.folder.save_checkpoint(
+            self.write_checkpoint, self.counters, self.experiment.checkpoints.keep
+        )
         with disk_errors(self.folder.path):
             self._levels.write(self.folder.path / LEVELS)
         self.send()
-        self._saved_iteration, self._saved_at = self.counters["iteration"], time.monotonic()
+        self._saved_iteration = self.counters["iteration"]
+        self._saved_at = time.monotonic()
 
     def write_checkpoint(self, path: Path) -> None:
-        """Write the algorithm's state into an empty folder. The run's own counters are not part of it."""
+        """Write the algorithm's state into an empty folder. The run's own counters are not part of
+        it.
+        """
         self.algorithm.save_to_path(str(path.absolute()))
         self._levels.write(path / LEVELS)
 
@@ -147,10 +201,15 @@ class Session:
         target = self.experiment.stop
         if target and self.metric(target.metric, "stop.metric") >= target.at_least:
             self.counters["target_reached"] = True
-            self.progress.say(f"{target.metric} is {self.row[target.metric]:.4g}: the target of {target.at_least:g} is reached")
+            self.progress.say(
+                f"{target.metric} is {self.row[target.metric]:.4g}: the target of"
+                f" {target.at_least:g} is reached"
+            )
 
     def _train(self, stopped: Callable[[], bool]) -> bool:
-        """One iteration of the algorithm, or more until env runners that were lost have come back; False if stopped before."""
+        """One iteration of the algorithm, or more until env runners that were lost have come back;
+        False if stopped before.
+        """
         first = time.monotonic()
         for empty in itertools.count():
             if empty and stopped():
@@ -158,8 +217,9 @@ class Session:
             began = time.monotonic()
             if empty >= _MOST_EMPTY_ITERATIONS and began - first > _MOST_EMPTY_SECONDS:
                 raise RunError(
-                    f"no env runner has brought any experience in {empty} iterations and {began - first:.0f} seconds; they may "
-                    f"lack memory. Go on with fewer games or runners: {resume_command(self.folder.place)}"
+                    f"no env runner has brought any experience in {empty} iterations and"
+                    f" {began - first:.0f} seconds; they may lack memory. Go on with fewer games or"
+                    f" runners: {resume_command(self.folder.place)}"
                 )
             self.algorithm.fraction_done = min(self.fraction_done(), 1.0)
             result = self.algorithm.train()
@@ -169,16 +229,22 @@ class Session:
                 break
         self.counters["iteration"] += 1
         self.counters["env_steps"] += int(result["env_runners"]["num_env_steps_sampled"])
-        self.counters["agent_steps"] += int(sum(result["env_runners"]["num_agent_steps_sampled"].values()))
+        self.counters["agent_steps"] += int(
+            sum(result["env_runners"]["num_agent_steps_sampled"].values())
+        )
         self._levels.take_in(result["env_runners"].get(LEVEL_RETURNS, {}))
         self.row = {**self._shown_counters(), **metrics, **self._levels.metrics()}
         return True
 
     def _shown_counters(self) -> dict[str, Any]:
-        return {name: self.counters[name] for name in ("iteration", "env_steps", "agent_steps", "minutes")}
+        return {
+            name: self.counters[name]
+            for name in ("iteration", "env_steps", "agent_steps", "minutes")
+        }
 
     def metric(self, name: str, key: str) -> float:
-        """Return a metric of this iteration; minus infinity where it has none yet. `key` is the setting that names it.
+        """Return a metric of this iteration; minus infinity where it has none yet. `key` is the
+        setting that names it.
 
         Raises `UnknownNameError` if it never will have one.
         """
@@ -195,7 +261,8 @@ class Session:
         metric = self.experiment.checkpoints.best_metric
         if metric is None:
             return
-        value, best = self.metric(metric, "checkpoints.best_metric"), self.folder.best_checkpoint()
+        value = self.metric(metric, "checkpoints.best_metric")
+        best = self.folder.best_checkpoint()
         if value > (best[1]["best"] if best else -math.inf):
             self.folder.save_best(self.write_checkpoint, {**self.row, "best": value})
 

@@ -1,4 +1,6 @@
-"""Reserves a run in an object store for one process: a small file there, which is only ever written conditionally."""
+"""Reserves a run in an object store for one process: a small file there, which is only ever written
+conditionally.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +26,35 @@ class LostRunError(RunError):
 
 
 class StoredLock:
-    """The lock of a run that this process holds. A thread of its own writes it again every minute."""
+    """The lock of a run that this process holds. A thread of its own writes it again every
+    minute.
+    """
 
-    def __init__(self, run: StoredFolder, file: ConditionalFile, version: str, content: bytes) -> None:
-        self._run, self._file, self._version, self._content = run, file, version, content
-        self._is_lost, self._ended = False, threading.Event()
+    def __init__(
+        self, run: StoredFolder, file: ConditionalFile, version: str, content: bytes
+    ) -> None:
+        self._run = run
+        self._file = file
+        self._version = version
+        self._content = content
+        self._is_lost = False
+        self._ended = threading.Event()
         self._guard = threading.Lock()
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()
 
     def require(self) -> None:
-        """Write the lock again. Raises `LostRunError` if another process has it: nothing more may be written then."""
+        """Write the lock again. Raises `LostRunError` if another process has it: nothing more may
+        be written then.
+        """
         with self._guard:
             version = None if self._is_lost else self._file.write(self._content, self._version)
             if version is None:
                 self._is_lost = True
-                raise LostRunError(f"another process goes on with {self._run}; this one ends, and leaves what is there alone")
+                raise LostRunError(
+                    f"another process goes on with {self._run}; this one ends, and leaves what is"
+                    " there alone"
+                )
             self._version = version
 
     def release(self) -> None:
@@ -63,7 +78,9 @@ class StoredLock:
 
 @contextmanager
 def stored_lock(run: StoredFolder) -> Iterator[StoredLock]:
-    """Reserve the run. Of two processes that try at once, one gets it. Raises `RunError`, which names who holds it."""
+    """Reserve the run. Of two processes that try at once, one gets it. Raises `RunError`, which
+    names who holds it.
+    """
     file = conditional_file(run, STORED_LOCK)
     holder = {"host": socket.gethostname(), "pid": os.getpid(), "nonce": secrets.token_hex(8)}
     content = json.dumps(holder).encode()
@@ -81,7 +98,9 @@ def stored_lock(run: StoredFolder) -> Iterator[StoredLock]:
 
 
 def forget_stored_lock(run: StoredFolder) -> None:
-    """Remove the lock of a process that is known not to run any more. If it does run, it ends at its next checkpoint."""
+    """Remove the lock of a process that is known not to run any more. If it does run, it ends at
+    its next checkpoint.
+    """
     conditional_file(run, STORED_LOCK).remove()
 
 
@@ -90,8 +109,12 @@ def _held(run: StoredFolder, content: bytes, seconds: float) -> RunError:
         holder = json.loads(content)
     except ValueError:
         holder = {}
-    who = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}" if isinstance(holder, dict) else "another process"
+    who = (
+        f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
+        if isinstance(holder, dict)
+        else "another process"
+    )
     return RunError(
-        f"{run} is being written by {who}. Wait for it, or stop it with Ctrl-C, which saves. If it was killed, the run can be "
-        f"taken over in {seconds:.0f} s"
+        f"{run} is being written by {who}. Wait for it, or stop it with Ctrl-C, which saves. If it"
+        f" was killed, the run can be taken over in {seconds:.0f} s"
     )

@@ -1,4 +1,5 @@
-"""Sends the rows of a run to TensorBoard and, where that is asked for, to Weights & Biases or MLflow.
+"""Sends the rows of a run to TensorBoard and, where that is asked for, to Weights & Biases or
+MLflow.
 
 Training goes on whatever happens to the last two: the run's own `progress.csv` has all rows.
 """
@@ -23,10 +24,15 @@ from train.runs.folder import EVENTS, disk_errors
 from train.runs.progress import Progress
 
 PROJECT = "procsnake"
-"""The project of Weights & Biases and the experiment of MLflow to which runs belong, unless the tool's environment says."""
+"""The project of Weights & Biases and the experiment of MLflow to which runs belong, unless the
+tool's environment says.
+"""
 _RUN = "procsnake.run"
-_MAX_MLFLOW_PARAMS, _MAX_MLFLOW_VALUE = 100, 500
-"""MLflow's limits: parameters of one request, and characters of a value that every version of its server takes."""
+_MAX_MLFLOW_PARAMS = 100
+_MAX_MLFLOW_VALUE = 500
+"""MLflow's limits: parameters of one request, and characters of a value that every version of its
+server takes.
+"""
 
 
 class Tracker(Protocol):
@@ -40,12 +46,16 @@ class Tracker(Protocol):
 
 
 class WeightsAndBiases:
-    """A run there has the folder's name, so a resumed run goes on in it. `WANDB_MODE=offline` keeps all on this machine."""
+    """A run there has the folder's name, so a resumed run goes on in it. `WANDB_MODE=offline` keeps
+    all on this machine.
+    """
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
         project = os.environ.get("WANDB_PROJECT", PROJECT)
         kept = {"dir": str(folder), "config": experiment.to_dict()}
-        self._run = import_module("wandb").init(project=project, id=folder.name, name=folder.name, resume="allow", **kept)
+        self._run = import_module("wandb").init(
+            project=project, id=folder.name, name=folder.name, resume="allow", **kept
+        )
 
     def log(self, values: Mapping[str, float], iteration: int) -> None:
         """Send a row's finite values."""
@@ -59,22 +69,28 @@ class WeightsAndBiases:
 class MLflow:
     """A run on the server that `MLFLOW_TRACKING_URI` names, by default a file in this folder.
 
-    A resumed run goes on in the one with its folder's name. Steps that are trained again are then there twice.
-    """
+    A resumed run goes on in the one with its folder's name. Steps that are trained again are then
+    there twice."""
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
         # A server that doesn't answer would hold up every iteration for minutes.
-        for name, value in {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}.items():
+        for name, value in {
+            "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+            "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+        }.items():
             os.environ.setdefault(name, value)
         mlflow = import_module("mlflow")
         self._client = mlflow.MlflowClient()
-        self._metric, self._param = mlflow.entities.Metric, mlflow.entities.Param
+        self._metric = mlflow.entities.Metric
+        self._param = mlflow.entities.Param
         self._id = self._run_of(folder, experiment)
 
     def log(self, values: Mapping[str, float], iteration: int) -> None:
         """Send a row's finite values."""
         now = time.time_ns() // 1_000_000
-        metrics = [self._metric(_allowed(name), value, now, iteration) for name, value in values.items()]
+        metrics = [
+            self._metric(_allowed(name), value, now, iteration) for name, value in values.items()
+        ]
         self._client.log_batch(self._id, metrics=metrics)
 
     def close(self) -> None:
@@ -90,19 +106,31 @@ class MLflow:
         if found:
             self._client.update_run(found[0].info.run_id, status="RUNNING")
             return str(found[0].info.run_id)
-        run = str(self._client.create_run(number, run_name=folder.name, tags={_RUN: folder.name}).info.run_id)
+        run = str(
+            self._client.create_run(
+                number, run_name=folder.name, tags={_RUN: folder.name}
+            ).info.run_id
+        )
         settings = flat(experiment.to_dict())
-        params = [self._param(_allowed(key), str(value)[:_MAX_MLFLOW_VALUE]) for key, value in settings.items()]
+        params = [
+            self._param(_allowed(key), str(value)[:_MAX_MLFLOW_VALUE])
+            for key, value in settings.items()
+        ]
         for start in range(0, len(params), _MAX_MLFLOW_PARAMS):
             self._client.log_batch(run, params=params[start : start + _MAX_MLFLOW_PARAMS])
         return run
 
 
-_TRACKERS: dict[str, Callable[[Path, Experiment], Tracker]] = {"wandb": WeightsAndBiases, "mlflow": MLflow}
+_TRACKERS: dict[str, Callable[[Path, Experiment], Tracker]] = {
+    "wandb": WeightsAndBiases,
+    "mlflow": MLflow,
+}
 
 
 def require_trackers(names: Iterable[str]) -> None:
-    """Raise `UnknownNameError` for trackers that there aren't, and `MissingDependencyError` for one that isn't installed."""
+    """Raise `UnknownNameError` for trackers that there aren't, and `MissingDependencyError` for one
+    that isn't installed.
+    """
     for name in names:
         if name not in _TRACKERS:
             raise UnknownNameError("tracker", name, list(_TRACKERS))
@@ -116,20 +144,28 @@ def require_trackers(names: Iterable[str]) -> None:
 class Tracking:
     """Logs the rows of a run's curve to TensorBoard and to the trackers of these names.
 
-    `first` is the iteration with which this session begins. Raises `ConfigError` if a tracker can't be begun. One that fails
-    later is left out from there on, which `progress` says.
-    """
+    `first` is the iteration with which this session begins. Raises `ConfigError` if a tracker can't
+    be begun. One that fails later is left out from there on, which `progress` says."""
 
     def __init__(
-        self, folder: Path, experiment: Experiment, *, first: int, trackers: Sequence[str], progress: Progress
+        self,
+        folder: Path,
+        experiment: Experiment,
+        *,
+        first: int,
+        trackers: Sequence[str],
+        progress: Progress,
     ) -> None:
         with disk_errors(folder):
             self._events = EventFile(folder / EVENTS, first=first)
-        self._folder, self._progress = folder, progress
+        self._folder = folder
+        self._progress = progress
         self._trackers = {name: _begin(name, folder, experiment) for name in trackers}
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Log a row of the curve at its `iteration`. Values that are no finite numbers are left out."""
+        """Log a row of the curve at its `iteration`. Values that are no finite numbers are left
+        out.
+        """
         finite = {name: float(value) for name, value in row.items() if math.isfinite(value)}
         with disk_errors(self._folder):
             self._events.add(finite, row["iteration"])
@@ -156,7 +192,9 @@ def _begin(name: str, folder: Path, experiment: Experiment) -> Tracker:
     try:
         return _TRACKERS[name](folder, experiment)
     except Exception as error:  # each tracker has errors of its own, and of the libraries below it
-        raise ConfigError(f"--{name} can't begin: {_line(error)}. Look at its settings, or leave it out") from error
+        raise ConfigError(
+            f"--{name} can't begin: {_line(error)}. Look at its settings, or leave it out"
+        ) from error
 
 
 def _line(error: Exception) -> str:

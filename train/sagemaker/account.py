@@ -13,9 +13,13 @@ from typing import Any
 from envs.common.errors import ConfigError, MissingDependencyError, ProcsnakeError, pip_install
 
 _HINTS = {
-    "AccessDenied": "the credentials in use lack a permission; docs/sagemaker.md lists what is needed",
+    "AccessDenied": (
+        "the credentials in use lack a permission; docs/sagemaker.md lists what is needed"
+    ),
     "ExpiredToken": "the credentials have expired; log in again (aws sso login)",
-    "ResourceLimitExceeded": "the account's quota for this instance type is used up; ask for more under Service Quotas",
+    "ResourceLimitExceeded": (
+        "the account's quota for this instance type is used up; ask for more under Service Quotas"
+    ),
     "NoSuchBucket": "there is no such bucket; --bucket or --stack names it",
     "ThrottlingException": "too many calls; try again in a minute",
 }
@@ -40,23 +44,37 @@ def aws_errors(doing: str) -> Iterator[None]:
         code = error.response["Error"]["Code"]
         hint = next((hint for name, hint in _HINTS.items() if code.startswith(name)), "")
         message = error.response["Error"].get("Message", "")
-        raise AWSError(". ".join(filter(None, (f"{doing}: {code}: {message}".rstrip("."), hint)))) from error
+        raise AWSError(
+            ". ".join(filter(None, (f"{doing}: {code}: {message}".rstrip("."), hint)))
+        ) from error
     except (BotoCoreError, Boto3Error) as error:
-        raise AWSError(f"{doing}: {error}. Are credentials and region set (aws configure), and is there a network?") from error
+        raise AWSError(
+            f"{doing}: {error}. Are credentials and region set (aws configure), and is there a"
+            " network?"
+        ) from error
 
 
 def may_pass(error: AWSError) -> bool:
-    """Whether the same call may succeed in a while: the network or the service failed, or there were too many calls."""
+    """Whether the same call may succeed in a while: the network or the service failed, or there
+    were too many calls.
+    """
     from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
     cause = error.__cause__
     if isinstance(cause, ClientError):
-        code, status = cause.response["Error"]["Code"], cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        code = cause.response["Error"]["Code"]
+        status = cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return code in _TOO_MANY or status >= _SERVERS_FAULT
     return isinstance(cause, ConnectionError | HTTPClientError)
 
 
-_TOO_MANY = ("ThrottlingException", "Throttling", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded")
+_TOO_MANY = (
+    "ThrottlingException",
+    "Throttling",
+    "ThrottledException",
+    "TooManyRequestsException",
+    "RequestLimitExceeded",
+)
 _SERVERS_FAULT = 500
 
 
@@ -70,17 +88,20 @@ class Account:
     def of(cls, region: str | None) -> Account:
         """Return the account in `region`, or in the region of the environment.
 
-        Raises `ConfigError` if there is no region, `AWSError` if the configuration can't be read, and
-        `MissingDependencyError` without boto3.
-        """
+        Raises `ConfigError` if there is no region, `AWSError` if the configuration can't be read,
+        and `MissingDependencyError` without boto3."""
         try:
             import boto3
         except ImportError as error:
-            raise MissingDependencyError("boto3", feature="SageMaker", install=pip_install("procsnake[aws]")) from error
+            raise MissingDependencyError(
+                "boto3", feature="SageMaker", install=pip_install("procsnake[aws]")
+            ) from error
         with aws_errors(READING):
             region = region or os.environ.get("AWS_REGION") or boto3.session.Session().region_name
         if not region:
-            raise ConfigError("no AWS region is set; give one, e.g. --region eu-west-1, or run: aws configure")
+            raise ConfigError(
+                "no AWS region is set; give one, e.g. --region eu-west-1, or run: aws configure"
+            )
         return cls(region)
 
     def _client(self, service: str) -> Any:
@@ -127,22 +148,35 @@ class JobResources:
     security_groups: Sequence[str] = ()
 
     @classmethod
-    def find(cls, account: Account, given: dict[str, str | None], stack: str | None) -> JobResources:
-        """Find the resources: those `given`, else from environment variables (PROCSNAKE_ROLE, …) or the stack's outputs.
+    def find(
+        cls, account: Account, given: dict[str, str | None], stack: str | None
+    ) -> JobResources:
+        """Find the resources: those `given`, else from environment variables (PROCSNAKE_ROLE, …) or
+        the stack's outputs.
 
         Raises `ConfigError`, which names what is missing.
         """
         outputs = account.outputs(stack) if stack else {}
         found = {
-            name: given.get(name) or os.environ.get(f"PROCSNAKE_{name.upper()}") or outputs.get(output, "")
+            name: (
+                given.get(name)
+                or os.environ.get(f"PROCSNAKE_{name.upper()}")
+                or outputs.get(output, "")
+            )
             for name, output in _OUTPUTS.items()
         }
         if missing := [name for name in ("role", "image", "bucket") if not found[name]]:
             options = ", ".join(f"--{name}" for name in missing)
-            raise ConfigError(f"a job needs {' and '.join(missing)}: give {options}, or --stack NAME, whose outputs name them")
+            raise ConfigError(
+                f"a job needs {' and '.join(missing)}: give {options}, or --stack NAME, whose"
+                " outputs name them"
+            )
         _check_bucket(found["bucket"])
         _check_image(found["image"], account.region)
-        lists = {name: tuple(filter(None, found[name].split(","))) for name in ("subnets", "security_groups")}
+        lists = {
+            name: tuple(filter(None, found[name].split(",")))
+            for name in ("subnets", "security_groups")
+        }
         return cls(role=found["role"], image=found["image"], bucket=found["bucket"], **lists)
 
 
@@ -154,17 +188,24 @@ _IMAGE = re.compile(
 
 def _check_bucket(bucket: str) -> None:
     if not _BUCKET.fullmatch(bucket):
-        raise ConfigError(f"bucket {bucket!r} is no name of a bucket in S3; give the name alone, e.g. --bucket my-bucket")
+        raise ConfigError(
+            f"bucket {bucket!r} is no name of a bucket in S3; give the name alone, e.g. --bucket"
+            " my-bucket"
+        )
 
 
 def _check_image(image: str, region: str) -> None:
     match = _IMAGE.fullmatch(image)
     if not match:
         form = f"123456789012.dkr.ecr.{region}.amazonaws.com/procsnake:latest"
-        raise ConfigError(f"image {image!r} is not in ECR, from where SageMaker takes images; its URI is like {form}")
+        raise ConfigError(
+            f"image {image!r} is not in ECR, from where SageMaker takes images; its URI is like"
+            f" {form}"
+        )
     if match["region"] != region:
         raise ConfigError(
-            f"image {image!r} is in {match['region']}, but the job runs in {region}; copy it there, or use --region"
+            f"image {image!r} is in {match['region']}, but the job runs in {region}; copy it there,"
+            " or use --region"
         )
 
 

@@ -1,4 +1,6 @@
-"""The files that SageMaker puts into a container, and those that it expects from it, under /opt/ml."""
+"""The files that SageMaker puts into a container, and those that it expects from it, under
+/opt/ml.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Container:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder that SageMaker copies to S3 while the job runs, and restores before the job continues."""
+        """The folder that SageMaker copies to S3 while the job runs, and restores before the job
+        continues.
+        """
         return self.root / "checkpoints"
 
     @property
@@ -52,11 +56,14 @@ class Container:
         return self._config("resourceconfig.json")
 
     def hyperparameters(self) -> dict[str, str]:
-        """Read the hyperparameters, encoded as they were sent. Raises `ClusterError` if the file can't be read."""
+        """Read the hyperparameters, encoded as they were sent. Raises `ClusterError` if the file
+        can't be read.
+        """
         return self._config("hyperparameters.json")
 
     def fail(self, reason: str) -> None:
-        """Write the reason of a failure where SageMaker finds it. If it is too long, its end is kept.
+        """Write the reason of a failure where SageMaker finds it. If it is too long, its end is
+        kept.
 
         If the disk is full, as it may be when something fails, the log says so.
         """
@@ -66,7 +73,11 @@ class Container:
             output.mkdir(parents=True, exist_ok=True)
             (output / "failure").write_text(encoded.decode(errors="ignore"), encoding="utf-8")
         except OSError as error:
-            print(f"procsnake: the reason can't be written to {output}: {error.strerror}", file=sys.stderr, flush=True)
+            print(
+                f"procsnake: the reason can't be written to {output}: {error.strerror}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _config(self, name: str) -> dict[str, Any]:
         path = self.root / "input" / "config" / name

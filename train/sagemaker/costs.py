@@ -1,4 +1,6 @@
-"""Works out what a job cost: billed seconds by instances, the saving of spot, and money at prices that the user gives."""
+"""Works out what a job cost: billed seconds by instances, the saving of spot, and money at prices
+that the user gives.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Bill:
         resources = described["ResourceConfig"]
         groups = resources.get("InstanceGroups") or [resources]
         instances = tuple((group["InstanceType"], group["InstanceCount"]) for group in groups)
-        return cls(instances, described["BillableTimeInSeconds"], described.get("TrainingTimeInSeconds", 0))
+        return cls(
+            instances, described["BillableTimeInSeconds"], described.get("TrainingTimeInSeconds", 0)
+        )
 
     @property
     def saving(self) -> float:
@@ -41,7 +45,9 @@ class Bill:
         """Return the cost at prices per hour by instance type; None if a price is missing."""
         if any(kind not in prices for kind, _ in self.instances):
             return None
-        return sum(count * prices[kind] for kind, count in self.instances) * self.billed_seconds / 3600
+        return (
+            sum(count * prices[kind] for kind, count in self.instances) * self.billed_seconds / 3600
+        )
 
 
 def parse_prices(texts: Sequence[str]) -> dict[str, float]:
@@ -55,7 +61,10 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
         try:
             prices[kind] = float(price)
         except ValueError:
-            raise ConfigError(f"price {text!r} is not of the form INSTANCE=DOLLARS per hour, e.g. ml.g5.xlarge=1.41") from None
+            raise ConfigError(
+                f"price {text!r} is not of the form INSTANCE=DOLLARS per hour, e.g."
+                " ml.g5.xlarge=1.41"
+            ) from None
         check_instance(kind)
         if not 0 < prices[kind] < math.inf:
             raise ConfigError(f"price {text!r} is no amount of money per hour; it must be above 0")
@@ -71,14 +80,20 @@ def bill_lines(described: Sequence[Mapping[str, Any]], prices: Mapping[str, floa
         if bill is None:
             continue
         machines = " + ".join(f"{count} × {kind}" for kind, count in bill.instances)
-        line = f"{one['TrainingJobName']}: {machines}, {bill.billed_seconds} s billed of {bill.training_seconds} s"
+        line = (
+            f"{one['TrainingJobName']}: {machines}, {bill.billed_seconds} s billed of"
+            f" {bill.training_seconds} s"
+        )
         line += f", {bill.saving:.0%} saved by spot" if one.get("EnableManagedSpotTraining") else ""
         cost = bill.cost(prices)
         lines.append(line + (f", ${cost:.2f}" if cost is not None else ""))
         costs.append(cost)
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(costs):
-        lines.append("what that costs depends on region and day: --price INSTANCE=DOLLARS per hour works it out")
+        lines.append(
+            "what that costs depends on region and day: --price INSTANCE=DOLLARS per hour works"
+            " it out"
+        )
     elif len(known) > 1:
         lines.append(f"together ${sum(known):.2f}")
     return lines

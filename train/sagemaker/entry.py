@@ -1,4 +1,5 @@
-"""What a container of a training job runs: `python -m train.sagemaker.entry train`, on every machine.
+"""What a container of a training job runs: `python -m train.sagemaker.entry train`, on every
+machine.
 
 Exit code 0 is success; anything else fails the job, with /opt/ml/output/failure as its reason.
 """
@@ -25,9 +26,15 @@ _FAILED = 1
 
 
 def main(arguments: list[str]) -> int:
-    """Run the container's part in the job. Returns the exit code. SageMaker calls training containers with "train"."""
+    """Run the container's part in the job. Returns the exit code. SageMaker calls training
+    containers with "train".
+    """
     if arguments != ["train"]:
-        print(f"this image trains; it can't {' '.join(arguments) or 'do nothing'}. Call it with: train", file=sys.stderr)
+        print(
+            f"this image trains; it can't {' '.join(arguments) or 'do nothing'}. Call it with:"
+            " train",
+            file=sys.stderr,
+        )
         return 2
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -44,10 +51,14 @@ def main(arguments: list[str]) -> int:
 
 
 def plan(container: Container) -> Launch:
-    """Return this machine's part, by the files that SageMaker put into the container. Raises `ProcsnakeError` for bad files."""
+    """Return this machine's part, by the files that SageMaker put into the container. Raises
+    `ProcsnakeError` for bad files.
+    """
     meeting = Task.from_hyperparameters(container.hyperparameters(), container.code).meeting
     config = container.resource_config()
-    patience: dict[str, Any] = {name: float(os.environ[key]) for name, key in _PATIENCE.items() if key in os.environ}
+    patience: dict[str, Any] = {
+        name: float(os.environ[key]) for name, key in _PATIENCE.items() if key in os.environ
+    }
     return Launch(
         hosts=from_resource_config(config, head_group=LEARNER, only_group=_group(meeting)),
         token_path=container.token,

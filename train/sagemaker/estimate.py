@@ -1,4 +1,6 @@
-"""Estimates before a job is created how long it takes and what it costs, says on what that is based, and keeps to a limit."""
+"""Estimates before a job is created how long it takes and what it costs, says on what that is
+based, and keeps to a limit.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from train.config import Experiment
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a job is expected to take. Times are those of training; machines also take some minutes to start."""
+    """What a job is expected to take. Times are those of training; machines also take some minutes
+    to start.
+    """
 
     hours: float | None
     """Expected hours; None if neither the budget nor a measured speed tells them."""
@@ -31,8 +35,14 @@ class Estimate:
 
     @property
     def cost(self) -> float | None:
-        """The expected cost in dollars, of the instances alone. None if hours or prices aren't known."""
-        return None if self.hours is None or self.dollars_per_hour is None else self.hours * self.dollars_per_hour
+        """The expected cost in dollars, of the instances alone. None if hours or prices aren't
+        known.
+        """
+        return (
+            None
+            if self.hours is None or self.dollars_per_hour is None
+            else self.hours * self.dollars_per_hour
+        )
 
     @property
     def most_cost(self) -> float | None:
@@ -44,7 +54,9 @@ class Estimate:
         return {**dataclasses.asdict(self), "cost": self.cost, "most_cost": self.most_cost}
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return lines on time and money, each with a name, as `train.cluster.sizes.explanation` has them."""
+        """Return lines on time and money, each with a name, as `train.cluster.sizes.explanation`
+        has them.
+        """
         return [("time", self._time()), ("cost", self._money())]
 
     def _time(self) -> str:
@@ -56,23 +68,39 @@ class Estimate:
 
     def _money(self) -> str:
         if self.most_cost is None:
-            return "depends on region and day: --price INSTANCE=DOLLARS per hour for each instance works it out"
+            return (
+                "depends on region and day: --price INSTANCE=DOLLARS per hour for each instance"
+                " works it out"
+            )
         about = "" if self.cost is None else f"about ${self.cost:,.2f} for the training; "
-        most = f"${self.most_cost:,.2f} at most, if it runs until it is stopped after {_hours(self.most_hours)}"
-        return f"{about}{most}; by your prices ({self.prices}). Storage, and minutes in which files are copied, come on top"
+        most = (
+            f"${self.most_cost:,.2f} at most, if it runs until it is stopped after"
+            f" {_hours(self.most_hours)}"
+        )
+        return (
+            f"{about}{most}; by your prices ({self.prices}). Storage, and minutes in which files"
+            " are copied, come on top"
+        )
 
 
 def estimate(
-    experiment: Experiment, prices: Mapping[str, float], *, max_seconds: int, decisions_per_second: float | None = None
+    experiment: Experiment,
+    prices: Mapping[str, float],
+    *,
+    max_seconds: int,
+    decisions_per_second: float | None = None,
 ) -> Estimate:
     """Return the estimate for an experiment with instances, at prices per hour by instance type.
 
-    The hours follow from the budget: from its minutes, or from its decisions at the speed that the user measured
-    (`decisions_per_second`) or that was measured for an experiment like it. If it has both, the smaller counts.
-    """
+    The hours follow from the budget: from its minutes, or from its decisions at the speed that the
+    user measured (`decisions_per_second`) or that was measured for an experiment like it. If it has
+    both, the smaller counts."""
     found = [*_by_minutes(experiment), *_by_decisions(sized(experiment), decisions_per_second)]
     hours, basis = min(found) if found else (None, _NO_BASIS)
-    named = [f"{kind.count} × {kind.instance} at ${prices.get(kind.instance, 0.0):g}" for kind in _machines(experiment)]
+    named = [
+        f"{kind.count} × {kind.instance} at ${prices.get(kind.instance, 0.0):g}"
+        for kind in _machines(experiment)
+    ]
     return Estimate(
         hours=hours,
         basis=basis,
@@ -82,7 +110,10 @@ def estimate(
     )
 
 
-_NO_BASIS = "no speed was measured for an experiment like this one; --speed takes the agent_steps_per_second of a run of yours"
+_NO_BASIS = (
+    "no speed was measured for an experiment like this one; --speed takes the"
+    " agent_steps_per_second of a run of yours"
+)
 
 
 def _by_minutes(experiment: Experiment) -> list[tuple[float, str]]:
@@ -95,14 +126,19 @@ def _by_decisions(after: Experiment, measured: float | None) -> list[tuple[float
     if decisions is None:
         return []
     if measured:
-        return [(decisions / measured / 3600, f"{decisions:,} decisions at your {measured:,.0f} per second")]
+        return [
+            (
+                decisions / measured / 3600,
+                f"{decisions:,} decisions at your {measured:,.0f} per second",
+            )
+        ]
     through = expected_stages(after)
     if through is None:
         return []
     full = fullest(through)
     basis = (
-        f"{decisions:,} decisions at {through[full]:,.0f} per second, where {full!r} is the limit; measured for "
-        f"{measured_like(after)} on another machine, by CPU threads (docs/cluster.md)"
+        f"{decisions:,} decisions at {through[full]:,.0f} per second, where {full!r} is the limit;"
+        f" measured for {measured_like(after)} on another machine, by CPU threads (docs/cluster.md)"
     )
     if full == "learn" and after.num_gpus_per_learner:
         basis += ". A GPU counts as one such thread there; it is faster"
@@ -126,29 +162,42 @@ def affordable_seconds(
     keep_alive_seconds: int = 0,
     decisions_per_second: float | None = None,
 ) -> int:
-    """Return after how many seconds the job must be stopped so that its instances cost `max_cost` dollars at most.
+    """Return after how many seconds the job must be stopped so that its instances cost `max_cost`
+    dollars at most.
 
-    That is `max_seconds` if they cost less until then. The time that a warm pool is kept counts as well. Raises `ConfigError`
-    if a price is missing, or if the job is expected to cost more.
-    """
+    That is `max_seconds` if they cost less until then. The time that a warm pool is kept counts as
+    well. Raises `ConfigError` if a price is missing, or if the job is expected to cost more."""
     hourly = dollars_per_hour(experiment, prices)
     if hourly is None:
         missing = sorted({kind.instance for kind in _machines(experiment)} - prices.keys())
         wanted = " ".join(f"--price {instance}=DOLLARS" for instance in missing)
         raise ConfigError(f"--max-cost needs the price per hour of each instance; add {wanted}")
-    seconds = int(min(max_seconds + keep_alive_seconds, 3600 * max_cost / hourly)) - keep_alive_seconds
-    expected = estimate(experiment, prices, max_seconds=max_seconds, decisions_per_second=decisions_per_second)
+    seconds = (
+        int(min(max_seconds + keep_alive_seconds, 3600 * max_cost / hourly)) - keep_alive_seconds
+    )
+    expected = estimate(
+        experiment, prices, max_seconds=max_seconds, decisions_per_second=decisions_per_second
+    )
     if seconds < 1 or (expected.hours is not None and 3600 * expected.hours > seconds):
-        hours = "" if expected.hours is None else f", and {expected.hours:.2g} hours are expected ({expected.basis})"
+        hours = (
+            ""
+            if expected.hours is None
+            else f", and {expected.hours:.2g} hours are expected ({expected.basis})"
+        )
         raise ConfigError(
-            f"${max_cost:,.2f} pay for {max(0, seconds) / 3600:.2g} hours of these instances, which cost ${hourly:,.2f} per "
-            f"hour{hours}; raise --max-cost, take fewer or smaller instances, or a smaller budget"
+            f"${max_cost:,.2f} pay for {max(0, seconds) / 3600:.2g} hours of these instances, which"
+            f" cost ${hourly:,.2f} per hour{hours}; raise --max-cost, take fewer or smaller"
+            " instances, or a smaller budget"
         )
     return seconds
 
 
-def quotas(experiment: Experiment, *, spot: bool, keep_alive: bool = False) -> list[tuple[str, int]]:
-    """Return the names of the quotas under Service Quotas → Amazon SageMaker that the job uses, and how much of each."""
+def quotas(
+    experiment: Experiment, *, spot: bool, keep_alive: bool = False
+) -> list[tuple[str, int]]:
+    """Return the names of the quotas under Service Quotas → Amazon SageMaker that the job uses, and
+    how much of each.
+    """
     kind_of_use = "spot training job" if spot else "training job"
     needed: dict[str, int] = {}
     for kind in _machines(experiment):

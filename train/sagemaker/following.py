@@ -22,12 +22,18 @@ def describe(account: Account, name: str) -> dict[str, Any]:
 
 
 def follow(
-    account: Account, names: Sequence[str], say: Callable[[str], None], *, poll_seconds: float = 15.0, log: bool = True
+    account: Account,
+    names: Sequence[str],
+    say: Callable[[str], None],
+    *,
+    poll_seconds: float = 15.0,
+    log: bool = True,
 ) -> list[dict[str, Any]]:
-    """Tell every change, and the first job's metrics, until all jobs have ended. Returns the jobs' descriptions.
+    """Tell every change, and the first job's metrics, until all jobs have ended. Returns the jobs'
+    descriptions.
 
-    Raises `AWSError` if AWS refuses to describe them, or can't be reached for ten minutes. The jobs go on then.
-    """
+    Raises `AWSError` if AWS refuses to describe them, or can't be reached for ten minutes. The jobs
+    go on then."""
     seen: set[Any] = set()
     tail = _Tail(account, names[0]) if log else None
     while True:
@@ -47,7 +53,8 @@ def follow(
 def _describe_all(
     account: Account, names: Sequence[str], say: Callable[[str], None], poll_seconds: float
 ) -> list[dict[str, Any]]:
-    began, told = time.monotonic(), False
+    began = time.monotonic()
+    told = False
     while True:
         try:
             return [describe(account, name) for name in names]
@@ -55,12 +62,17 @@ def _describe_all(
             if not may_pass(error) or time.monotonic() - began > _PATIENCE_SECONDS:
                 raise
             if not told:
-                say(f"{error}. The job goes on; looking again for {_PATIENCE_SECONDS / 60:.0f} minutes")
+                say(
+                    f"{error}. The job goes on; looking again for {_PATIENCE_SECONDS / 60:.0f}"
+                    " minutes"
+                )
                 told = True
         time.sleep(poll_seconds)
 
 
-def _tell_changes(name: str, described: dict[str, Any], seen: set[Any], say: Callable[[str], None]) -> None:
+def _tell_changes(
+    name: str, described: dict[str, Any], seen: set[Any], say: Callable[[str], None]
+) -> None:
     for change in described.get("SecondaryStatusTransitions", []):
         key = (name, change["Status"], change["StartTime"])
         if key in seen:
@@ -70,7 +82,10 @@ def _tell_changes(name: str, described: dict[str, Any], seen: set[Any], say: Cal
         if message := change.get("StatusMessage", ""):
             text += f": {message}"
         if change["Status"] == "Interrupted":
-            text += " (spot capacity was taken away; the job goes on from its last checkpoint when there is some again)"
+            text += (
+                " (spot capacity was taken away; the job goes on from its last checkpoint when"
+                " there is some again)"
+            )
         say(f"{change['StartTime']:%H:%M:%S} {name} {text}".replace("  ", " "))
     status = described["TrainingJobStatus"]
     if status in ENDINGS and (name, status) not in seen:
@@ -80,19 +95,30 @@ def _tell_changes(name: str, described: dict[str, Any], seen: set[Any], say: Cal
 
 
 class _Tail:
-    """The lines that the head of a job has printed since the last look. The head is whichever machine prints metrics."""
+    """The lines that the head of a job has printed since the last look. The head is whichever
+    machine prints metrics.
+    """
 
     def __init__(self, account: Account, name: str) -> None:
-        self._logs, self._name = account.logs, name
+        self._logs = account.logs
+        self._name = name
         self._tokens: dict[str, str] = {}
 
     def lines(self) -> list[str]:
-        """Return the new lines, which are none while there is no log. If the log can't be read, following continues."""
+        """Return the new lines, which are none while there is no log. If the log can't be read,
+        following continues.
+        """
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            found = self._logs.describe_log_streams(logGroupName=LOG_GROUP, logStreamNamePrefix=f"{self._name}/")
-            return [line for stream in found["logStreams"] for line in self._new(stream["logStreamName"])]
+            found = self._logs.describe_log_streams(
+                logGroupName=LOG_GROUP, logStreamNamePrefix=f"{self._name}/"
+            )
+            return [
+                line
+                for stream in found["logStreams"]
+                for line in self._new(stream["logStreamName"])
+            ]
         except (BotoCoreError, ClientError):
             return []
 
@@ -100,7 +126,9 @@ class _Tail:
         lines: list[str] = []
         while True:
             at = {"nextToken": self._tokens[stream]} if stream in self._tokens else {}
-            page = self._logs.get_log_events(logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **at)
+            page = self._logs.get_log_events(
+                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **at
+            )
             lines += [event["message"] for event in page["events"]]
             # The end is reached when the token stays what it was.
             if page["nextForwardToken"] == self._tokens.get(stream):

@@ -1,4 +1,6 @@
-"""Turns overrides of an experiment into a job's hyperparameters and back. The original kits' names are understood, too."""
+"""Turns overrides of an experiment into a job's hyperparameters and back. The original kits' names
+are understood, too.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from train.config import Experiment, parse_override
 from train.sagemaker.original_names import translate
 
 EXPERIMENT = "experiment"
-"""The hyperparameter with the name of an experiment, or with a YAML file in the source that the job carries."""
+"""The hyperparameter with the name of an experiment, or with a YAML file in the source that the job
+carries.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,30 +48,49 @@ class Meeting:
 
         Raises `ConfigError` if some are missing.
         """
-        names = ("rl_cluster_type", "rl_num_instances_secondary", "s3_bucket", "s3_prefix", "aws_region")
+        names = (
+            "rl_cluster_type",
+            "rl_num_instances_secondary",
+            "s3_bucket",
+            "s3_prefix",
+            "aws_region",
+        )
         found = {name: values.pop(name) for name in names if name in values}
         if "rl_cluster_type" not in found:
             return None
         if missing := [name for name in names if name not in found]:
-            raise ConfigError(f"rl_cluster_type is given, but not {', '.join(missing)}; two jobs need {', '.join(names)}")
+            raise ConfigError(
+                f"rl_cluster_type is given, but not {', '.join(missing)}; two jobs need"
+                f" {', '.join(names)}"
+            )
         if found["rl_cluster_type"] not in ("primary", "secondary"):
-            raise ConfigError(f"rl_cluster_type is {found['rl_cluster_type']!r}; it must be primary or secondary")
+            raise ConfigError(
+                f"rl_cluster_type is {found['rl_cluster_type']!r}; it must be primary or secondary"
+            )
         try:
             count = int(found["rl_num_instances_secondary"])
         except ValueError:
-            raise ConfigError(f"rl_num_instances_secondary is {found['rl_num_instances_secondary']!r}, no number") from None
-        return cls(found["rl_cluster_type"] == "primary", count, *(str(found[name]) for name in names[2:]))
+            raise ConfigError(
+                f"rl_num_instances_secondary is {found['rl_num_instances_secondary']!r}, no number"
+            ) from None
+        return cls(
+            found["rl_cluster_type"] == "primary", count, *(str(found[name]) for name in names[2:])
+        )
 
 
 def encode(value: Any) -> str:
-    """Return a value as a hyperparameter: as JSON, except strings that can't be read as anything else."""
+    """Return a value as a hyperparameter: as JSON, except strings that can't be read as anything
+    else.
+    """
     if isinstance(value, str) and decode(value) == value:
         return value
     return json.dumps(value)
 
 
 def decode(text: str) -> Any:
-    """Return the value of a hyperparameter: JSON (versions 1 and 2 of the SDK quote strings), or else the text (version 3)."""
+    """Return the value of a hyperparameter: JSON (versions 1 and 2 of the SDK quote strings), or
+    else the text (version 3).
+    """
     try:
         return json.loads(text)
     except ValueError:
@@ -99,27 +122,42 @@ class Task:
     """Lines on names of the original kits that mean nothing here, and why."""
 
     @classmethod
-    def from_hyperparameters(cls, hyperparameters: Mapping[str, str], code: Path | None = None) -> Task:
+    def from_hyperparameters(
+        cls, hyperparameters: Mapping[str, str], code: Path | None = None
+    ) -> Task:
         """Read what `encode_overrides`, the SDKs or the original kits' estimators send.
 
-        `code` is the folder with the source that the job carries. The experiment may be a file in it.
+        `code` is the folder with the source that the job carries. The experiment may be a file in
+        it.
 
-        Raises `UnknownNameError` for `rl.…` names that the kits didn't have, `ConfigError` for values they can't have, and what
-        `Experiment.load` raises if they depend on the experiment's algorithm.
-        """
+        Raises `UnknownNameError` for `rl.…` names that the kits didn't have, `ConfigError` for
+        values they can't have, and what `Experiment.load` raises if they depend on the experiment's
+        algorithm."""
         values = {name: decode(text) for name, text in hyperparameters.items()}
         meeting = Meeting.from_hyperparameters(values)
         entry_point = values.get("sagemaker_program")
-        values = {name: value for name, value in values.items() if not name.startswith(("sagemaker_", "_tuning"))}
+        values = {
+            name: value
+            for name, value in values.items()
+            if not name.startswith(("sagemaker_", "_tuning"))
+        }
         experiment = str(values.pop(EXPERIMENT, ""))
         if not experiment:
-            raise ConfigError("no hyperparameter names the experiment; give one, e.g. experiment=battlesnake-ppo")
+            raise ConfigError(
+                "no hyperparameter names the experiment; give one, e.g. experiment=battlesnake-ppo"
+            )
         if code and (code / experiment).is_file():
             experiment = str(code / experiment)
         values, notes = translate(values, lambda: Experiment.load(experiment).algorithm)
         if entry_point:
             notes.append(
-                f"entry_point {entry_point!r} is not run: this image trains the experiment {experiment!r}. "
-                "What your script registers belongs into a module that the experiment imports (docs/your-own-parts.md)"
+                f"entry_point {entry_point!r} is not run: this image trains the experiment"
+                f" {experiment!r}. What your script registers belongs into a module that the"
+                " experiment imports (docs/your-own-parts.md)"
             )
-        return cls(experiment, [f"{key}={json.dumps(value)}" for key, value in values.items()], meeting, notes)
+        return cls(
+            experiment,
+            [f"{key}={json.dumps(value)}" for key, value in values.items()],
+            meeting,
+            notes,
+        )

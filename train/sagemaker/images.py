@@ -1,8 +1,9 @@
-"""The images that AWS and clusters run: by which commands Docker builds them, and the source that a build in AWS gets.
+"""The images that AWS and clusters run: by which commands Docker builds them, and the source that a
+build in AWS gets.
 
-SageMaker's CreateModel and Lambda refuse the indexes with provenance that current Docker builds by default, and a Mac builds
-for ARM. So every command says for which machine, and asks for a single manifest.
-"""
+SageMaker's CreateModel and Lambda refuse the indexes with provenance that current Docker builds by
+default, and a Mac builds for ARM. So every command says for which machine, and asks for a single
+manifest."""
 
 from __future__ import annotations
 
@@ -17,10 +18,22 @@ from envs.common.errors import ConfigError
 from train.sagemaker.source import LEFT_OUT, SECRETS
 
 ROOT = Path(__file__).parents[2]
-DOCKER_BUILD = ("docker", "buildx", "build", "--platform", "linux/amd64", "--provenance=false", "--output", "type=docker")
+DOCKER_BUILD = (
+    "docker",
+    "buildx",
+    "build",
+    "--platform",
+    "linux/amd64",
+    "--provenance=false",
+    "--output",
+    "type=docker",
+)
 CUDA = "TORCH_INDEX=https://download.pytorch.org/whl/cu126"
 MLFLOW = "TRACKERS=mlflow sagemaker-mlflow"
-TRAINING, CLUSTER, SERVING, LAMBDA = "training", "cluster", "serving", "lambda"
+TRAINING = "training"
+CLUSTER = "cluster"
+SERVING = "serving"
+LAMBDA = "lambda"
 KINDS = (TRAINING, CLUSTER, SERVING, LAMBDA)
 BUNDLE = "bundle"
 """The folder of a build's source with the bundle that the image serves."""
@@ -36,7 +49,9 @@ class Image:
     """An image to build."""
 
     kind: str
-    """One of `KINDS`: training on SageMaker; training on Kubernetes and EC2; serving; serving by Lambda."""
+    """One of `KINDS`: training on SageMaker; training on Kubernetes and EC2; serving; serving by
+    Lambda.
+    """
     tag: str
     """What it is called, as Docker's `--tag` takes it."""
     gpu: bool = False
@@ -49,14 +64,23 @@ class Image:
     def __post_init__(self) -> None:
         trains = self.kind in (TRAINING, CLUSTER)
         if self.gpu and not trains:
-            raise ConfigError(f"--gpu is for images that train; {self.kind} serves on the CPU, so leave it out")
+            raise ConfigError(
+                f"--gpu is for images that train; {self.kind} serves on the CPU, so leave it out"
+            )
         if self.mlflow and not trains:
-            raise ConfigError(f"--mlflow is for images that train; {self.kind} logs no curve, so leave it out")
+            raise ConfigError(
+                f"--mlflow is for images that train; {self.kind} logs no curve, so leave it out"
+            )
         if self.bundle is None:
             return
         if trains:
-            raise ConfigError(f"--bundle is for images that serve; {self.kind} gets its experiment from the job")
-        if not (self.bundle / "card.json").is_file() and not (self.bundle / BUNDLE / "card.json").is_file():
+            raise ConfigError(
+                f"--bundle is for images that serve; {self.kind} gets its experiment from the job"
+            )
+        if (
+            not (self.bundle / "card.json").is_file()
+            and not (self.bundle / BUNDLE / "card.json").is_file()
+        ):
             raise ConfigError(f"--bundle {self.bundle} is neither a bundle nor a run that has one")
 
     def commands(self, root: Path = ROOT) -> list[list[str]]:
@@ -66,7 +90,9 @@ class Image:
             target = ["--target", CLUSTER] if self.kind == CLUSTER else []
             gpu = ["--build-arg", CUDA] if self.gpu else []
             trackers = ["--build-arg", MLFLOW] if self.mlflow else []
-            return [_build("train/sagemaker/image/Dockerfile", self.tag, ".", *target, *gpu, *trackers)]
+            return [
+                _build("train/sagemaker/image/Dockerfile", self.tag, ".", *target, *gpu, *trackers)
+            ]
         layers = [("serve/deploy/Dockerfile", ".")]
         if self.bundle is not None:
             layers.append(("serve/deploy/with-bundle.Dockerfile", _context_of(self.bundle)))
@@ -88,24 +114,37 @@ def _context_of(bundle: Path) -> str:
     """The folder that holds `bundle/`, which the Dockerfile copies."""
     holds_it = bundle if (bundle / BUNDLE / "card.json").is_file() else bundle.absolute().parent
     if bundle != holds_it and bundle.name != BUNDLE:
-        raise ConfigError(f"--bundle {bundle} must be a run, or a folder that is called {BUNDLE}; Docker copies that name")
+        raise ConfigError(
+            f"--bundle {bundle} must be a run, or a folder that is called {BUNDLE}; Docker copies"
+            " that name"
+        )
     return str(holds_it.absolute())
 
 
 def require_clone(root: Path) -> None:
-    """Raise `ConfigError` unless `root` is a clone: what pip installs lacks what an image is built of."""
+    """Raise `ConfigError` unless `root` is a clone: what pip installs lacks what an image is built
+    of.
+    """
     missing = [name for name in _COPIED if not (root / name).exists()]
     if missing:
-        raise ConfigError(f"images are built in a clone of procsnake, and {root} lacks {missing[0]}; call it in one")
+        raise ConfigError(
+            f"images are built in a clone of procsnake, and {root} lacks {missing[0]}; call it"
+            " in one"
+        )
 
 
 def source(root: Path = ROOT, bundle: Path | None = None) -> bytes:
-    """Return a zip of what the images are built of, and of the notebooks; `bundle` lies in it as `bundle/`.
+    """Return a zip of what the images are built of, and of the notebooks; `bundle` lies in it as
+    `bundle/`.
 
-    The same files give the same bytes. Raises `ConfigError` outside a clone, and for files that look like secrets.
-    """
+    The same files give the same bytes. Raises `ConfigError` outside a clone, and for files that
+    look like secrets."""
     require_clone(root)
-    files = {str(path.relative_to(root)): path for name in (*_COPIED, *_BESIDE) for path in _files(root / name)}
+    files = {
+        str(path.relative_to(root)): path
+        for name in (*_COPIED, *_BESIDE)
+        for path in _files(root / name)
+    }
     if bundle is not None:
         folder = bundle / BUNDLE if (bundle / BUNDLE / "card.json").is_file() else bundle
         files |= {f"{BUNDLE}/{path.relative_to(folder)}": path for path in _files(folder)}
@@ -114,7 +153,12 @@ def source(root: Path = ROOT, bundle: Path | None = None) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            archive.writestr(zipfile.ZipInfo(name), files[name].read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=1)
+            archive.writestr(
+                zipfile.ZipInfo(name),
+                files[name].read_bytes(),
+                zipfile.ZIP_DEFLATED,
+                compresslevel=1,
+            )
     return packed.getvalue()
 
 
@@ -122,7 +166,9 @@ def _files(path: Path) -> Sequence[Path]:
     if path.is_file():
         return [path]
     inside = [one for one in path.rglob("*") if one.is_file()]
-    return [one for one in inside if not any(part in LEFT_OUT for part in one.relative_to(path).parts)]
+    return [
+        one for one in inside if not any(part in LEFT_OUT for part in one.relative_to(path).parts)
+    ]
 
 
 def shown(image: Image) -> list[str]:
@@ -133,6 +179,9 @@ def shown(image: Image) -> list[str]:
         return lines
     if ".dkr.ecr." in place:
         region = place.split(".")[3]
-        login = f"aws ecr get-login-password --region {region} | docker login --username AWS --password-stdin {place}"
+        login = (
+            f"aws ecr get-login-password --region {region} | docker login --username AWS"
+            f" --password-stdin {place}"
+        )
         lines.append(login)
     return [*lines, shlex.join(["docker", "push", image.tag])]

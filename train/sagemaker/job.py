@@ -12,16 +12,23 @@ from train.sagemaker.hyperparameters import Meeting, encode
 from train.sagemaker.metric_lines import metric_definitions
 from train.sagemaker.request_rules import OWN_TAG
 
-CODE, TOKEN = "code", "token"
-"""The names of the input channels: the source, and the secret by which the machines know each other."""
+CODE = "code"
+TOKEN = "token"
+"""The names of the input channels: the source, and the secret by which the machines know each
+other.
+"""
 DASHBOARD = "PROCSNAKE_DASHBOARD"
 """The environment variable that is 1 in containers whose head has Ray's dashboard."""
 TRACKERS = "PROCSNAKE_TRACKERS"
-"""The environment variable with the trackers, by names with spaces between them, that get a job's curve, too."""
+"""The environment variable with the trackers, by names with spaces between them, that get a job's
+curve, too.
+"""
 JOIN_SECONDS = "PROCSNAKE_JOIN_SECONDS"
 """The environment variable that says how long a machine waits for the others."""
 _PATIENCE_OF_TWO = "7200"
-"""Of two jobs, one may have its machines while the other waits for capacity, which takes GPUs up to hours."""
+"""Of two jobs, one may have its machines while the other waits for capacity, which takes GPUs up to
+hours.
+"""
 SECOND_JOB = "-rollout"
 """The end of the name of the job that plays, if it is one of its own."""
 
@@ -38,17 +45,23 @@ class Job:
     """The ARN of the role as which the job acts."""
     bucket: str
     prefix: str
-    """Checkpoints and output of the job lie under s3://bucket/prefix/name/, its source and token under prefix/inputs/name/."""
+    """Checkpoints and output of the job lie under s3://bucket/prefix/name/, its source and token
+    under prefix/inputs/name/.
+    """
     region: str
     scale: Single | Homogeneous | Heterogeneous
     hyperparameters: Mapping[str, str]
     """The hyperparameters, encoded."""
     spot: bool = False
-    """Use spare capacity, which is much cheaper but may be interrupted. The job then continues from its last checkpoint."""
+    """Use spare capacity, which is much cheaper but may be interrupted. The job then continues from
+    its last checkpoint.
+    """
     max_seconds: int = 24 * 3600
     """The job is stopped after so many seconds."""
     max_wait_seconds: int | None = None
-    """The same for spot, including the time that it waits for capacity; None means twice `max_seconds`."""
+    """The same for spot, including the time that it waits for capacity; None means twice
+    `max_seconds`.
+    """
     volume_gb: int = 50
     subnets: Sequence[str] = ()
     security_groups: Sequence[str] = ()
@@ -58,23 +71,33 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the containers. Everyone who may see the job sees them."""
     encrypt: bool = False
-    """Encrypt what the instances send to each other. That makes jobs on several instances slower."""
+    """Encrypt what the instances send to each other. That makes jobs on several instances
+    slower.
+    """
     kms_key: str = ""
-    """The ID or ARN of the KMS key for the source, the token, the output and the instances' disks; empty for AWS's own keys."""
+    """The ID or ARN of the KMS key for the source, the token, the output and the instances' disks;
+    empty for AWS's own keys.
+    """
     isolate: bool = False
     """Let the containers reach nothing but each other."""
     retries: int = 0
     """How often SageMaker starts the job again after a fault of its own."""
     remote_debug: bool = False
-    """Let people with the right to it open a shell in the running containers, by AWS Systems Manager."""
+    """Let people with the right to it open a shell in the running containers, by AWS Systems
+    Manager.
+    """
 
     dashboard: bool = False
-    """Let people with that right reach Ray's dashboard, and Prometheus if the image has it. It includes `remote_debug`."""
+    """Let people with that right reach Ray's dashboard, and Prometheus if the image has it. It
+    includes `remote_debug`.
+    """
 
     experiment: str = ""
     """The experiment of SageMaker Experiments in which the job is a trial; empty for none."""
     mlflow: str = ""
-    """The ARN of the managed MLflow server that gets the curve; empty for none. The image must have MLflow."""
+    """The ARN of the managed MLflow server that gets the curve; empty for none. The image must have
+    MLflow.
+    """
 
     @property
     def key(self) -> str:
@@ -83,7 +106,9 @@ class Job:
 
     @property
     def inputs_key(self) -> str:
-        """The key below which source and token lie: one place for all jobs, so that the bucket can let them expire."""
+        """The key below which source and token lie: one place for all jobs, so that the bucket can
+        let them expire.
+        """
         return "/".join(filter(None, (self.prefix.strip("/"), "inputs", self.name)))
 
     @property
@@ -98,7 +123,9 @@ class Job:
 
 
 def requests(job: Job) -> list[dict[str, Any]]:
-    """Return the arguments of `CreateTrainingJob` for one job, or for the job that learns and the one that plays."""
+    """Return the arguments of `CreateTrainingJob` for one job, or for the job that learns and the
+    one that plays.
+    """
     if not job.is_two_jobs:
         return [_request(job, job.name, job.hyperparameters, _resources(job))]
     scale: Any = job.scale
@@ -106,7 +133,10 @@ def requests(job: Job) -> list[dict[str, Any]]:
     for group, name in ((LEARNER, job.name), (ROLLOUT, job.name + SECOND_JOB)):
         instances = getattr(scale, group)
         meeting = Meeting(group == LEARNER, scale.rollout.count, job.bucket, job.key, job.region)
-        hyperparameters = {**job.hyperparameters, **{key: encode(value) for key, value in meeting.hyperparameters().items()}}
+        hyperparameters = {
+            **job.hyperparameters,
+            **{key: encode(value) for key, value in meeting.hyperparameters().items()},
+        }
         resources = {"InstanceType": instances.instance, "InstanceCount": instances.count}
         both.append(_request(job, name, hyperparameters, resources))
     # Only the machine that leads has anything to keep.
@@ -114,7 +144,9 @@ def requests(job: Job) -> list[dict[str, Any]]:
     return both
 
 
-def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources: Mapping[str, Any]) -> dict[str, Any]:
+def _request(
+    job: Job, name: str, hyperparameters: Mapping[str, str], resources: Mapping[str, Any]
+) -> dict[str, Any]:
     request: dict[str, Any] = {
         "TrainingJobName": name,
         "RoleArn": job.role,
@@ -128,14 +160,22 @@ def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources:
         "OutputDataConfig": {"S3OutputPath": f"{job.place}/output"},
         "ResourceConfig": {**resources, "VolumeSizeInGB": job.volume_gb},
         "StoppingCondition": {"MaxRuntimeInSeconds": job.max_seconds},
-        "CheckpointConfig": {"S3Uri": f"{job.place}/checkpoints", "LocalPath": "/opt/ml/checkpoints"},
+        "CheckpointConfig": {
+            "S3Uri": f"{job.place}/checkpoints",
+            "LocalPath": "/opt/ml/checkpoints",
+        },
         "Tags": [{"Key": key, "Value": value} for key, value in {**OWN_TAG, **job.tags}.items()],
     }
     if job.spot:
         request["EnableManagedSpotTraining"] = True
-        request["StoppingCondition"]["MaxWaitTimeInSeconds"] = job.max_wait_seconds or 2 * job.max_seconds
+        request["StoppingCondition"]["MaxWaitTimeInSeconds"] = (
+            job.max_wait_seconds or 2 * job.max_seconds
+        )
     if job.subnets or job.security_groups:
-        request["VpcConfig"] = {"Subnets": list(job.subnets), "SecurityGroupIds": list(job.security_groups)}
+        request["VpcConfig"] = {
+            "Subnets": list(job.subnets),
+            "SecurityGroupIds": list(job.security_groups),
+        }
     if job.experiment:
         request["ExperimentConfig"] = {
             "ExperimentName": job.experiment,
@@ -150,7 +190,11 @@ def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources:
 def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
     own = {DASHBOARD: "1"} if job.dashboard else {}
     if job.mlflow:
-        own |= {TRACKERS: "mlflow", "MLFLOW_TRACKING_URI": job.mlflow, "MLFLOW_EXPERIMENT_NAME": job.experiment or "procsnake"}
+        own |= {
+            TRACKERS: "mlflow",
+            "MLFLOW_TRACKING_URI": job.mlflow,
+            "MLFLOW_EXPERIMENT_NAME": job.experiment or "procsnake",
+        }
     if job.is_two_jobs:
         own[JOIN_SECONDS] = _PATIENCE_OF_TWO
     if environment := {**own, **job.environment}:
@@ -165,7 +209,8 @@ def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
         request["RemoteDebugConfig"] = {"EnableRemoteDebug": True}
     if job.kms_key:
         request["OutputDataConfig"]["KmsKeyId"] = job.kms_key
-        # Disks that are part of an instance are encrypted by its hardware, and SageMaker refuses a key for them.
+        # Disks that are part of an instance are encrypted by its hardware, and SageMaker refuses a
+        # key for them.
         if not any(has_own_disk(kind) for kind in _instance_types(request["ResourceConfig"])):
             request["ResourceConfig"]["VolumeKmsKeyId"] = job.kms_key
     return request
@@ -181,7 +226,11 @@ def _resources(job: Job) -> dict[str, Any]:
         groups = [(group, getattr(scale, group)) for group in (LEARNER, ROLLOUT)]
         return {
             "InstanceGroups": [
-                {"InstanceGroupName": name, "InstanceType": machines.instance, "InstanceCount": machines.count}
+                {
+                    "InstanceGroupName": name,
+                    "InstanceType": machines.instance,
+                    "InstanceCount": machines.count,
+                }
                 for name, machines in groups
             ]
         }
@@ -213,17 +262,25 @@ def resumed_requests(
     tags: Mapping[str, str] | None = None,
     sizes: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return requests for a job `name` that continues from the checkpoints of a job, given by `DescribeTrainingJob`.
+    """Return requests for a job `name` that continues from the checkpoints of a job, given by
+    `DescribeTrainingJob`.
 
-    Source, instances and place of the checkpoints stay the same. The machines get another token, at `token_uri`. `tags` are
-    the job's own, which its description lacks; `sizes` are encoded hyperparameters that replace its own.
-    """
+    Source, instances and place of the checkpoints stay the same. The machines get another token, at
+    `token_uri`. `tags` are the job's own, which its description lacks; `sizes` are encoded
+    hyperparameters that replace its own."""
     fresh = [name + (SECOND_JOB if k else "") for k in range(len(described))]
-    return [_resumed(one, new, token_uri, tags or {}, sizes or {}) for one, new in zip(described, fresh, strict=True)]
+    return [
+        _resumed(one, new, token_uri, tags or {}, sizes or {})
+        for one, new in zip(described, fresh, strict=True)
+    ]
 
 
 def _resumed(
-    described: Mapping[str, Any], name: str, token_uri: str, tags: Mapping[str, str], sizes: Mapping[str, str]
+    described: Mapping[str, Any],
+    name: str,
+    token_uri: str,
+    tags: Mapping[str, str],
+    sizes: Mapping[str, str],
 ) -> dict[str, Any]:
     request = {key: described[key] for key in _KEPT if described.get(key)}
     request["HyperParameters"] = {**described["HyperParameters"], **sizes}
@@ -233,7 +290,12 @@ def _resumed(
         if key in described["AlgorithmSpecification"]
     }  # fmt: skip
     request["InputDataConfig"] = [
-        channel(TOKEN, token_uri) if given["ChannelName"] == TOKEN else given for given in request["InputDataConfig"]
+        channel(TOKEN, token_uri) if given["ChannelName"] == TOKEN else given
+        for given in request["InputDataConfig"]
     ]
     own = {**OWN_TAG, "procsnake-resumes": described["TrainingJobName"]}
-    return {"TrainingJobName": name, **request, "Tags": [{"Key": k, "Value": v} for k, v in {**tags, **own}.items()]}
+    return {
+        "TrainingJobName": name,
+        **request,
+        "Tags": [{"Key": k, "Value": v} for k, v in {**tags, **own}.items()],
+    }

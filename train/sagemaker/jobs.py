@@ -35,13 +35,17 @@ Say = Callable[[str], None]
 
 
 def job_name(experiment: str) -> str:
-    """Return a new name for a job of that experiment: at most 46 characters, with the current second in it."""
+    """Return a new name for a job of that experiment: at most 46 characters, with the current
+    second in it.
+    """
     stem = re.sub(r"[^a-zA-Z0-9]+", "-", experiment)[:_LONGEST_STEM].strip("-")
     return f"{PREFIX}{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
-    """Upload source and token, and create the job, or both jobs. Returns their names. Raises `RequestError` or `AWSError`."""
+    """Upload source and token, and create the job, or both jobs. Returns their names. Raises
+    `RequestError` or `AWSError`.
+    """
     asked = requests(job)
     check_requests(asked)
     if job.experiment:
@@ -54,7 +58,11 @@ def _ensure_trial(account: Account, experiment: str, trial: str) -> None:
     """Make the trial, and its experiment if there is none: a job may only name what exists."""
     with aws_errors(f"making the experiment {experiment}"):
         pages = account.sagemaker.get_paginator("list_experiments").paginate()
-        if not any(one["ExperimentName"] == experiment for page in pages for one in page["ExperimentSummaries"]):
+        if not any(
+            one["ExperimentName"] == experiment
+            for page in pages
+            for one in page["ExperimentSummaries"]
+        ):
             account.sagemaker.create_experiment(ExperimentName=experiment)
         account.sagemaker.create_trial(TrialName=trial, ExperimentName=experiment)
 
@@ -68,15 +76,19 @@ def upload(account: Account, job: Job, source: bytes, say: Say) -> None:
             Body=source,
             **(_encryption(job.kms_key) if job.kms_key else {}),
         )
-    say(f"uploaded {len(source) / 2**20:.1f} MiB of source to s3://{job.bucket}/{job.inputs_key}/{CODE}/")
+    say(
+        f"uploaded {len(source) / 2**20:.1f} MiB of source to"
+        f" s3://{job.bucket}/{job.inputs_key}/{CODE}/"
+    )
     _write_token(account, job.bucket, f"{job.inputs_key}/{TOKEN}/{TOKEN}", job.kms_key)
 
 
 def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) -> list[str]:
-    """Start a job that continues from the checkpoints of `name`, which must have ended. Returns the names of the new jobs.
+    """Start a job that continues from the checkpoints of `name`, which must have ended. Returns the
+    names of the new jobs.
 
-    `sizes` are overrides as "scale.workers=4". Raises `ConfigError` for any others, and for sizes that the run can't have.
-    """
+    `sizes` are overrides as "scale.workers=4". Raises `ConfigError` for any others, and for sizes
+    that the run can't have."""
     old = [describe(account, one) for one in together(account, name)]
     running = [one["TrainingJobName"] for one in old if one["TrainingJobStatus"] not in ENDINGS]
     if running:
@@ -87,30 +99,43 @@ def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) 
     fresh = _next_name(name)
     bucket, key = _split(_channel_uri(old[0], TOKEN))
     token_key = f"{key.rstrip('/').removesuffix(f'/{TOKEN}')}/{fresh}/{TOKEN}"
-    asked = resumed_requests(old, fresh, f"s3://{bucket}/{token_key}/", tags=_tags(account, old[0]), sizes=changed)
+    asked = resumed_requests(
+        old, fresh, f"s3://{bucket}/{token_key}/", tags=_tags(account, old[0]), sizes=changed
+    )
     check_requests(asked)
-    _write_token(account, bucket, f"{token_key}/{TOKEN}", old[0].get("OutputDataConfig", {}).get("KmsKeyId", ""))
+    _write_token(
+        account,
+        bucket,
+        f"{token_key}/{TOKEN}",
+        old[0].get("OutputDataConfig", {}).get("KmsKeyId", ""),
+    )
     return _create(account, asked, say)
 
 
 def _check_source(account: Account, described: dict[str, Any]) -> None:
-    """Raise `RunError` if the source is no longer there, before SageMaker finds out minutes later."""
+    """Raise `RunError` if the source is no longer there, before SageMaker finds out minutes
+    later.
+    """
     if _objects(account, *_split(_channel_uri(described, CODE))):
         return
     name = described["TrainingJobName"]
     raise RunError(
-        f"the source of {name} is no longer at {_channel_uri(described, CODE)}; the stack's bucket keeps it for SourceDays. "
-        f"Bring its run home: {shell_command('job', 'download', name)}; "
-        f"then go on here: {shell_command('train', '--resume', 'RUN', '--trust')}"
+        f"the source of {name} is no longer at {_channel_uri(described, CODE)}; the stack's bucket"
+        f" keeps it for SourceDays. Bring its run home: {shell_command('job', 'download', name)};"
+        f" then go on here: {shell_command('train', '--resume', 'RUN', '--trust')}"
     )
 
 
-def _changed_sizes(account: Account, described: dict[str, Any], sizes: Sequence[str]) -> dict[str, str]:
-    """The hyperparameters that these overrides change. The run's refusals come here, before instances are paid for."""
+def _changed_sizes(
+    account: Account, described: dict[str, Any], sizes: Sequence[str]
+) -> dict[str, str]:
+    """The hyperparameters that these overrides change. The run's refusals come here, before
+    instances are paid for.
+    """
     if wrong := [override for override in sizes if not override.startswith("scale.workers=")]:
         raise ConfigError(
-            f"{wrong[0]!r} can't change: a job goes on with its own experiment and instances, but with another number of env "
-            "runners: --set scale.workers=4"
+            f"{wrong[0]!r} can't change: a job goes on with its own experiment and instances, but"
+            " with another number of env runners: --set scale.workers=4"
         )
     if not sizes:
         return {}
@@ -123,7 +148,9 @@ def _changed_sizes(account: Account, described: dict[str, Any], sizes: Sequence[
 
 
 def _config_key(account: Account, described: dict[str, Any]) -> tuple[str, str]:
-    """Bucket and key of the experiment of the job's newest run. Raises `RunError` if it has left none."""
+    """Bucket and key of the experiment of the job's newest run. Raises `RunError` if it has left
+    none.
+    """
     place = described.get("CheckpointConfig", {}).get("S3Uri", "")
     if not place:
         raise RunError(f"{described['TrainingJobName']} keeps no run; the job that learns does")
@@ -132,20 +159,27 @@ def _config_key(account: Account, described: dict[str, Any]) -> tuple[str, str]:
     newest = max((path for path in objects if path.parts[1:] == (CONFIG,)), default=None)
     if newest is None:
         reason = shell_command("job", "follow", described["TrainingJobName"])
-        raise RunError(f"there is no run at {place}; the job ended before it began to train. Its reason: {reason}")
+        raise RunError(
+            f"there is no run at {place}; the job ended before it began to train. Its reason:"
+            f" {reason}"
+        )
     return bucket, objects[newest]
 
 
 def _tags(account: Account, described: dict[str, Any]) -> dict[str, str]:
     """The user's tags of a job. Those that begin with aws: are AWS's, and can't be given."""
     with aws_errors(f"reading the tags of {described['TrainingJobName']}"):
-        pages = account.sagemaker.get_paginator("list_tags").paginate(ResourceArn=described["TrainingJobArn"])
+        pages = account.sagemaker.get_paginator("list_tags").paginate(
+            ResourceArn=described["TrainingJobArn"]
+        )
         found = {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
     return {key: value for key, value in found.items() if not key.lower().startswith("aws:")}
 
 
 def stop(account: Account, name: str, say: Say) -> None:
-    """Ask the job, or both jobs, to save and end. They get SIGTERM, and are killed after two minutes."""
+    """Ask the job, or both jobs, to save and end. They get SIGTERM, and are killed after two
+    minutes.
+    """
     for one in together(account, name):
         if describe(account, one)["TrainingJobStatus"] in ENDINGS:
             say(f"{one} has already ended")
@@ -159,7 +193,10 @@ def recent(account: Account) -> list[dict[str, Any]]:
     """Return summaries of the newest jobs of procsnake in the account."""
     with aws_errors("listing jobs"):
         pages = account.sagemaker.get_paginator("list_training_jobs").paginate(
-            NameContains=PREFIX, SortBy="CreationTime", SortOrder="Descending", PaginationConfig={"MaxItems": _MOST_LISTED}
+            NameContains=PREFIX,
+            SortBy="CreationTime",
+            SortOrder="Descending",
+            PaginationConfig={"MaxItems": _MOST_LISTED},
         )
         return [job for page in pages for job in page["TrainingJobSummaries"]]
 
@@ -178,17 +215,22 @@ def forget_token(account: Account, described: dict[str, Any]) -> None:
 
 
 def download(account: Account, described: dict[str, Any], runs: str | os.PathLike[str]) -> Path:
-    """Download the job's run as a folder under `runs`, in the form of a local run. A folder that is there is replaced.
+    """Download the job's run as a folder under `runs`, in the form of a local run. A folder that is
+    there is replaced.
 
-    Raises `RunError` if the job has left no run or if the folder has a newer checkpoint than the job, and `AWSError`.
-    """
+    Raises `RunError` if the job has left no run or if the folder has a newer checkpoint than the
+    job, and `AWSError`."""
     bucket, config = _config_key(account, described)
     prefix, run, _ = config.rsplit("/", 2)
     objects = _objects(account, bucket, f"{prefix}/")
     with disk_errors(Path(runs)):
         target = Path(runs) / run
         if target.is_dir():
-            names = [path.parts[2] for path in objects if path.parts[:2] == (run, CHECKPOINTS) and len(path.parts) > 3]
+            names = [
+                path.parts[2]
+                for path in objects
+                if path.parts[:2] == (run, CHECKPOINTS) and len(path.parts) > 3
+            ]
             newest = max(filter(str.isdecimal, names), default="")
             _check_replaceable(target, newest, described["TrainingJobName"])
         part = target.with_name(f".{run}.part")
@@ -202,8 +244,13 @@ def download(account: Account, described: dict[str, Any], runs: str | os.PathLik
 
 
 def _check_replaceable(target: Path, newest: str, job: str) -> None:
-    """Raise `RunError` if the run here is being written, or has a newer checkpoint than the job's `newest` ("" for none)."""
-    elsewhere = f"Another folder takes the job's run: {shell_command('job', 'download', job, '--runs', 'OTHER')}"
+    """Raise `RunError` if the run here is being written, or has a newer checkpoint than the job's
+    `newest` ("" for none).
+    """
+    elsewhere = (
+        "Another folder takes the job's run:"
+        f" {shell_command('job', 'download', job, '--runs', 'OTHER')}"
+    )
     try:
         with locked(target):
             pass
@@ -211,7 +258,10 @@ def _check_replaceable(target: Path, newest: str, job: str) -> None:
         raise RunError(f"{error}. {elsewhere}") from None
     here = max((path.name for path in RunFolder(target).checkpoints()), default="")
     if here > newest:
-        raise RunError(f"{target} went on here until checkpoint {here}, the job until {newest or 'none'}. {elsewhere}")
+        raise RunError(
+            f"{target} went on here until checkpoint {here}, the job until {newest or 'none'}."
+            f" {elsewhere}"
+        )
 
 
 def _fetch(account: Account, bucket: str, key: str, path: Path) -> None:
@@ -221,13 +271,21 @@ def _fetch(account: Account, bucket: str, key: str, path: Path) -> None:
 
 
 def _objects(account: Account, bucket: str, prefix: str) -> dict[PurePosixPath, str]:
-    """Keys by what they are called below `prefix`, without what a killed session left half-written."""
+    """Keys by what they are called below `prefix`, without what a killed session left
+    half-written.
+    """
     found = {}
     with aws_errors(f"listing s3://{bucket}/{prefix}"):
-        for page in account.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for page in account.s3.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix
+        ):
             for one in page.get("Contents", []):
                 path = PurePosixPath(one["Key"].removeprefix(prefix))
-                if path.parts and not path.is_absolute() and not any(part.startswith(".") for part in path.parts):
+                if (
+                    path.parts
+                    and not path.is_absolute()
+                    and not any(part.startswith(".") for part in path.parts)
+                ):
                     found[path] = one["Key"]
     return found
 
@@ -244,7 +302,8 @@ def _create(account: Account, asked: Sequence[dict[str, Any]], say: Say) -> list
 
 @contextmanager
 def all_or_none(account: Account, say: Say) -> Iterator[list[str]]:
-    """Yield a list for the names of jobs that are being created. Whatever ends this early, Ctrl-C too, stops those jobs again.
+    """Yield a list for the names of jobs that are being created. Whatever ends this early, Ctrl-C
+    too, stops those jobs again.
 
     One of two alone would wait for the other, and be paid for.
     """
@@ -252,25 +311,34 @@ def all_or_none(account: Account, say: Say) -> Iterator[list[str]]:
     try:
         yield names
     except BaseException as error:
-        # A job that AWS refused to create is not ours, if there is one of its name. After anything else it may be there.
+        # A job that AWS refused to create is not ours, if there is one of its name. After anything
+        # else it may be there.
         for name in names[:-1] if _is_refusal(error) else names:
             try:
                 with aws_errors(f"stopping {name}"):
                     account.sagemaker.stop_training_job(TrainingJobName=name)
             except AWSError as failure:
-                say(f"{failure}. If it runs, it costs money until it is stopped: {shell_command('job', 'stop', name)}")
+                say(
+                    f"{failure}. If it runs, it costs money until it is stopped:"
+                    f" {shell_command('job', 'stop', name)}"
+                )
         raise
 
 
 def _is_refusal(error: BaseException) -> bool:
     from botocore.exceptions import ClientError
 
-    return isinstance(error.__cause__, ClientError) and error.__cause__.operation_name == "CreateTrainingJob"
+    return (
+        isinstance(error.__cause__, ClientError)
+        and error.__cause__.operation_name == "CreateTrainingJob"
+    )
 
 
 def _write_token(account: Account, bucket: str, key: str, kms_key: str) -> None:
     with aws_errors(f"writing the token to s3://{bucket}/{key}"):
-        account.s3.put_object(Bucket=bucket, Key=key, Body=secrets.token_hex(32).encode(), **_encryption(kms_key))
+        account.s3.put_object(
+            Bucket=bucket, Key=key, Body=secrets.token_hex(32).encode(), **_encryption(kms_key)
+        )
 
 
 def _encryption(kms_key: str) -> dict[str, str]:
@@ -283,7 +351,9 @@ def _channel_uri(described: dict[str, Any], name: str) -> str:
     for given in described.get("InputDataConfig", []):
         if given["ChannelName"] == name:
             return given["DataSource"]["S3DataSource"]["S3Uri"]
-    raise AWSError(f"{described['TrainingJobName']} is no job of procsnake: it has no channel {name!r}")
+    raise AWSError(
+        f"{described['TrainingJobName']} is no job of procsnake: it has no channel {name!r}"
+    )
 
 
 def _split(uri: str) -> tuple[str, str]:

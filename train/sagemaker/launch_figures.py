@@ -1,4 +1,6 @@
-"""What `procsnake launch` tells before anything is paid for: time, money, quotas, and what a dollar buys on other instances."""
+"""What `procsnake launch` tells before anything is paid for: time, money, quotas, and what a dollar
+buys on other instances.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,37 @@ from envs.common.command_line import print_json
 from envs.common.errors import ConfigError
 
 
-def explain(options: argparse.Namespace, experiment: Any, prices: dict[str, float], seconds: int) -> None:
-    """Tell what follows from the experiment's instances: processes, batch, time, money, quotas, and what speaks against it."""
+def explain(
+    options: argparse.Namespace, experiment: Any, prices: dict[str, float], seconds: int
+) -> None:
+    """Tell what follows from the experiment's instances: processes, batch, time, money, quotas, and
+    what speaks against it.
+    """
     from train.cluster.advice import warnings
     from train.cluster.sizes import explanation, figures
     from train.sagemaker import estimate
 
-    found = estimate.estimate(experiment, prices, max_seconds=seconds, decisions_per_second=own_speed(options))
-    needed = estimate.quotas(experiment, spot=options.spot, keep_alive=bool(options.keep_alive_minutes))
+    found = estimate.estimate(
+        experiment, prices, max_seconds=seconds, decisions_per_second=own_speed(options)
+    )
+    needed = estimate.quotas(
+        experiment, spot=options.spot, keep_alive=bool(options.keep_alive_minutes)
+    )
     if options.json:
         print_json(
-            {**figures(experiment), "estimate": {**found.figures(), "quotas": dict(needed)}, "warnings": warnings(experiment)}
+            {
+                **figures(experiment),
+                "estimate": {**found.figures(), "quotas": dict(needed)},
+                "warnings": warnings(experiment),
+            }
         )
         return
     quotas = ", ".join(f"{count} × {name!r}" for name, count in needed)
-    rows = [*explanation(experiment), *found.lines(), ("quotas", f"{quotas} (Service Quotas → Amazon SageMaker)")]
+    rows = [
+        *explanation(experiment),
+        *found.lines(),
+        ("quotas", f"{quotas} (Service Quotas → Amazon SageMaker)"),
+    ]
     rows += [("warning", text) for text in warnings(experiment)]
     print(in_columns(rows))
 
@@ -56,7 +74,12 @@ def max_seconds(options: argparse.Namespace, experiment: Any, prices: dict[str, 
     kept = keep_alive_seconds(options)
     measured = own_speed(options)
     return affordable_seconds(
-        experiment, prices, options.max_cost, max_seconds=seconds, keep_alive_seconds=kept, decisions_per_second=measured
+        experiment,
+        prices,
+        options.max_cost,
+        max_seconds=seconds,
+        keep_alive_seconds=kept,
+        decisions_per_second=measured,
     )
 
 
@@ -71,5 +94,7 @@ def own_speed(options: argparse.Namespace) -> float | None:
 
     speeds = parse_speeds(options.speed, options.instances or "")
     if other := next((name for name in speeds if name != (options.instances or "")), None):
-        raise ConfigError(f"--speed is of {other}, but the job has other instances; those are for --compare")
+        raise ConfigError(
+            f"--speed is of {other}, but the job has other instances; those are for --compare"
+        )
     return next(iter(speeds.values()), None)

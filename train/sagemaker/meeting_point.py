@@ -1,4 +1,6 @@
-"""The place where two jobs find each other: an object in S3 that holds the head's address while it leads."""
+"""The place where two jobs find each other: an object in S3 that holds the head's address while it
+leads.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _NAME = "head.json"
 
 
 class S3MeetingPoint:
-    """A `train.cluster.launcher.MeetingPoint`. Network errors are `OSError`s, which are waited out; others `ClusterError`s."""
+    """A `train.cluster.launcher.MeetingPoint`. Network errors are `OSError`s, which are waited out;
+    others `ClusterError`s.
+    """
 
     def __init__(self, meeting: Meeting) -> None:
         import boto3
@@ -42,6 +46,8 @@ class S3MeetingPoint:
             if error.response["Error"]["Code"] == "NoSuchKey":
                 return None
             where = f"s3://{self._place['Bucket']}/{self._place['Key']}"
-            raise ClusterError(f"the jobs can't meet at {where}: {error}. Does the job's role allow it?") from error
+            raise ClusterError(
+                f"the jobs can't meet at {where}: {error}. Does the job's role allow it?"
+            ) from error
         except BotoCoreError as error:
             raise ConnectionError(str(error)) from error

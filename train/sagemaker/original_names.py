@@ -1,8 +1,8 @@
-"""Translates the original SageMaker kits' hyperparameters (`rl.training.config.num_workers`, …) into an experiment's overrides.
+"""Translates the original SageMaker kits' hyperparameters (`rl.training.config.num_workers`, …)
+into an experiment's overrides.
 
-They are RLlib's names of 2020 under `rl.training`. What has no counterpart is named in a note instead of being dropped
-silently.
-"""
+They are RLlib's names of 2020 under `rl.training`. What has no counterpart is named in a note
+instead of being dropped silently."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ _UNUSED = {
     "env": "the experiment names its world",
     "checkpoint_freq": "checkpoints go by time: checkpoints.every_minutes",
     "checkpoint_at_end": "every run saves at its end",
-    "checkpoint_score_attr": "checkpoints.best_metric names the column whose best checkpoint is kept",
+    "checkpoint_score_attr": (
+        "checkpoints.best_metric names the column whose best checkpoint is kept"
+    ),
     "keep_checkpoints_num": "checkpoints.keep says how many are kept",
     "local_dir": "runs lie where SageMaker keeps checkpoints",
     "upload_dir": "SageMaker copies the checkpoints to S3 itself",
@@ -83,15 +85,21 @@ _UNUSED = {
 _ALGORITHMS = {"PPO": "ppo", "DQN": "dqn", "APEX": "apex"}
 
 
-def translate(values: Mapping[str, Any], algorithm_of_experiment: Callable[[], str]) -> tuple[dict[str, Any], list[str]]:
-    """Return (overrides, notes on what isn't used) for decoded hyperparameters. Names that aren't the kits' stay as they are.
+def translate(
+    values: Mapping[str, Any], algorithm_of_experiment: Callable[[], str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return (overrides, notes on what isn't used) for decoded hyperparameters. Names that aren't
+    the kits' stay as they are.
 
-    `algorithm_of_experiment` is asked if the kits' names are used and no hyperparameter says which algorithm they are for.
-    Raises `UnknownNameError` for `rl.…` names that the kits didn't have either.
-    """
-    theirs = {name.removeprefix(_ROOT): value for name, value in values.items() if name.startswith("rl.")}
+    `algorithm_of_experiment` is asked if the kits' names are used and no hyperparameter says which
+    algorithm they are for. Raises `UnknownNameError` for `rl.…` names that the kits didn't have
+    either."""
+    theirs = {
+        name.removeprefix(_ROOT): value for name, value in values.items() if name.startswith("rl.")
+    }
     ours = {name: value for name, value in values.items() if not name.startswith("rl.")}
-    overrides, notes = dict(ours), list[str]()
+    overrides = dict(ours)
+    notes = list[str]()
     if not theirs:
         return overrides, notes
     if "run" in theirs:
@@ -99,13 +107,19 @@ def translate(values: Mapping[str, Any], algorithm_of_experiment: Callable[[], s
     algorithm = overrides.get("algorithm") or algorithm_of_experiment()
     if levels := _levels(theirs):
         overrides["env.options.levels"] = levels
-    batch = (theirs.pop("config.train_batch_size", None), theirs.pop("config.sgd_minibatch_size", None))
+    batch = (
+        theirs.pop("config.train_batch_size", None),
+        theirs.pop("config.sgd_minibatch_size", None),
+    )
     if algorithm != "ppo" and batch[0] is not None:
         theirs["config.train_batch_size"] = batch[0]
     elif batch[0] and batch[1]:
         overrides["ppo.num_minibatches"] = max(1, round(_number(batch[0]) / _number(batch[1])))
     elif any(batch):
-        notes.append("rl.training.config.train_batch_size and sgd_minibatch_size mean something only together; neither is used")
+        notes.append(
+            "rl.training.config.train_batch_size and sgd_minibatch_size mean something only"
+            " together; neither is used"
+        )
     for name, value in theirs.items():
         if (reason := _reason_not_used(name)) is not None:
             notes.append(f"{_ROOT}{name} is not used: {reason}")
@@ -122,14 +136,23 @@ def _algorithm(run: Any) -> str:
 
 def _levels(theirs: dict[str, Any]) -> str | None:
     """Takes Procgen's choice of levels out of `theirs`. A number of 0 stood for all."""
-    num, start = (theirs.pop(f"config.env_config.{name}", None) for name in ("num_levels", "start_level"))
+    num, start = (
+        theirs.pop(f"config.env_config.{name}", None) for name in ("num_levels", "start_level")
+    )
     if num is None and start is None:
         return None
     return f"{int(_number(start or 0))}:{int(_number(num))}" if num else "all"
 
 
 def _reason_not_used(name: str) -> str | None:
-    return next((reason for unused, reason in _UNUSED.items() if name == unused or name.startswith(f"{unused}.")), None)
+    return next(
+        (
+            reason
+            for unused, reason in _UNUSED.items()
+            if name == unused or name.startswith(f"{unused}.")
+        ),
+        None,
+    )
 
 
 def _translated(name: str, value: Any, algorithm: str) -> dict[str, Any]:
@@ -145,9 +168,18 @@ def _translated(name: str, value: Any, algorithm: str) -> dict[str, Any]:
         return {f"env.options.{name.removeprefix('config.env_config.')}": value}
     sections = _BY_ALGORITHM | (_OF_PPO if algorithm == "ppo" else _OF_Q)
     if name not in sections:
-        known = [*_EVERYWHERE, *sections, *_UNUSED, "run", "stop.time_total_s", "stop.episode_reward_mean"]
+        known = [
+            *_EVERYWHERE,
+            *sections,
+            *_UNUSED,
+            "run",
+            "stop.time_total_s",
+            "stop.episode_reward_mean",
+        ]
         hint = f"These are the original kits' names for {algorithm}."
-        raise UnknownNameError("hyperparameter", f"{_ROOT}{name}", [f"{_ROOT}{one}" for one in known], hint=hint)
+        raise UnknownNameError(
+            "hyperparameter", f"{_ROOT}{name}", [f"{_ROOT}{one}" for one in known], hint=hint
+        )
     return {f"{algorithm}.{sections[name]}": value}
 
 

@@ -1,4 +1,6 @@
-"""Checks a request before it is sent: by botocore's own model of the service, and by rules that the model lacks."""
+"""Checks a request before it is sent: by botocore's own model of the service, and by rules that the
+model lacks.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,21 @@ class RequestError(ProcsnakeError):
 
 
 def check_requests(requests: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `RequestError`, which names all that is wrong with one request of `CreateTrainingJob`, or with two for two jobs."""
-    faults = [fault for request in requests for fault in (*model_faults(request), *_rule_faults(request))]
+    """Raise `RequestError`, which names all that is wrong with one request of `CreateTrainingJob`,
+    or with two for two jobs.
+    """
+    faults = [
+        fault for request in requests for fault in (*model_faults(request), *_rule_faults(request))
+    ]
     faults += list(_pair_faults(requests)) if len(requests) == 2 else []
     if faults:
         raise RequestError(f"this job can't be asked for: {'; '.join(dict.fromkeys(faults))}")
 
 
 def check_tuning(request: Mapping[str, Any]) -> None:
-    """Raise `RequestError`, which names all that is wrong with a request of `CreateHyperParameterTuningJob`."""
+    """Raise `RequestError`, which names all that is wrong with a request of
+    `CreateHyperParameterTuningJob`.
+    """
     definition = request["TrainingJobDefinition"]
     names = definition["StaticHyperParameters"]
     faults = [*model_faults(request, "CreateHyperParameterTuningJob")]
@@ -44,16 +52,17 @@ def _input_shape(operation: str) -> Any:
     try:
         import botocore.session
     except ImportError as error:
-        raise MissingDependencyError("boto3", feature="SageMaker", install=pip_install("procsnake[aws]")) from error
+        raise MissingDependencyError(
+            "boto3", feature="SageMaker", install=pip_install("procsnake[aws]")
+        ) from error
     with aws_errors(READING):
         model = botocore.session.get_session().get_service_model("sagemaker")
     return model.operation_model(operation).input_shape
 
 
 def model_faults(request: Mapping[str, Any], operation: str = "CreateTrainingJob") -> list[str]:
-    """What contradicts the service's model: types and required members, and, which boto3 itself leaves out, choices, patterns
-    and limits of lengths and numbers.
-    """
+    """What contradicts the service's model: types and required members, and, which boto3 itself
+    leaves out, choices, patterns and limits of lengths and numbers."""
     from botocore.validate import ParamValidator
 
     shape = _input_shape(operation)
@@ -62,7 +71,8 @@ def model_faults(request: Mapping[str, Any], operation: str = "CreateTrainingJob
 
 
 def _limits(value: Any, shape: Any, path: str) -> Iterator[str]:
-    kind, name = shape.type_name, path.lstrip(".")
+    kind = shape.type_name
+    name = path.lstrip(".")
     if kind == "structure" and isinstance(value, Mapping):
         for key in value.keys() & shape.members.keys():
             yield from _limits(value[key], shape.members[key], f"{path}.{key}")
@@ -86,13 +96,15 @@ def _text_faults(value: str, shape: Any, name: str) -> Iterator[str]:
         yield f"{name} is {value!r}, which SageMaker doesn't offer"
     yield from _outside(len(value), shape, f"{name} has {len(value)} characters")
     pattern = shape.metadata.get("pattern")
-    # Python has no classes of Unicode characters, \p{L} and the like, which the patterns of tags are made of.
+    # Python has no classes of Unicode characters, \p{L} and the like, which the patterns of tags
+    # are made of.
     if pattern and r"\p" not in pattern and not re.fullmatch(pattern, value):
         yield f"{name} is {value!r}, which is not of the form {pattern}"
 
 
 def _outside(number: float, shape: Any, text: str) -> Iterator[str]:
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
+    least = shape.metadata.get("min")
+    most = shape.metadata.get("max")
     if least is not None and number < least:
         yield f"{text}; at least {least} are needed"
     if most is not None and number > most:
@@ -100,16 +112,24 @@ def _outside(number: float, shape: Any, text: str) -> Iterator[str]:
 
 
 def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
-    """What the service refuses though its model allows it (AWS's documentation and error messages)."""
-    resources, stopping = request.get("ResourceConfig", {}), request.get("StoppingCondition", {})
-    spot, wait = request.get("EnableManagedSpotTraining", False), stopping.get("MaxWaitTimeInSeconds")
-    if ("InstanceGroups" in resources) == ("InstanceType" in resources or "InstanceCount" in resources):
+    """What the service refuses though its model allows it (AWS's documentation and error
+    messages).
+    """
+    resources = request.get("ResourceConfig", {})
+    stopping = request.get("StoppingCondition", {})
+    spot = request.get("EnableManagedSpotTraining", False)
+    wait = stopping.get("MaxWaitTimeInSeconds")
+    if ("InstanceGroups" in resources) == (
+        "InstanceType" in resources or "InstanceCount" in resources
+    ):
         yield "ResourceConfig needs either InstanceGroups or InstanceType with InstanceCount"
     groups = [group.get("InstanceGroupName") for group in resources.get("InstanceGroups", [])]
     if len(set(groups)) < len(groups):
         yield f"two instance groups have the same name: {groups}"
     if "KeepAlivePeriodInSeconds" in resources and ("InstanceGroups" in resources or spot):
-        yield "a warm pool (KeepAlivePeriodInSeconds) goes neither with instance groups nor with spot"
+        yield (
+            "a warm pool (KeepAlivePeriodInSeconds) goes neither with instance groups nor with spot"
+        )
     if (runtime := stopping.get("MaxRuntimeInSeconds", 0)) > _LONGEST_SECONDS:
         yield f"MaxRuntimeInSeconds is {runtime}; the most is {_LONGEST_SECONDS}, which is 28 days"
     if spot and (wait is None or wait < stopping.get("MaxRuntimeInSeconds", 0)):
@@ -118,34 +138,55 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
         yield "MaxWaitTimeInSeconds goes with spot only"
     if spot and "CheckpointConfig" not in request:
         yield "spot without CheckpointConfig would begin from nothing after an interruption"
-    if request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug") and request.get("EnableNetworkIsolation"):
-        yield "--remote-debug and --dashboard don't go with --isolate: Systems Manager is out of their reach"
+    if request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug") and request.get(
+        "EnableNetworkIsolation"
+    ):
+        yield (
+            "--remote-debug and --dashboard don't go with --isolate: Systems Manager is out of"
+            " their reach"
+        )
     if len(request.get("HyperParameters", {})) > 100:
         yield "more than 100 hyperparameters"
     server = request.get("Environment", {}).get("MLFLOW_TRACKING_URI", "")
     if server.startswith("arn:") and not _MLFLOW.fullmatch(server):
-        yield f"--mlflow {server!r} is no managed MLflow server; its ARN has mlflow-tracking-server/ or mlflow-app/ in it"
+        yield (
+            f"--mlflow {server!r} is no managed MLflow server; its ARN has mlflow-tracking-server/"
+            " or mlflow-app/ in it"
+        )
     if server and request.get("EnableNetworkIsolation"):
         yield "--mlflow doesn't go with --isolate: the server is out of the containers' reach"
     yield from _channel_faults(request, groups)
-    yield from _tag_faults([(tag.get("Key", ""), tag.get("Value", "")) for tag in request.get("Tags", [])])
+    yield from _tag_faults(
+        [(tag.get("Key", ""), tag.get("Value", "")) for tag in request.get("Tags", [])]
+    )
     if looks_like_a_secret(json.dumps(request, default=str)):
         yield "there seems to be a secret in it; requests are shown to everyone who may see the job"
 
 
 def looks_like_a_secret(text: str) -> bool:
-    """Return whether there seems to be a key of AWS in the text, or of a service that runs are logged to."""
-    return re.search(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|(?i:secret_access_key|api_key|password)", text) is not None
+    """Return whether there seems to be a key of AWS in the text, or of a service that runs are
+    logged to.
+    """
+    return (
+        re.search(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|(?i:secret_access_key|api_key|password)", text)
+        is not None
+    )
 
 
 def _channel_faults(request: Mapping[str, Any], groups: Sequence[str]) -> Iterator[str]:
     """Groups that some channels name and others don't get nothing of the others."""
-    sources = [given.get("DataSource", {}).get("S3DataSource", {}) for given in request.get("InputDataConfig", [])]
+    sources = [
+        given.get("DataSource", {}).get("S3DataSource", {})
+        for given in request.get("InputDataConfig", [])
+    ]
     named = [source.get("InstanceGroupNames", []) for source in sources]
     if any(named) and not all(named):
         yield "either all input channels name their InstanceGroupNames, or none does"
     if unknown := sorted({name for names in named for name in names} - set(groups)):
-        yield f"input channels are for the instance groups {', '.join(unknown)}, which the job doesn't have"
+        yield (
+            f"input channels are for the instance groups {', '.join(unknown)}, which the job"
+            " doesn't have"
+        )
 
 
 def _tag_faults(tags: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -161,8 +202,14 @@ def _tag_faults(tags: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def _pair_faults(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if any("VpcConfig" not in request for request in requests):
-        yield "two jobs reach each other only in one VPC; give --subnets and --security-groups, or --stack"
+        yield (
+            "two jobs reach each other only in one VPC; give --subnets and --security-groups, or"
+            " --stack"
+        )
     if any(request.get("EnableNetworkIsolation") for request in requests):
         yield "two jobs don't go with --isolate: they find each other by S3; use one job"
     if any(request.get("EnableManagedSpotTraining") for request in requests):
-        yield "two jobs don't go with spot: when one is interrupted, the other fails, and nothing starts it again; use one job"
+        yield (
+            "two jobs don't go with spot: when one is interrupted, the other fails, and nothing"
+            " starts it again; use one job"
+        )

@@ -1,8 +1,9 @@
-"""The same jobs by version 3 of AWS's SageMaker Python SDK, for those who script with it (extra [sagemaker]).
+"""The same jobs by version 3 of AWS's SageMaker Python SDK, for those who script with it (extra
+[sagemaker]).
 
-What the SDK would choose by itself doesn't fit our stack: a bucket that it creates, a role that it simulates, an hour's limit,
-no metrics. So everything is given to it explicitly. The command line does without the SDK.
-"""
+What the SDK would choose by itself doesn't fit our stack: a bucket that it creates, a role that it
+simulates, an hour's limit, no metrics. So everything is given to it explicitly. The command line
+does without the SDK."""
 
 from __future__ import annotations
 
@@ -26,12 +27,16 @@ if TYPE_CHECKING:
     from sagemaker.core.resources import Endpoint, TrainingJob
     from sagemaker.train import ModelTrainer
 
-_NO_TELEMETRY = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
+_NO_TELEMETRY = {
+    "SchemaVersion": "1.0",
+    "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}},
+}
 _MODEL = "model.tar.gz"
 
 
 def session(region: str, bucket: str, *, for_pipeline: bool = False) -> Any:
-    """Return a session of the SDK that uses our `bucket` and sends no telemetry; `for_pipeline` a `PipelineSession`.
+    """Return a session of the SDK that uses our `bucket` and sends no telemetry; `for_pipeline` a
+    `PipelineSession`.
 
     Raises `MissingDependencyError` without version 3 of the SDK.
     """
@@ -46,11 +51,12 @@ def session(region: str, bucket: str, *, for_pipeline: bool = False) -> Any:
 
 
 def trainers(job: Job, sdk_session: Any = None) -> list[ModelTrainer]:
-    """Return a `ModelTrainer` for each request of the job: one, or two for two jobs. `train()` sends what `requests` describes.
+    """Return a `ModelTrainer` for each request of the job: one, or two for two jobs. `train()`
+    sends what `requests` describes.
 
-    Source and token must have been uploaded (`train.sagemaker.jobs.upload`). The SDK appends the present second to the jobs'
-    names; `create_jobs` keeps them. Raises `RequestError` for what SageMaker would refuse, and `MissingDependencyError`.
-    """
+    Source and token must have been uploaded (`train.sagemaker.jobs.upload`). The SDK appends the
+    present second to the jobs' names; `create_jobs` keeps them. Raises `RequestError` for what
+    SageMaker would refuse, and `MissingDependencyError`."""
     asked = requests(job)
     check_requests(asked)
     sdk_session = sdk_session or session(job.region, job.bucket)
@@ -59,10 +65,11 @@ def trainers(job: Job, sdk_session: Any = None) -> list[ModelTrainer]:
 
 
 def create_jobs(job: Job) -> list[TrainingJob]:
-    """Create the job, or both jobs, under exactly their names, by which `procsnake job` finds the second of two.
+    """Create the job, or both jobs, under exactly their names, by which `procsnake job` finds the
+    second of two.
 
-    Source and token must have been uploaded. Raises `RequestError`, `AWSError` and `MissingDependencyError`.
-    """
+    Source and token must have been uploaded. Raises `RequestError`, `AWSError` and
+    `MissingDependencyError`."""
     asked = requests(job)
     check_requests(asked)
     with _sdk(job.region):
@@ -75,7 +82,9 @@ def create_jobs(job: Job) -> list[TrainingJob]:
             for request in asked:
                 names.append(request["TrainingJobName"])
                 with aws_errors(f"creating {names[-1]}"):
-                    created.append(TrainingJob.create(session=aws, region=job.region, **_snake_case(request)))
+                    created.append(
+                        TrainingJob.create(session=aws, region=job.region, **_snake_case(request))
+                    )
         return created
 
 
@@ -83,11 +92,12 @@ def deploy(
     bundle: str | os.PathLike[str], *, name: str, image: str, role: str, bucket: str, region: str,
     instance: str = "ml.c6i.large", prefix: str = "procsnake", wait: bool = True,
 ) -> Endpoint:  # fmt: skip
-    """Make an endpoint `name` that serves a bundle, in the server's image (docs/deploying.md). It costs money until it is gone.
+    """Make an endpoint `name` that serves a bundle, in the server's image (docs/deploying.md). It
+    costs money until it is gone.
 
-    The bundle is uploaded to s3://bucket/prefix/endpoints/name/. `role` must be allowed to read it and to pull `image`. Raises
-    `BundleError` for a damaged bundle, `ConfigError` for one in a zip, `AWSError` and `MissingDependencyError`.
-    """
+    The bundle is uploaded to s3://bucket/prefix/endpoints/name/. `role` must be allowed to read it
+    and to pull `image`. Raises `BundleError` for a damaged bundle, `ConfigError` for one in a zip,
+    `AWSError` and `MissingDependencyError`."""
     key = f"{prefix.strip('/')}/endpoints/{name}/{_MODEL}"
     packed = _packed(bundle)
     sdk_session = session(region, bucket)
@@ -111,7 +121,10 @@ def deploy(
 def _packed(bundle: str | os.PathLike[str]) -> bytes:
     folder: Path = bundles.load(bundle).path
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is a zip; give the folder of a bundle, or a run: SageMaker unpacks {_MODEL} alone")
+        raise ConfigError(
+            f"{folder} is a zip; give the folder of a bundle, or a run: SageMaker unpacks {_MODEL}"
+            " alone"
+        )
     names = [one for one in bundles.MAX_FILE_BYTES if (folder / one).is_file()]
     return archive({one: (folder / one).read_bytes() for one in names})
 
@@ -123,7 +136,10 @@ def _trainer(request: Mapping[str, Any], sdk_session: Any) -> ModelTrainer:
     given = _snake_case(request)
     algorithm = given["algorithm_specification"]
     isolation = ("enable_network_isolation", "enable_inter_container_traffic_encryption")
-    network = {**given.get("vpc_config", {}), **{name: given[name] for name in isolation if name in given}}
+    network = {
+        **given.get("vpc_config", {}),
+        **{name: given[name] for name in isolation if name in given},
+    }
     spot = {name: given[name] for name in ("enable_managed_spot_training",) if name in given}
     checkpoints = given.get("checkpoint_config")
     trainer = ModelTrainer(
@@ -142,7 +158,9 @@ def _trainer(request: Mapping[str, Any], sdk_session: Any) -> ModelTrainer:
         environment=given.get("environment", {}),
         tags=[configs.Tag(**tag) for tag in given["tags"]],
     )
-    trainer.with_metric_definitions([configs.MetricDefinition(**one) for one in algorithm["metric_definitions"]])
+    trainer.with_metric_definitions(
+        [configs.MetricDefinition(**one) for one in algorithm["metric_definitions"]]
+    )
     if "retry_strategy" in given:
         trainer.with_retry_strategy(configs.RetryStrategy(**given["retry_strategy"]))
     if "remote_debug_config" in given:
@@ -151,13 +169,17 @@ def _trainer(request: Mapping[str, Any], sdk_session: Any) -> ModelTrainer:
 
 
 def _snake_case(given: Any) -> Any:
-    """A request in the names of the SDK. Keys of hyperparameters and environment are the user's, and stay."""
+    """A request in the names of the SDK. Keys of hyperparameters and environment are the user's,
+    and stay.
+    """
     if isinstance(given, list | tuple):
         return [_snake_case(item) for item in given]
     if not isinstance(given, Mapping):
         return given
     return {
-        re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower(): value if key in _USERS_KEYS else _snake_case(value)
+        re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower(): (
+            value if key in _USERS_KEYS else _snake_case(value)
+        )
         for key, value in given.items()
     }
 
@@ -167,11 +189,11 @@ _USERS_KEYS = ("HyperParameters", "Environment")
 
 @contextmanager
 def _sdk(region: str) -> Iterator[None]:
-    """The environment that the SDK needs, for as long as it is called, and our error if the SDK isn't there.
+    """The environment that the SDK needs, for as long as it is called, and our error if the SDK
+    isn't there.
 
-    sagemaker.serve 1.27.0 needs a region as soon as it is imported. And the SDK asks IAM for rights over all buckets, which a
-    role that may use one bucket doesn't have.
-    """
+    sagemaker.serve 1.27.0 needs a region as soon as it is imported. And the SDK asks IAM for rights
+    over all buckets, which a role that may use one bucket doesn't have."""
     settings = {"AWS_DEFAULT_REGION": region, "SAGEMAKER_VALIDATE_ROLE": "false"}
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
@@ -181,7 +203,9 @@ def _sdk(region: str) -> Iterator[None]:
         if not (error.name or "").startswith("sagemaker"):
             raise
         raise MissingDependencyError(
-            "sagemaker 3", feature="The SageMaker Python SDK", install=pip_install("procsnake[sagemaker]")
+            "sagemaker 3",
+            feature="The SageMaker Python SDK",
+            install=pip_install("procsnake[sagemaker]"),
         ) from error
     finally:
         for name, value in before.items():

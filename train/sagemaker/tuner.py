@@ -1,4 +1,6 @@
-"""Describes a search by SageMaker's own tuner. `tuning_request(…)` returns the arguments of `CreateHyperParameterTuningJob`."""
+"""Describes a search by SageMaker's own tuner. `tuning_request(…)` returns the arguments of
+`CreateHyperParameterTuningJob`.
+"""
 
 from __future__ import annotations
 
@@ -14,33 +16,51 @@ from train.tuning.space import NumberRange, Space, parse_space
 
 _STRATEGIES = {"random": "Random", "optuna": "Bayesian"}
 _LEFT_OUT = ("TrainingJobName", "HyperParameters", "Tags", "CheckpointConfig", "RemoteDebugConfig")
-"""What a training job's request has and a search's definition hasn't. Its jobs would share one folder of checkpoints."""
+"""What a training job's request has and a search's definition hasn't. Its jobs would share one
+folder of checkpoints.
+"""
 LONGEST_NAME = 32
 _SCALES = {"": "Linear", "log": "Logarithmic", "discount": "ReverseLogarithmic"}
 
 
 def tuning_request(name: str, job: Job, tune: Tune) -> dict[str, Any]:
-    """Return the arguments of `CreateHyperParameterTuningJob` for a search whose training jobs are like `job`.
+    """Return the arguments of `CreateHyperParameterTuningJob` for a search whose training jobs are
+    like `job`.
 
     Raises `ConfigError` for what SageMaker's tuner can't do, and what `parse_space` raises.
     """
     if tune.scheduler == "pbt":
-        raise ConfigError("SageMaker's tuner has no population-based training; search with random or asha, or leave out --on")
+        raise ConfigError(
+            "SageMaker's tuner has no population-based training; search with random or asha, or"
+            " leave out --on"
+        )
     if job.spot or job.is_two_jobs:
-        raise ConfigError("a search on SageMaker goes neither with spot nor with two jobs: its jobs can't share checkpoints")
+        raise ConfigError(
+            "a search on SageMaker goes neither with spot nor with two jobs: its jobs can't share"
+            " checkpoints"
+        )
     if not tune.search:
-        raise ConfigError("nothing to search: give --search KEY=low..high[:log] or KEY=a,b,c, or a section tune.search")
+        raise ConfigError(
+            "nothing to search: give --search KEY=low..high[:log] or KEY=a,b,c, or a section"
+            " tune.search"
+        )
     (request,) = requests(job)
     spaces = {key: parse_space(key, text) for key, text in tune.search.items()}
     definition = {key: value for key, value in request.items() if key not in _LEFT_OUT}
     fixed = {key: value for key, value in request["HyperParameters"].items() if key not in spaces}
-    metric = {"Type": "Maximize" if tune.mode == "max" else "Minimize", "MetricName": metric_name(tune.metric)}
+    metric = {
+        "Type": "Maximize" if tune.mode == "max" else "Minimize",
+        "MetricName": metric_name(tune.metric),
+    }
     return {
         "HyperParameterTuningJobName": name,
         "HyperParameterTuningJobConfig": {
             "Strategy": _STRATEGIES[tune.searcher],
             "HyperParameterTuningJobObjective": metric,
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": tune.trials, "MaxParallelTrainingJobs": tune.concurrent},
+            "ResourceLimits": {
+                "MaxNumberOfTrainingJobs": tune.trials,
+                "MaxParallelTrainingJobs": tune.concurrent,
+            },
             "ParameterRanges": _ranges(spaces),
             "TrainingJobEarlyStoppingType": "Auto" if tune.scheduler == "asha" else "Off",
         },
@@ -57,8 +77,13 @@ def _ranges(spaces: Mapping[str, Space]) -> dict[str, Any]:
         if not isinstance(space, NumberRange):
             choices.append({"Name": key, "Values": [encode(value) for value in space.values]})
             continue
-        low, high = space.nearest(space.low), space.nearest(space.high)
+        low = space.nearest(space.low)
+        high = space.nearest(space.high)
         ends = {"Name": key, "MinValue": str(low), "MaxValue": str(high)}
         (whole if space.whole else real).append({**ends, "ScalingType": _SCALES[space.scale]})
-    kinds = {"IntegerParameterRanges": whole, "ContinuousParameterRanges": real, "CategoricalParameterRanges": choices}
+    kinds = {
+        "IntegerParameterRanges": whole,
+        "ContinuousParameterRanges": real,
+        "CategoricalParameterRanges": choices,
+    }
     return {name: ranges for name, ranges in kinds.items() if ranges}

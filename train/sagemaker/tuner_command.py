@@ -1,4 +1,6 @@
-"""`procsnake tune --on sagemaker`: has SageMaker's tuner search, each trial as a training job of its own."""
+"""`procsnake tune --on sagemaker`: has SageMaker's tuner search, each trial as a training job of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,34 @@ from envs.common.errors import ConfigError
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a search on SageMaker."""
-    parser.add_argument("--on", choices=["here", "sagemaker"], default="here", help="where (default: %(default)s)")
-    there = parser.add_argument_group("with --on sagemaker, where each trial is a job that costs money")
-    there.add_argument("--instances", metavar="TEXT", help="of each trial: INSTANCE, N*INSTANCE or LEARNER+N*PLAYER")
+    parser.add_argument(
+        "--on", choices=["here", "sagemaker"], default="here", help="where (default: %(default)s)"
+    )
+    there = parser.add_argument_group(
+        "with --on sagemaker, where each trial is a job that costs money"
+    )
+    there.add_argument(
+        "--instances",
+        metavar="TEXT",
+        help="of each trial: INSTANCE, N*INSTANCE or LEARNER+N*PLAYER",
+    )
     there.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
-    for name, text in (("role", "ARN of the jobs' role"), ("image", "URI of the image"), ("bucket", "S3 bucket")):
+    for name, text in (
+        ("role", "ARN of the jobs' role"),
+        ("image", "URI of the image"),
+        ("bucket", "S3 bucket"),
+    ):
         there.add_argument(f"--{name}", help=text)
     there.add_argument("--region", help="AWS region (default: that of aws configure)")
-    there.add_argument("--max-hours", type=positive, default=24.0, help="hours until a trial is stopped (default: %(default)s)")
-    there.add_argument("--print-request", action="store_true", help="check and print the request, and end")
+    there.add_argument(
+        "--max-hours",
+        type=positive,
+        default=24.0,
+        help="hours until a trial is stopped (default: %(default)s)",
+    )
+    there.add_argument(
+        "--print-request", action="store_true", help="check and print the request, and end"
+    )
 
 
 def run(options: argparse.Namespace, overrides: Sequence[str]) -> int:
@@ -38,15 +59,22 @@ def run(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     from train.sagemaker.tuner import LONGEST_NAME, tuning_request
 
     if options.cluster:
-        raise ConfigError("--cluster is for a search on a Ray cluster; SageMaker makes its own machines: leave one out")
+        raise ConfigError(
+            "--cluster is for a search on a Ray cluster; SageMaker makes its own machines: leave"
+            " one out"
+        )
     given = [*(scale_overrides(options.instances) if options.instances else []), *overrides]
     experiment = Experiment.load(options.experiment, given).search(options.search)
     require_processes(experiment, "jobs")
     if isinstance(experiment.scale, Local):
-        raise ConfigError("the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge")
+        raise ConfigError(
+            "the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge"
+        )
     account = Account.of(options.region)
     named = {name: getattr(options, name) for name in ("role", "image", "bucket")}
-    places = JobResources.find(account, {**named, "subnets": None, "security_groups": None}, options.stack)
+    places = JobResources.find(
+        account, {**named, "subnets": None, "security_groups": None}, options.stack
+    )
     stem = f"{PREFIX}{experiment.algorithm.replace('_', '-')}"
     name = f"{stem[: LONGEST_NAME - 12]}-{time.strftime('%m%d-%H%M%S')}"
     kept = [one for one in given if not one.startswith("tune.")]
@@ -69,10 +97,18 @@ def run(options: argparse.Namespace, overrides: Sequence[str]) -> int:
         print_json(request)
         return 0
     check(sized(experiment))
-    upload(account, job, pack(experiment_text(options.experiment)), lambda text: print(text, flush=True))
+    upload(
+        account,
+        job,
+        pack(experiment_text(options.experiment)),
+        lambda text: print(text, flush=True),
+    )
     with aws_errors(f"creating the search {name}"):
         account.sagemaker.create_hyper_parameter_tuning_job(**request)
     told = "aws sagemaker describe-hyper-parameter-tuning-job --hyper-parameter-tuning-job-name"
     print(f"created {name}: {experiment.tune.trials} trials\nits best trial so far: {told} {name}")
-    print(f"a trial's policy is the model.tar.gz of its training job; follow one: {shell_command('job', 'follow', 'NAME')}")
+    print(
+        "a trial's policy is the model.tar.gz of its training job; follow one:"
+        f" {shell_command('job', 'follow', 'NAME')}"
+    )
     return 0

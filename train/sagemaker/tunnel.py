@@ -1,4 +1,6 @@
-"""The command by which a port of the head is reached from outside: a tunnel of AWS Systems Manager. The head prints it."""
+"""The command by which a port of the head is reached from outside: a tunnel of AWS Systems Manager.
+The head prints it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def tunnel_lines(host: str) -> list[str]:
     ports = [("Ray's dashboard", DASHBOARD_PORT)]
     if found_prometheus():
         ports.append(("Prometheus", PROMETHEUS_PORT))
-    return [f"{_FIRST}{what}, then at http://localhost:{port}: {_command(job, host, port)}" for what, port in ports]
+    return [
+        f"{_FIRST}{what}, then at http://localhost:{port}: {_command(job, host, port)}"
+        for what, port in ports
+    ]
 
 
 def parse_tunnel_line(line: str) -> str:
@@ -27,6 +32,7 @@ def parse_tunnel_line(line: str) -> str:
 
 def _command(job: str, host: str, port: int) -> str:
     return (
-        f"aws ssm start-session --target sagemaker-training-job:{job}_{host} --document-name AWS-StartPortForwardingSession "
+        f"aws ssm start-session --target sagemaker-training-job:{job}_{host} --document-name"
+        " AWS-StartPortForwardingSession "
         f"""--parameters '{{"portNumber":["{port}"],"localPortNumber":["{port}"]}}'"""
     )

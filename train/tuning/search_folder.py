@@ -16,7 +16,8 @@ from envs.common.whole_files import write_whole
 from train.config import Budget, Experiment
 from train.runs.folder import RunError, disk_errors
 
-SEARCH, _SIGNATURE = "search.yaml", "search.signature"
+SEARCH = "search.yaml"
+_SIGNATURE = "search.signature"
 RAY_TUNE = "ray_tune"
 """The folder of Ray Tune's own files, which are pickles."""
 
@@ -26,8 +27,12 @@ def resume_search_command(folder: Path) -> str:
     return shell_command("tune", "--resume", folder)
 
 
-def write_search(folder: Path, experiment: Experiment, budget: Budget, *, has_ended: bool = False) -> None:
-    """Write what is searched, and the budget that the best experiment gets, signed as this machine's own."""
+def write_search(
+    folder: Path, experiment: Experiment, budget: Budget, *, has_ended: bool = False
+) -> None:
+    """Write what is searched, and the budget that the best experiment gets, signed as this
+    machine's own.
+    """
     note = {"budget": asdict(budget), "has_ended": has_ended}
     text = yaml.safe_dump({**experiment.to_dict(), "run": note}, sort_keys=False)
     with disk_errors(folder):
@@ -38,9 +43,8 @@ def write_search(folder: Path, experiment: Experiment, budget: Budget, *, has_en
 def read_search(folder: Path) -> tuple[Experiment, Budget]:
     """Return what `write_search` wrote.
 
-    Raises `RunError` for a folder without a search, for one that this machine didn't make in this place, because going on
-    opens pickles, and for a search that has ended.
-    """
+    Raises `RunError` for a folder without a search, for one that this machine didn't make in this
+    place, because going on opens pickles, and for a search that has ended."""
     try:
         text = read_text(folder / SEARCH, MAX_YAML_BYTES)
         signature = read_text(folder / _SIGNATURE, MAX_YAML_BYTES)
@@ -49,17 +53,24 @@ def read_search(folder: Path) -> tuple[Experiment, Budget]:
         has_ended = bool(note["has_ended"])
     except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
         begin = shell_command("tune", "EXPERIMENT")
-        raise RunError(f"{folder} holds no search that can go on ({error}); begin one: {begin}") from error
+        raise RunError(
+            f"{folder} holds no search that can go on ({error}); begin one: {begin}"
+        ) from error
     if not own_files.is_signed(_signed_part(folder, text), signature):
-        raise RunError(f"{folder} was not made on this machine, or lay elsewhere, and going on opens pickles that are in it")
+        raise RunError(
+            f"{folder} was not made on this machine, or lay elsewhere, and going on opens pickles"
+            " that are in it"
+        )
     if has_ended:
         raise RunError(
-            f"the search in {folder} has ended: its trials are in trials.csv. For other values begin one with another seed:"
-            " --set seed=1"
+            f"the search in {folder} has ended: its trials are in trials.csv. For other values"
+            " begin one with another seed: --set seed=1"
         )
     return Experiment.load(folder / SEARCH), budget
 
 
 def _signed_part(folder: Path, text: str) -> bytes:
-    """With the place, so that a folder that somebody else has changed and sent back isn't trusted."""
+    """With the place, so that a folder that somebody else has changed and sent back isn't
+    trusted.
+    """
     return f"{os.path.realpath(folder)}\n{text}".encode()

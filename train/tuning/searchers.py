@@ -1,4 +1,6 @@
-"""What chooses the values of a trial: chance, or Optuna, which goes by the scores of the trials before it."""
+"""What chooses the values of a trial: chance, or Optuna, which goes by the scores of the trials
+before it.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,16 @@ from train.config import Tune
 from train.tuning.space import Choice, Space, algorithm_of
 
 _MOST_DRAWN = 10
-"""Optuna draws its first trials by chance: a third of all, but no more than this, which is its own default."""
+"""Optuna draws its first trials by chance: a third of all, but no more than this, which is its own
+default.
+"""
 
 
 def searcher_of(settings: Tune, spaces: Mapping[str, Space], *, seed: int) -> Any:
     """Return Ray Tune's search algorithm for `settings.searcher`.
 
-    Random values come from the space that Ray Tune is given. Optuna has `spaces` of its own, so Ray Tune must be given none.
-    """
+    Random values come from the space that Ray Tune is given. Optuna has `spaces` of its own, so Ray
+    Tune must be given none."""
     if settings.searcher == "random":
         from ray.tune.search import BasicVariantGenerator
 
@@ -41,12 +45,14 @@ def searcher_of(settings: Tune, spaces: Mapping[str, Space], *, seed: int) -> An
 def suggest(trial: Any, *, spaces: Mapping[str, Space]) -> dict[str, Any]:
     """Return the values that an `optuna.Trial` is to try, by key.
 
-    If `algorithm` is searched, only those of the trial's own are asked for, so that the scores of other algorithms say nothing
-    about them.
-    """
+    If `algorithm` is searched, only those of the trial's own are asked for, so that the scores of
+    other algorithms say nothing about them."""
     values: dict[str, Any] = {}
     for key in sorted(spaces, key=lambda key: key != "algorithm"):
-        if "algorithm" not in values or (algorithm_of(key) or values["algorithm"]) == values["algorithm"]:
+        if (
+            "algorithm" not in values
+            or (algorithm_of(key) or values["algorithm"]) == values["algorithm"]
+        ):
             values[key] = _suggested(trial, key, spaces[key])
     return values
 

@@ -1,4 +1,6 @@
-"""What a search may try: a range or a choice of values for a key of the experiment, and the experiment with such values."""
+"""What a search may try: a range or a choice of values for a key of the experiment, and the
+experiment with such values.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,22 @@ from train.config import Experiment
 
 _GOLDEN_RATIO = 0.618034
 Scale = Literal["", "log", "discount"]
-"""What is drawn evenly: the numbers themselves, their logarithms, or the logarithms of 1 − number, which suit discounts."""
+"""What is drawn evenly: the numbers themselves, their logarithms, or the logarithms of 1 − number,
+which suit discounts.
+"""
 _PBT_FACTOR = 1.2
 """By what population-based training multiplies a value (Jaderberg et al. 2017), or divides it."""
 _PBT_SHARE = 1 / 5
-"""The largest part of a range by which it changes a value, so that values of a narrow range don't all end at its ends."""
+"""The largest part of a range by which it changes a value, so that values of a narrow range don't
+all end at its ends.
+"""
 
 
 @dataclass(frozen=True)
 class NumberRange:
-    """The numbers from `low` to `high`, both included, drawn evenly on a `scale`; `whole` allows integers only."""
+    """The numbers from `low` to `high`, both included, drawn evenly on a `scale`; `whole` allows
+    integers only.
+    """
 
     low: float
     high: float
@@ -45,7 +53,9 @@ class NumberRange:
         return (tune.loguniform if log else tune.uniform)(self.low, self.high)
 
     def examples(self) -> tuple[Any, ...]:
-        """Return both ends and, if not only whole numbers are drawn, one between them that isn't whole."""
+        """Return both ends and, if not only whole numbers are drawn, one between them that isn't
+        whole.
+        """
         ends = self.nearest(self.low), self.nearest(self.high)
         return ends if self.whole else (*ends, self.low + (self.high - self.low) * _GOLDEN_RATIO)
 
@@ -55,10 +65,11 @@ class NumberRange:
         return round(inside) if self.whole else float(inside)
 
     def moved(self, value: Any, *, up: bool) -> Any:
-        """Return a number of the range a step above or below `value`, for population-based training.
+        """Return a number of the range a step above or below `value`, for population-based
+        training.
 
-        A step is a fifth of the range on its scale, and on the logarithmic scales no more than a factor of 1.2.
-        """
+        A step is a fifth of the range on its scale, and on the logarithmic scales no more than a
+        factor of 1.2."""
         step = (self._place(self.high) - self._place(self.low)) * _PBT_SHARE
         if self.scale:
             step = min(step, math.log(_PBT_FACTOR))
@@ -100,7 +111,8 @@ Space = NumberRange | Choice
 
 
 def parse_space(key: str, text: Any) -> Space:
-    """Read the values to try for `key`: "low..high", "low..high:log", "low..high:discount", "a,b,c" or a list.
+    """Read the values to try for `key`: "low..high", "low..high:log", "low..high:discount", "a,b,c"
+    or a list.
 
     Raises `ConfigError` for anything else.
     """
@@ -109,8 +121,13 @@ def parse_space(key: str, text: Any) -> Space:
     if isinstance(text, str) and ".." in text:
         return _parse_range(key, text)
     if isinstance(text, str) and "," in text:
-        return Choice(tuple(_number_if_it_is_one(_parsed(key, text, part)) for part in text.split(",")))
-    raise ConfigError(f"search {key}={text!r} is neither low..high[:log] nor a,b,c; e.g. ppo.learning_rate=1e-4..1e-2:log")
+        return Choice(
+            tuple(_number_if_it_is_one(_parsed(key, text, part)) for part in text.split(","))
+        )
+    raise ConfigError(
+        f"search {key}={text!r} is neither low..high[:log] nor a,b,c; e.g."
+        " ppo.learning_rate=1e-4..1e-2:log"
+    )
 
 
 def _parsed(key: str, text: str, part: str) -> Any:
@@ -118,8 +135,9 @@ def _parsed(key: str, text: str, part: str) -> Any:
         return parse_yaml(part)
     except ValueError as error:
         raise ConfigError(
-            f"search {key}={text!r}: {part!r} between two commas is not YAML ({error}). Values with commas in them are given as"
-            f" a list: --set 'tune.search={{{key}: [[64, 64], [128, 128]]}}'"
+            f"search {key}={text!r}: {part!r} between two commas is not YAML ({error}). Values with"
+            f" commas in them are given as a list: --set 'tune.search={{{key}: [[64, 64], [128,"
+            " 128]]}'"
         ) from error
 
 
@@ -133,7 +151,9 @@ def _number_if_it_is_one(value: Any) -> Any:
 
 
 def _is_whole(number: str) -> bool:
-    """Whether it is meant as a whole number, as 1e5 is. A point says that others are meant, too: 1.0..2.0."""
+    """Whether it is meant as a whole number, as 1e5 is. A point says that others are meant, too:
+    1.0..2.0.
+    """
     return float(number).is_integer() and "." not in number
 
 
@@ -143,7 +163,8 @@ def _parse_range(key: str, text: str) -> NumberRange:
     try:
         low, high = (float(end) for end in ends)
     except ValueError:
-        low, high = math.nan, math.nan
+        low = math.nan
+        high = math.nan
     is_range = -math.inf < low < high < math.inf
     if is_range and scale == "":
         return NumberRange(low, high, "", whole=all(map(_is_whole, ends)))
@@ -152,26 +173,37 @@ def _parse_range(key: str, text: str) -> NumberRange:
     if is_range and scale == "discount" and high < 1:
         return NumberRange(low, high, "discount", whole=False)
     raise ConfigError(
-        f"search {key}={text!r} is no range; e.g. 1e-4..1e-2:log or 0.9..0.999:discount, the lower end first, above 0 for log"
-        " and below 1 for discount"
+        f"search {key}={text!r} is no range; e.g. 1e-4..1e-2:log or 0.9..0.999:discount, the lower"
+        " end first, above 0 for log and below 1 for discount"
     )
 
 
 def applying(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that a trial takes: if a search tries several algorithms, those of another's section are left out."""
+    """Return the values that a trial takes: if a search tries several algorithms, those of
+    another's section are left out.
+    """
     chosen = values.get("algorithm")
-    return {key: value for key, value in values.items() if chosen is None or (algorithm_of(key) or chosen) == chosen}
+    return {
+        key: value
+        for key, value in values.items()
+        if chosen is None or (algorithm_of(key) or chosen) == chosen
+    }
 
 
 def algorithm_of(key: str) -> str | None:
-    """Return the algorithm in whose section a dotted key lies; None if it lies in no algorithm's."""
+    """Return the algorithm in whose section a dotted key lies; None if it lies in no
+    algorithm's.
+    """
     section, dot, _ = key.partition(".")
     return section if dot and section in ALGORITHMS else None
 
 
 def with_values(experiment: Experiment, values: Mapping[str, Any]) -> Experiment:
-    """Return the experiment with those `values`, given by dotted key, that apply to its algorithm (`applying`).
+    """Return the experiment with those `values`, given by dotted key, that apply to its algorithm
+    (`applying`).
 
     Raises `ConfigError` or `UnknownNameError`.
     """
-    return experiment.override(f"{key}={json.dumps(value)}" for key, value in applying(values).items())
+    return experiment.override(
+        f"{key}={json.dumps(value)}" for key, value in applying(values).items()
+    )

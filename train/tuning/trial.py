@@ -1,4 +1,6 @@
-"""One trial of Ray Tune. It is a session of training in an actor of its own, with an ordinary run folder."""
+"""One trial of Ray Tune. It is a session of training in an actor of its own, with an ordinary run
+folder.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from train.runs.session import Session
 from train.tuning.space import with_values
 
 FIXED = "fixed"
-"""The key of what all trials share: `experiment` (plain values), `folder`, `metric`. The other keys are the values to try."""
+"""The key of what all trials share: `experiment` (plain values), `folder`, `metric`. The other keys
+are the values to try.
+"""
 PERCENT = "percent_done"
 """Key of results: how much of the budget is used up, 0..100."""
 RUN = "run"
@@ -31,10 +35,13 @@ RUN = "run"
 
 
 class TrialRun(Trainable):
-    """A trial. Each of its steps trains until another percent of the budget is used up and the metric is known."""
+    """A trial. Each of its steps trains until another percent of the budget is used up and the
+    metric is known.
+    """
 
     def setup(self, config: dict[str, Any]) -> None:
-        self._stack, self._begun = ExitStack(), False
+        self._stack = ExitStack()
+        self._begun = False
         fixed = config[FIXED]
         values = {key: value for key, value in config.items() if key != FIXED}
         experiment = with_values(Experiment.from_dict(fixed["experiment"]), values)
@@ -55,17 +62,22 @@ class TrialRun(Trainable):
     def step(self) -> dict[str, Any]:
         if not self._begun:
             self._begin(self._start)
-        before, row = self._percent(), {}
+        before = self._percent()
+        row = {}
         while not self._is_finished() and (self._percent() == before or self._score is None):
             row = self._session.step()
             self._score = row.get(self._metric, self._score)
         if self._score is None:
             self._session.metric(self._metric, "tune.metric")
             raise RunError(
-                f"{self._metric} has no value by the end of the trial's budget, because no episode or evaluation has ended by"
-                " then. Give trials more: --minutes"
+                f"{self._metric} has no value by the end of the trial's budget, because no episode"
+                " or evaluation has ended by then. Give trials more: --minutes"
             )
-        result = {self._metric: self._score, PERCENT: self._percent(), RUN: str(self._session.folder.path)}
+        result = {
+            self._metric: self._score,
+            PERCENT: self._percent(),
+            RUN: str(self._session.folder.path),
+        }
         if finished := self._is_finished():
             self._end()
         return {**result, "done": finished}
@@ -77,11 +89,13 @@ class TrialRun(Trainable):
         write_manifest(Path(checkpoint_dir))
 
     def load_checkpoint(self, checkpoint: str | dict[str, Any] | None) -> None:
-        """Continue from a checkpoint, which may be another trial's. The curve becomes that of the checkpoint's weights.
+        """Continue from a checkpoint, which may be another trial's. The curve becomes that of the
+        checkpoint's weights.
 
         Raises `RunError` if Ray Tune brings only a part of the checkpoint.
         """
-        path, folder = Path(str(checkpoint)), self._session.folder
+        path = Path(str(checkpoint))
+        folder = self._session.folder
         if found := flaw_of(path):
             raise RunError(f"Ray Tune's checkpoint {path} is not whole: {found}. Is the disk full?")
         counters = read_counters(path)
@@ -93,8 +107,13 @@ class TrialRun(Trainable):
     def _begin(self, start: Checkpoint | None) -> None:
         self._session.begin(start)
         self._begun = True
-        # The curve is that of the weights, and so is the score, which the rest of the budget may be too short to measure anew.
-        scores = [float(row[self._metric]) for row in self._session.folder.curve() if row.get(self._metric)]
+        # The curve is that of the weights, and so is the score, which the rest of the budget may be
+        # too short to measure anew.
+        scores = [
+            float(row[self._metric])
+            for row in self._session.folder.curve()
+            if row.get(self._metric)
+        ]
         self._score = scores[-1] if scores else None
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:

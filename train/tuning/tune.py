@@ -32,7 +32,10 @@ from train.tuning.space import NumberRange, Space, algorithm_of, applying, parse
 
 Say = Callable[[str], None]
 
-_ASHA_REDUCTION, _ASHA_PERCENT, _ASHA_LAST, _PBT_PERCENT = 3, 11, 98, 20
+_ASHA_REDUCTION = 3
+_ASHA_PERCENT = 11
+_ASHA_LAST = 98
+_PBT_PERCENT = 20
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ class Trial:
     run: Path
     """The trial's run folder."""
     values: dict[str, Any]
-    """The values with which it ended, by key: those of its own algorithm, if the search tried several."""
+    """The values with which it ended, by key: those of its own algorithm, if the search tried
+    several.
+    """
     score: float
     """The last value of the metric; NaN if the trial failed before there was one."""
     percent_done: int
@@ -50,7 +55,9 @@ class Trial:
     error: str
     """Why it failed, in one line; empty if it didn't."""
     has_ended: bool = True
-    """False if the search was interrupted before the trial used up its budget or was stopped by the scheduler."""
+    """False if the search was interrupted before the trial used up its budget or was stopped by the
+    scheduler.
+    """
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,9 @@ class TuneResult:
     """The result of a search."""
 
     path: Path
-    """The search's folder, with the trials' run folders, `trials.csv`, `best.yaml` and Ray Tune's own files."""
+    """The search's folder, with the trials' run folders, `trials.csv`, `best.yaml` and Ray Tune's
+    own files.
+    """
     trials: list[Trial]
     """The trials, the best first and failed ones last."""
     best_config: Path
@@ -70,7 +79,8 @@ class TuneResult:
 
 
 def _tell(line: str) -> None:
-    # Ray pickles what hears of trials; `print` itself can't be once Ray's progress bars have put another in its place.
+    # Ray pickles what hears of trials; `print` itself can't be once Ray's progress bars have put
+    # another in its place.
     print(line)
 
 
@@ -84,28 +94,37 @@ def tune(
 ) -> TuneResult:
     """Search as `experiment.tune` says. `say` is called with a line on each trial that ends.
 
-    `budget` is that of the best experiment, as it is written down; the trials have the experiment's own, which is the default.
-    With `cluster`, the trials run on the Ray cluster at this address, all of whose machines must see the folder `runs_dir`.
+    `budget` is that of the best experiment, as it is written down; the trials have the experiment's
+    own, which is the default. With `cluster`, the trials run on the Ray cluster at this address,
+    all of whose machines must see the folder `runs_dir`.
 
-    Raises `ConfigError` or `UnknownNameError` for an experiment or a search space that can't be, and `RunError` if all trials
-    fail.
-    """
+    Raises `ConfigError` or `UnknownNameError` for an experiment or a search space that can't be,
+    and `RunError` if all trials fail."""
     require_place(Path(runs_dir))
     settings = experiment.tune
     spaces = {key: parse_space(key, text) for key, text in settings.search.items()}
     if not spaces:
-        raise ConfigError("nothing to search: give --search KEY=low..high[:log] or KEY=a,b,c, or a section tune.search")
+        raise ConfigError(
+            "nothing to search: give --search KEY=low..high[:log] or KEY=a,b,c, or a section"
+            " tune.search"
+        )
     if settings.scheduler == "pbt" and "algorithm" in spaces:
         raise ConfigError(
-            "pbt copies a trial's weights into others, which another algorithm can't use; search with random or asha"
+            "pbt copies a trial's weights into others, which another algorithm can't use; search"
+            " with random or asha"
         )
     if settings.searcher == "optuna":
         if settings.scheduler == "pbt":
-            raise ConfigError("pbt changes the values of trials that go on, so Optuna can't choose them; take asha or random")
+            raise ConfigError(
+                "pbt changes the values of trials that go on, so Optuna can't choose them; take"
+                " asha or random"
+            )
         import_module("optuna")
     base = replace(experiment, tune=Tune())
     corners = [_checked(base, values, key, spaces[key]) for key, values in _corners(spaces)]
-    folder = (Path(runs_dir) / f"{experiment.name}-tune-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
+    folder = (
+        Path(runs_dir) / f"{experiment.name}-tune-{time.strftime('%Y%m%d-%H%M%S')}"
+    ).absolute()
     with disk_errors(folder):
         folder.mkdir(parents=True)
     lasting = budget or experiment.budget
@@ -113,8 +132,11 @@ def tune(
     return _searched(experiment, lasting, spaces, folder, room_for(corners), say, cluster)
 
 
-def resume_search(path: str | os.PathLike[str], *, say: Say = _tell, cluster: str | None = None) -> TuneResult:
-    """Continue the search in the folder `path`, which was interrupted. Trials that have ended aren't trained again.
+def resume_search(
+    path: str | os.PathLike[str], *, say: Say = _tell, cluster: str | None = None
+) -> TuneResult:
+    """Continue the search in the folder `path`, which was interrupted. Trials that have ended
+    aren't trained again.
 
     Raises `RunError` for a folder without such a search, and what `tune` raises.
     """
@@ -122,7 +144,9 @@ def resume_search(path: str | os.PathLike[str], *, say: Say = _tell, cluster: st
     experiment, budget = read_search(folder)
     spaces = {key: parse_space(key, text) for key, text in experiment.tune.search.items()}
     corners = [with_values(experiment, values) for _, values in _corners(spaces)]
-    return _searched(experiment, budget, spaces, folder, room_for(corners), say, cluster, goes_on=True)
+    return _searched(
+        experiment, budget, spaces, folder, room_for(corners), say, cluster, goes_on=True
+    )
 
 
 def _searched(
@@ -136,21 +160,31 @@ def _searched(
     *,
     goes_on: bool = False,
 ) -> TuneResult:
-    settings, base = experiment.tune, replace(experiment, tune=Tune())
+    settings = experiment.tune
+    base = replace(experiment, tune=Tune())
     with running_ray(settings.concurrent * len(room), cluster):
         if cluster:
             _require_room(room)
         trials = _search(base, settings, spaces, folder, goes_on, room, say)
     if all(trial.error for trial in trials):
-        raise RunError(f"every trial failed; the first with: {trials[0].error}. The search lies in {folder}")
-    finished = len(trials) == settings.trials and all(trial.has_ended or trial.error for trial in trials)
+        raise RunError(
+            f"every trial failed; the first with: {trials[0].error}. The search lies in {folder}"
+        )
+    finished = len(trials) == settings.trials and all(
+        trial.has_ended or trial.error for trial in trials
+    )
     if finished:
         write_search(folder, experiment, budget, has_ended=True)
-    return replace(_write_down(folder, replace(base, budget=budget), trials, settings.metric), finished=finished)
+    return replace(
+        _write_down(folder, replace(base, budget=budget), trials, settings.metric),
+        finished=finished,
+    )
 
 
 def _require_room(room: list[dict[str, float]]) -> None:
-    """Raise `ConfigError` if the cluster has no place for even one trial, which would wait for ever."""
+    """Raise `ConfigError` if the cluster has no place for even one trial, which would wait for
+    ever.
+    """
     import ray
 
     there = ray.cluster_resources()
@@ -158,51 +192,62 @@ def _require_room(room: list[dict[str, float]]) -> None:
         needed = sum(bundle.get(resource, 0.0) for bundle in room)
         if needed > there.get(resource, 0.0):
             raise ConfigError(
-                f"a trial needs {needed:g} {resource}s, but the cluster has {there.get(resource, 0.0):g}; take fewer env "
-                "runners or learners: --set num_env_runners=…"
+                f"a trial needs {needed:g} {resource}s, but the cluster has"
+                f" {there.get(resource, 0.0):g}; take fewer env runners or learners: --set"
+                " num_env_runners=…"
             )
 
 
 def _corners(spaces: Mapping[str, Space]) -> list[tuple[str, dict[str, Any]]]:
-    """Each key with its extreme values, the other keys at their first: what can't be is found before anything starts.
+    """Each key with its extreme values, the other keys at their first: what can't be is found
+    before anything starts.
 
     Values of an algorithm's section are tried with that algorithm, if the search is over several.
     """
     ends = {key: space.examples() for key, space in spaces.items()}
     first = {key: values[0] for key, values in ends.items()}
-    return [(key, {**first, **_algorithm_for(key, ends), key: value}) for key, values in ends.items() for value in values]
+    return [
+        (key, {**first, **_algorithm_for(key, ends), key: value})
+        for key, values in ends.items()
+        for value in values
+    ]
 
 
 def _checked(base: Experiment, values: Mapping[str, Any], key: str, space: Space) -> Experiment:
-    """The experiment with such values, of which that of `key` is tried. Raises `ConfigError` or `UnknownNameError`."""
+    """The experiment with such values, of which that of `key` is tried. Raises `ConfigError` or
+    `UnknownNameError`.
+    """
     try:
         made = with_values(base, values)
         check(made)
     except ConfigError as error:
         if isinstance(space, NumberRange) and values[key] not in (space.low, space.high):
             raise ConfigError(
-                f"search {key} would draw numbers such as {values[key]}: {error}. For whole numbers alone, write both ends as"
-                " whole ones without a point, e.g. 150000..1e6"
+                f"search {key} would draw numbers such as {values[key]}: {error}. For whole numbers"
+                " alone, write both ends as whole ones without a point, e.g. 150000..1e6"
             ) from error
         raise
     return made
 
 
 def _algorithm_for(key: str, ends: Mapping[str, Any]) -> dict[str, str]:
-    """The algorithm with which a key is tried, if the search is over several. Raises `ConfigError` if its own isn't one."""
+    """The algorithm with which a key is tried, if the search is over several. Raises `ConfigError`
+    if its own isn't one.
+    """
     needed = algorithm_of(key)
     if needed is None or "algorithm" not in ends:
         return {}
     if needed not in ends["algorithm"]:
         raise ConfigError(
-            f"search {key} is for {needed}, but the search tries the algorithms {', '.join(map(str, ends['algorithm']))};"
-            f" leave it out, or add {needed} to them"
+            f"search {key} is for {needed}, but the search tries the algorithms"
+            f" {', '.join(map(str, ends['algorithm']))}; leave it out, or add {needed} to them"
         )
     return {"algorithm": needed}
 
 
 def room_for(experiments: Sequence[Experiment]) -> list[dict[str, float]]:
-    """Return what Ray reserves for any of these experiments: a bundle for each process, that of the trial itself first.
+    """Return what Ray reserves for any of these experiments: a bundle for each process, that of the
+    trial itself first.
 
     Whatever finds no room in a trial's bundles would wait for ever.
     """
@@ -212,7 +257,10 @@ def room_for(experiments: Sequence[Experiment]) -> list[dict[str, float]]:
     )
     learner = {"CPU": 1.0, "GPU": float(gpus)} if gpus else {"CPU": 1.0}
     # Without learners of its own, the trial itself learns on a GPU.
-    learns_itself = any(not experiment.num_learners and experiment.num_gpus_per_learner for experiment in experiments)
+    learns_itself = any(
+        not experiment.num_learners and experiment.num_gpus_per_learner
+        for experiment in experiments
+    )
     trial = learner if learns_itself else {"CPU": 1.0}
     return [trial, *[{"CPU": 1.0}] * runners, *[learner] * learners]
 
@@ -233,7 +281,11 @@ def _search(
 
     fixed = {"experiment": base.to_dict(), "folder": str(folder), "metric": settings.metric}
     resources = ray_tune.PlacementGroupFactory(room)
-    drawn = {key: space.domain() for key, space in spaces.items()} if settings.searcher == "random" else {}
+    drawn = (
+        {key: space.domain() for key, space in spaces.items()}
+        if settings.searcher == "random"
+        else {}
+    )
     trainable = ray_tune.with_resources(TrialRun, resources)
     tuner = ray_tune.Tuner(
         trainable,
@@ -245,14 +297,20 @@ def _search(
             reuse_actors=True,
         ),
         run_config=ray_tune.RunConfig(
-            name=RAY_TUNE, storage_path=str(folder), verbose=0, callbacks=[_teller(settings, list(spaces), say)]
+            name=RAY_TUNE,
+            storage_path=str(folder),
+            verbose=0,
+            callbacks=[_teller(settings, list(spaces), say)],
         ),
     )
     if goes_on:
-        tuner = ray_tune.Tuner.restore(str(folder / RAY_TUNE), trainable, resume_unfinished=True, resume_errored=True)
+        tuner = ray_tune.Tuner.restore(
+            str(folder / RAY_TUNE), trainable, resume_unfinished=True, resume_errored=True
+        )
     results = tuner.fit()
     trials = [_trial_of(results[at], folder, spaces, settings.metric) for at in range(len(results))]
-    # Ray Tune takes Ctrl-C itself and returns what there is by then, trials that have played nothing included.
+    # Ray Tune takes Ctrl-C itself and returns what there is by then, trials that have played
+    # nothing included.
     trials = [trial for trial in trials if trial.error or trial.percent_done]
     if not trials:
         say(f"stopped before a trial had a score; go on with: {resume_search_command(folder)}")
@@ -261,9 +319,16 @@ def _search(
 
 
 def best_first(trials: Sequence[Trial], mode: str) -> list[Trial]:
-    """Return the trials, the best first, and those last that failed or have no score. `mode` is "max" or "min"."""
+    """Return the trials, the best first, and those last that failed or have no score. `mode` is
+    "max" or "min".
+    """
     sign = -1.0 if mode == "max" else 1.0
-    return sorted(trials, key=lambda trial: math.inf if trial.error or math.isnan(trial.score) else sign * trial.score)
+    return sorted(
+        trials,
+        key=lambda trial: (
+            math.inf if trial.error or math.isnan(trial.score) else sign * trial.score
+        ),
+    )
 
 
 def _scheduler(settings: Tune, spaces: Mapping[str, Space]) -> Any:
@@ -273,14 +338,20 @@ def _scheduler(settings: Tune, spaces: Mapping[str, Space]) -> Any:
 
     aim: dict[str, Any] = {"time_attr": PERCENT, "metric": settings.metric, "mode": settings.mode}
     if settings.scheduler == "asha":
-        # Up to 100 there would be a rung at 99, where trials would end without their policy and their last evaluation.
-        aim |= {"grace_period": _ASHA_PERCENT, "reduction_factor": _ASHA_REDUCTION, "max_t": _ASHA_LAST}
+        # Up to 100 there would be a rung at 99, where trials would end without their policy and
+        # their last evaluation.
+        aim |= {
+            "grace_period": _ASHA_PERCENT,
+            "reduction_factor": _ASHA_REDUCTION,
+            "max_t": _ASHA_LAST,
+        }
         return schedulers.ASHAScheduler(**aim, stop_last_trials=False)
     if settings.scheduler == "pbt":
         return schedulers.PopulationBasedTraining(
             **aim,
             perturbation_interval=_PBT_PERCENT,
-            # A choice moves to its neighbours. Numbers are left as they are, or drawn anew: `_explored` moves them.
+            # A choice moves to its neighbours. Numbers are left as they are, or drawn anew:
+            # `_explored` moves them.
             hyperparam_mutations={key: _mutation(space) for key, space in spaces.items()},
             perturbation_factors=(1.0, 1.0),
             custom_explore_fn=partial(_explored, spaces=spaces),
@@ -293,9 +364,13 @@ def _mutation(space: Space) -> Any:
 
 
 def _explored(config: dict[str, Any], *, spaces: Mapping[str, Space]) -> dict[str, Any]:
-    """The values of a trial that copied another, with each number a step away on the scale of its range."""
+    """The values of a trial that copied another, with each number a step away on the scale of its
+    range.
+    """
     ranges = {key: space for key, space in spaces.items() if isinstance(space, NumberRange)}
-    return config | {key: space.moved(config[key], up=random.random() < 0.5) for key, space in ranges.items()}
+    return config | {
+        key: space.moved(config[key], up=random.random() < 0.5) for key, space in ranges.items()
+    }
 
 
 def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:
@@ -306,16 +381,25 @@ def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:
 
         ended = 0
 
-        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        def on_trial_complete(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
             score = trial.last_result.get(settings.metric, math.nan)
-            self._tell(trial, f"{settings.metric} {score:.4g} after {trial.last_result.get('percent_done', 0)} %")
+            self._tell(
+                trial,
+                f"{settings.metric} {score:.4g} after {trial.last_result.get('percent_done', 0)} %",
+            )
 
-        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        def on_trial_error(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
             self._tell(trial, "failed")
 
         def _tell(self, trial: Any, what: str) -> None:
             self.ended += 1
-            values = _listed(applying({key: trial.config[key] for key in keys if key in trial.config}))
+            values = _listed(
+                applying({key: trial.config[key] for key in keys if key in trial.config})
+            )
             say(f"trial {self.ended} of {settings.trials}: {what}, {values}")
 
     return Teller()
@@ -324,8 +408,13 @@ def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:
 def _trial_of(result: Any, folder: Path, keys: Collection[str], metric: str) -> Trial:
     from train.tuning.trial import PERCENT, RUN
 
-    metrics, config = result.metrics or {}, result.config or {}
-    error = " ".join(str(getattr(result.error, "cause", None) or result.error).split()) if result.error else ""
+    metrics = result.metrics or {}
+    config = result.config or {}
+    error = (
+        " ".join(str(getattr(result.error, "cause", None) or result.error).split())
+        if result.error
+        else ""
+    )
     return Trial(
         run=Path(metrics.get(RUN, folder)),
         values=applying({key: config[key] for key in keys if key in config}),
@@ -341,7 +430,10 @@ def _write_down(folder: Path, base: Experiment, trials: list[Trial], metric: str
     writer = csv.writer(text, lineterminator="\n")
     keys = list(dict.fromkeys(key for trial in trials for key in trial.values))
     writer.writerow([metric, "percent_done", *keys, "run", "error"])
-    writer.writerows([t.score, t.percent_done, *(t.values.get(key) for key in keys), t.run.name, t.error] for t in trials)
+    writer.writerows(
+        [t.score, t.percent_done, *(t.values.get(key) for key in keys), t.run.name, t.error]
+        for t in trials
+    )
     best = with_values(base, trials[0].values).to_dict()
     with disk_errors(folder):
         write_whole(folder / "trials.csv", text.getvalue())
@@ -352,13 +444,23 @@ def _write_down(folder: Path, base: Experiment, trials: list[Trial], metric: str
 def table(result: TuneResult) -> str:
     """Return the trials as lines of text, the best first."""
     rows = [
-        ("failed", "", _listed(trial.values), trial.error)
-        if trial.error
-        else (f"{trial.score:.4g}", f"{trial.percent_done}%", _listed(trial.values), trial.run.name)
+        (
+            ("failed", "", _listed(trial.values), trial.error)
+            if trial.error
+            else (
+                f"{trial.score:.4g}",
+                f"{trial.percent_done}%",
+                _listed(trial.values),
+                trial.run.name,
+            )
+        )
         for trial in result.trials
     ]
     return in_columns(rows, (result.metric, "of budget", "values", "run"))
 
 
 def _listed(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in values.items())
+    return " ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in values.items()
+    )

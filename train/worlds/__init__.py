@@ -1,1 +1,3 @@
-"""Makes of an experiment the `BatchEnv` that it trains on: opponents, curricula, mixtures, augmentation, novelty."""
+"""Makes of an experiment the `BatchEnv` that it trains on: opponents, curricula, mixtures,
+augmentation, novelty.
+"""

@@ -1,4 +1,6 @@
-"""Makes the world of an experiment. Between processes its description travels as RLlib's `env_config`."""
+"""Makes the world of an experiment. Between processes its description travels as RLlib's
+`env_config`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from envs.common.parts import import_modules
 from train.config import Experiment
 
 _FOR_TRAINING = ("rnd", "augment", "self_play")
-_CURRICULUM, _MIXTURES = "curriculum", ("mixture", "several")
+_CURRICULUM = "curriculum"
+_MIXTURES = ("mixture", "several")
 
 envs.register("mixture", "train.worlds.mixture:Mixture")
 # Its name in experiments and runs of commit 9be3ed9 and earlier.
@@ -31,12 +34,13 @@ def without_training(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def measured(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, `name` among them, of the world in which a policy is measured while it trains in that of `options`.
+    """Return the options, `name` among them, of the world in which a policy is measured while it
+    trains in that of `options`.
 
-    It lacks what is for training only. Of a curriculum it is the last stage, because the games that measure would move a
-    curriculum on, and each measurement would begin where the one before it ended. Other options beside the `stages` replace
-    those of the last one. In a mixture, a curriculum has its last stage alone.
-    """
+    It lacks what is for training only. Of a curriculum it is the last stage, because the games that
+    measure would move a curriculum on, and each measurement would begin where the one before it
+    ended. Other options beside the `stages` replace those of the last one. In a mixture, a
+    curriculum has its last stage alone."""
     plain = without_training(options)
     if plain["name"] == _CURRICULUM:
         last = plain.pop("stages")[-1]
@@ -55,28 +59,36 @@ def _measured_part(world: dict[str, Any]) -> dict[str, Any]:
 
 
 def single_world(experiment: Experiment) -> BatchEnv:
-    """Build the experiment's world without what is for training only, of one game. Raises what `make_world` raises."""
+    """Build the experiment's world without what is for training only, of one game. Raises what
+    `make_world` raises.
+    """
     return make_world(without_training({**world_options(experiment), "num_games": 1}))
 
 
 def make_world(env_config: dict[str, Any]) -> BatchEnv:
-    """Build the world `env_config["name"]` with the other items as options. Modules in `imports` are imported first.
+    """Build the world `env_config["name"]` with the other items as options. Modules in `imports`
+    are imported first.
 
     * `rnd` (options of `train.worlds.rnd.CuriousWorld`) adds rewards for novelty.
     * `augment` (names for `train.worlds.augmentation.AugmentedWorld`) changes pictures at random.
-    * `self_play` (options of `train.worlds.self_play.SelfPlay`) makes some of the snakes opponents from a pool.
+    * `self_play` (options of `train.worlds.self_play.SelfPlay`) makes some of the snakes opponents
+      from a pool.
 
     Raises `UnknownNameError` or `ConfigError` for a world or options that don't exist.
     """
     options = dict(env_config)
-    name, rnd, augment = options.pop("name"), options.pop("rnd", None), options.pop("augment", None)
+    name = options.pop("name")
+    rnd = options.pop("rnd", None)
+    augment = options.pop("augment", None)
     # A curriculum's stages have one pool together.
     self_play = None if name == _CURRICULUM else options.pop("self_play", None)
     import_modules(options.pop("imports", ()))
     try:
         world = envs.make(name, **options)
     except TypeError as error:
-        raise ConfigError(f"the world {name!r} can't be made with options {sorted(options)}: {error}") from error
+        raise ConfigError(
+            f"the world {name!r} can't be made with options {sorted(options)}: {error}"
+        ) from error
     if self_play is not None:
         world = _with_opponents(world, self_play)
     # Novelty is that of the game's own pictures, so it comes first.

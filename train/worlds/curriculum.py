@@ -1,4 +1,6 @@
-"""A curriculum: one world after the other, from easy to hard, such as small boards first and more snakes later."""
+"""A curriculum: one world after the other, from easy to hard, such as small boards first and more
+snakes later.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,16 @@ if TYPE_CHECKING:
 class Curriculum(BatchEnv):
     """Plays the worlds of several `stages`, one after the other.
 
-    `stages` are {until: decisions, name: …, options: {…}}, in order; the last one has no `until`. A stage ends when that many
-    decisions were taken in all. Each env runner counts its own decisions.
+    `stages` are {until: decisions, name: …, options: {…}}, in order; the last one has no `until`. A
+    stage ends when that many decisions were taken in all. Each env runner counts its own decisions.
 
-    Stages may differ in board size, number of snakes and rules. Observations and actions must be the same, as they are for
-    snakes with `view: window` and a radius. There are as many rows as the widest stage needs; rows that a stage doesn't need
-    are never `valid`. When the stage changes, running episodes are truncated, and `drain_episodes` leaves them out. It has the
-    columns that all stages have, and `stage`. Checkpoints hold the stage and the count. `self_play` are options of
-    `train.worlds.self_play.SelfPlay` for every stage, with one pool for all. `num_games`, if given, is for each stage.
+    Stages may differ in board size, number of snakes and rules. Observations and actions must be
+    the same, as they are for snakes with `view: window` and a radius. There are as many rows as the
+    widest stage needs; rows that a stage doesn't need are never `valid`. When the stage changes,
+    running episodes are truncated, and `drain_episodes` leaves them out. It has the columns that
+    all stages have, and `stage`. Checkpoints hold the stage and the count. `self_play` are options
+    of `train.worlds.self_play.SelfPlay` for every stage, with one pool for all. `num_games`, if
+    given, is for each stage.
 
     Raises `ConfigError` for stages that don't fit together.
     """
@@ -43,12 +47,15 @@ class Curriculum(BatchEnv):
     ) -> None:
         self.until = _limits(stages)
         games = {} if num_games is None else {"num_games": num_games}
-        self.worlds = [envs.make(stage["name"], **{**stage.get("options", {}), **games}) for stage in stages]
+        self.worlds = [
+            envs.make(stage["name"], **{**stage.get("options", {}), **games}) for stage in stages
+        ]
         first = self.worlds[0]
         for k, world in enumerate(self.worlds):
             if _interface(world) != _interface(first):
                 raise ConfigError(
-                    f"stages[{k}] has {_interface(world)}, but stages[0] has {_interface(first)}; they must agree"
+                    f"stages[{k}] has {_interface(world)}, but stages[0] has {_interface(first)};"
+                    " they must agree"
                 )
         # Rows a game differ between stages; trainers only look at the rows.
         super().__init__(
@@ -58,13 +65,15 @@ class Curriculum(BatchEnv):
             action_space=first.single_action_space,
         )
         # What is seen is the same in all stages, and so are the ways to show it.
-        self.observation_contract, self.views = first.observation_contract, first.views
+        self.observation_contract = first.observation_contract
+        self.views = first.views
         self.samples_actions = self.worlds[-1].samples_actions
         if first.action_mask is not None:
             self.action_mask = np.ones((self.num_envs, first.action_mask.shape[1]), np.bool_)
         if self_play is not None:
             self.worlds = _with_one_pool(self.worlds, self_play)
-        self.stage, self.decisions = 0, 0
+        self.stage = 0
+        self.decisions = 0
         self.env_steps_per_advance = first.env_steps_per_advance
         self._seed: int | None = None
         self._columns: list[dict[str, np.ndarray]] = []
@@ -74,12 +83,19 @@ class Curriculum(BatchEnv):
         remember(self.worlds[self.stage], network)
 
     def progress(self) -> dict[str, Any]:
-        """Return `stage`, the `decisions` taken so far, and `world`, the progress of the stage's world."""
-        return {"stage": self.stage, "decisions": self.decisions, "world": progress_of(self.worlds[self.stage])}
+        """Return `stage`, the `decisions` taken so far, and `world`, the progress of the stage's
+        world.
+        """
+        return {
+            "stage": self.stage,
+            "decisions": self.decisions,
+            "world": progress_of(self.worlds[self.stage]),
+        }
 
     def carry_on(self, progress: dict[str, Any], network: torch.nn.Module) -> None:
         """Continue in the stage that was reached, with new games."""
-        self.stage, self.decisions = progress["stage"], progress["decisions"]
+        self.stage = progress["stage"]
+        self.decisions = progress["decisions"]
         carry_on(self.worlds[self.stage], progress["world"], network)
 
     def restart(self, seed: int | None = None) -> None:
@@ -109,12 +125,15 @@ class Curriculum(BatchEnv):
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
         self._take_columns()
-        parts, self._columns = self._columns, []
+        parts = self._columns
+        self._columns = []
         shared = [name for name in parts[0] if all(name in part for part in parts)]
         return {name: np.concatenate([part[name] for part in parts]) for name in shared}
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """Return the picture of the running stage's game that has row `game`, because here each row counts as a game."""
+        """Return the picture of the running stage's game that has row `game`, because here each row
+        counts as a game.
+        """
         world = self.worlds[self.stage]
         return world.picture(game // world.rows_per_game)
 
@@ -124,7 +143,11 @@ class Curriculum(BatchEnv):
 
     def _begin_stage(self) -> None:
         seed = self._seed
-        mixed = None if seed is None else int(np.random.SeedSequence([seed, self.stage]).generate_state(1)[0])
+        mixed = (
+            None
+            if seed is None
+            else int(np.random.SeedSequence([seed, self.stage]).generate_state(1)[0])
+        )
         self.worlds[self.stage].restart(mixed)
 
     def _take_columns(self) -> None:
@@ -150,13 +173,15 @@ def _limits(stages: Sequence[dict[str, Any]]) -> list[int]:
     """The decisions after which each stage but the last ends."""
     if not stages or not all(isinstance(stage, dict) and "name" in stage for stage in stages):
         raise ConfigError(
-            f"stages is {stages!r}; it must be a list like [{{until: 1e6, name: battlesnake, options: {{…}}}}, …]"
+            f"stages is {stages!r}; it must be a list like [{{until: 1e6, name: battlesnake,"
+            " options: {…}}, …]"
         )
     until = [stage.get("until") for stage in stages]
     known = [limit for limit in map(_decisions, until[:-1]) if limit is not None]
     if len(known) != len(stages) - 1 or until[-1] is not None or sorted(set(known)) != known:
         raise ConfigError(
-            f"stages end after {until} decisions; every one but the last needs `until`, a number, and they must increase"
+            f"stages end after {until} decisions; every one but the last needs `until`, a number,"
+            " and they must increase"
         )
     return known
 
@@ -171,4 +196,9 @@ def _decisions(limit: Any) -> int | None:
 
 def _interface(world: BatchEnv) -> tuple[Any, ...]:
     masked = world.action_mask is not None
-    return world.single_observation_space, world.single_action_space, masked, world.observation_contract
+    return (
+        world.single_observation_space,
+        world.single_action_space,
+        masked,
+        world.observation_contract,
+    )

@@ -1,4 +1,6 @@
-"""A mixture: several worlds side by side as one, for one policy, such as boards of several sizes or several Procgen games."""
+"""A mixture: several worlds side by side as one, for one policy, such as boards of several sizes or
+several Procgen games.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,14 @@ _COPIED = ("observations", "valid", "rewards", "terminated", "truncated", "final
 
 
 class Mixture(BatchEnv):
-    """Has the rows of all `worlds`, one world after the other. Each world is given as {name: …, options: {…}}.
+    """Has the rows of all `worlds`, one world after the other. Each world is given as {name: …,
+    options: {…}}.
 
-    The worlds must agree in observation space, actions and rows per game, as boards of any size do with `view: window` and a
-    radius. `num_games`, if given, is for each world. `drain_episodes` has the columns that all worlds have, and three more for
-    each world, by its label (its name, with a number if it comes again): `world_<label>`, bool, says that the episode was
-    played there; `return_<label>` and `length_<label>` are its return and length there, and 0 elsewhere.
+    The worlds must agree in observation space, actions and rows per game, as boards of any size do
+    with `view: window` and a radius. `num_games`, if given, is for each world. `drain_episodes` has
+    the columns that all worlds have, and three more for each world, by its label (its name, with a
+    number if it comes again): `world_<label>`, bool, says that the episode was played there;
+    `return_<label>` and `length_<label>` are its return and length there, and 0 elsewhere.
 
     Raises `ConfigError` for worlds that don't fit together.
     """
@@ -33,16 +37,21 @@ class Mixture(BatchEnv):
 
     def __init__(self, *, worlds: Sequence[dict[str, Any]], num_games: int | None = None) -> None:
         if not worlds or not all(isinstance(world, dict) and "name" in world for world in worlds):
-            raise ConfigError(f"worlds is {worlds!r}; it must be a list like [{{name: battlesnake, options: {{width: 7}}}}, …]")
+            raise ConfigError(
+                f"worlds is {worlds!r}; it must be a list like [{{name: battlesnake, options:"
+                " {width: 7}}, …]"
+            )
         games = {} if num_games is None else {"num_games": num_games}
-        self.worlds = [envs.make(world["name"], **{**world.get("options", {}), **games}) for world in worlds]
+        self.worlds = [
+            envs.make(world["name"], **{**world.get("options", {}), **games}) for world in worlds
+        ]
         self.labels = _labels([world["name"] for world in worlds])
         first = self.worlds[0]
         for world, label in zip(self.worlds, self.labels, strict=True):
             if _interface(world) != _interface(first):
                 raise ConfigError(
-                    f"worlds: {label} has {_interface(world)}, but {self.labels[0]} has {_interface(first)}; "
-                    "one policy can't play both"
+                    f"worlds: {label} has {_interface(world)}, but {self.labels[0]} has"
+                    f" {_interface(first)}; one policy can't play both"
                 )
         super().__init__(
             num_games=sum(world.num_games for world in self.worlds),
@@ -51,17 +60,24 @@ class Mixture(BatchEnv):
             action_space=first.single_action_space,
         )
         # What is seen is the same everywhere, and so are the ways to show it.
-        self.observation_contract, self.views = first.observation_contract, first.views
+        self.observation_contract = first.observation_contract
+        self.views = first.views
         self.samples_actions = any(world.samples_actions for world in self.worlds)
         if first.action_mask is not None:
             self.action_mask = np.ones((self.num_envs, first.action_mask.shape[1]), np.bool_)
         ends = np.cumsum([world.num_envs for world in self.worlds]).tolist()
-        self._rows = [slice(end - world.num_envs, end) for end, world in zip(ends, self.worlds, strict=True)]
+        self._rows = [
+            slice(end - world.num_envs, end) for end, world in zip(ends, self.worlds, strict=True)
+        ]
         self._count_steps()
 
     def restart(self, seed: int | None = None) -> None:
         for k, world in enumerate(self.worlds):
-            world.restart(None if seed is None else int(np.random.SeedSequence([seed, k]).generate_state(1)[0]))
+            world.restart(
+                None
+                if seed is None
+                else int(np.random.SeedSequence([seed, k]).generate_state(1)[0])
+            )
         self._copy()
 
     def advance(self, actions: np.ndarray) -> None:
@@ -96,7 +112,9 @@ class Mixture(BatchEnv):
             carry_on(world, own, network)
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """Return a game's picture. Games are counted like rows: those of the first world come first."""
+        """Return a game's picture. Games are counted like rows: those of the first world come
+        first.
+        """
         for world in self.worlds[:-1]:
             if game < world.num_games:
                 return world.picture(game)
@@ -120,11 +138,17 @@ class Mixture(BatchEnv):
 
 
 def _interface(world: BatchEnv) -> tuple[Any, ...]:
-    masked, spaces = world.action_mask is not None, (world.single_observation_space, world.single_action_space)
+    masked = world.action_mask is not None
+    spaces = (world.single_observation_space, world.single_action_space)
     return *spaces, world.rows_per_game, masked, world.observation_contract
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """Names as parts of column names, unique: `procgen/coinrun` → `coinrun`, a second `battlesnake` → `battlesnake_2`."""
+    """Names as parts of column names, unique: `procgen/coinrun` → `coinrun`, a second `battlesnake`
+    → `battlesnake_2`.
+    """
     short = [name.rpartition("/")[2] for name in names]
-    return [name if short[:k].count(name) == 0 else f"{name}_{short[:k].count(name) + 1}" for k, name in enumerate(short)]
+    return [
+        name if short[:k].count(name) == 0 else f"{name}_{short[:k].count(name) + 1}"
+        for k, name in enumerate(short)
+    ]

@@ -1,4 +1,6 @@
-"""Pays for novelty, by random network distillation (Burda et al. 2018, arXiv 1810.12894). It works for every trainer."""
+"""Pays for novelty, by random network distillation (Burda et al. 2018, arXiv 1810.12894). It works
+for every trainer.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,13 @@ _LEARNED = ("target", "predictor", "optimizer")
 
 
 class NoveltyBonus:
-    """The error with which a trained network predicts a fixed random one: large on new pictures, small on known ones.
+    """The error with which a trained network predicts a fixed random one: large on new pictures,
+    small on known ones.
 
-    Observations [B, H, W, C] are brought to mean 0 and deviation 1 by running statistics of each value, and clipped to ±5, as
-    in the paper. `errors` are not scaled. `learn` makes one step of Adam on the share `proportion` of the batch, so that with
-    many games the network doesn't learn too fast.
-    """
+    Observations [B, H, W, C] are brought to mean 0 and deviation 1 by running statistics of each
+    value, and clipped to ±5, as in the paper. `errors` are not scaled. `learn` makes one step of
+    Adam on the share `proportion` of the batch, so that with many games the network doesn't learn
+    too fast."""
 
     def __init__(
         self,
@@ -37,7 +40,9 @@ class NoveltyBonus:
         if not 0 < proportion <= 1:
             raise ConfigError(f"rnd: proportion is {proportion}; it must be above 0 and at most 1")
         if len(observation_shape) != 3 or min(observation_shape[:2]) < 12:
-            raise ConfigError(f"rnd works on pictures (H, W, C) of at least 12 × 12, not on {observation_shape}")
+            raise ConfigError(
+                f"rnd works on pictures (H, W, C) of at least 12 × 12, not on {observation_shape}"
+            )
         self.proportion = proportion
         self._generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
@@ -58,8 +63,10 @@ class NoveltyBonus:
         if not len(observations):
             return
         batch = torch.from_numpy(observations).float()
-        mean, count = batch.mean(0), float(len(batch))
-        shift, total = mean - self._mean, self._count + count
+        mean = batch.mean(0)
+        count = float(len(batch))
+        shift = mean - self._mean
+        total = self._count + count
         self._squares += ((batch - mean) ** 2).sum(0) + shift**2 * (self._count * count / total)
         self._mean += shift * (count / total)
         self._count = total
@@ -90,7 +97,9 @@ class NoveltyBonus:
         """Go on from `progress`."""
         for name in _LEARNED:
             getattr(self, name).load_state_dict(progress[name])
-        self._count, self._mean, self._squares = progress["count"], progress["mean"], progress["squares"]
+        self._count = progress["count"]
+        self._mean = progress["mean"]
+        self._squares = progress["squares"]
 
     def _errors(self, inputs: torch.Tensor) -> torch.Tensor:
         return (self.predictor(inputs) - self.target(inputs)).square().mean(1)
@@ -103,7 +112,11 @@ class NoveltyBonus:
 
 def _network(shape: tuple[int, int, int]) -> nn.Sequential:
     body = nn.Sequential(
-        nn.Conv2d(shape[2], 16, 8, 4), nn.LeakyReLU(), nn.Conv2d(16, 32, 4, 2, 1), nn.LeakyReLU(), nn.Flatten()
+        nn.Conv2d(shape[2], 16, 8, 4),
+        nn.LeakyReLU(),
+        nn.Conv2d(16, 32, 4, 2, 1),
+        nn.LeakyReLU(),
+        nn.Flatten(),
     )
     with torch.no_grad():
         inputs = body(torch.zeros(1, shape[2], *shape[:2])).shape[1]
@@ -119,15 +132,15 @@ def _network(shape: tuple[int, int, int]) -> nn.Sequential:
 class CuriousWorld(BatchWrapper):
     """Adds to each row's reward `coef` times the novelty of the picture to which its action led.
 
-    The novelty is the error of `NoveltyBonus`, divided by the running deviation of its discounted return (discount `gamma`,
-    .99 in the paper) and limited to `most` (2, as LARS had it). With `episodic`, that return begins anew with each episode.
-    Without it, which is the paper's choice and the default, it continues, because what can be discovered doesn't end with an
-    episode. At an ending the picture of `final_observations` counts. `drain_episodes` stays the world's own: its returns don't
-    include the bonus.
+    The novelty is the error of `NoveltyBonus`, divided by the running deviation of its discounted
+    return (discount `gamma`, .99 in the paper) and limited to `most` (2, as LARS had it). With
+    `episodic`, that return begins anew with each episode. Without it, which is the paper's choice
+    and the default, it continues, because what can be discovered doesn't end with an episode. At an
+    ending the picture of `final_observations` counts. `drain_episodes` stays the world's own: its
+    returns don't include the bonus.
 
-    `learning_rate` is that of the predictor. `proportion` is the share of a batch from which it learns. `seed` decides its
-    first weights.
-    """
+    `learning_rate` is that of the predictor. `proportion` is the share of a batch from which it
+    learns. `seed` decides its first weights."""
 
     def __init__(
         self,
@@ -142,17 +155,25 @@ class CuriousWorld(BatchWrapper):
         seed: int = 0,
     ) -> None:
         if coef < 0 or most <= 0 or not 0 <= gamma < 1:
-            raise ConfigError(f"rnd: coef {coef} must be at least 0, most {most} above 0, gamma {gamma} in 0..1")
+            raise ConfigError(
+                f"rnd: coef {coef} must be at least 0, most {most} above 0, gamma {gamma} in 0..1"
+            )
         shape = world.single_observation_space.shape
-        self.novelty = NoveltyBonus(shape, learning_rate=learning_rate, proportion=proportion, seed=seed)  # type: ignore[arg-type]
+        self.novelty = NoveltyBonus(
+            shape, learning_rate=learning_rate, proportion=proportion, seed=seed
+        )  # type: ignore[arg-type]
         super().__init__(world)
-        self.coef, self.most, self.episodic = coef, most, episodic
+        self.coef = coef
+        self.most = most
+        self.episodic = episodic
         self._scaler = RewardScaler(self.num_envs, gamma)
         self.bonus = np.zeros(self.num_envs, np.float32)
         """What the last step paid for novelty, before `coef`, float32 (R,)."""
 
     def progress(self) -> dict[str, Any]:
-        """Return `novelty`, what `NoveltyBonus` has learned, and `scaler`, the running scale of the bonus."""
+        """Return `novelty`, what `NoveltyBonus` has learned, and `scaler`, the running scale of the
+        bonus.
+        """
         return {"novelty": self.novelty.progress(), "scaler": self._scaler.get_state()}
 
     def carry_on(self, progress: dict[str, Any], network: nn.Module) -> None:
@@ -164,7 +185,9 @@ class CuriousWorld(BatchWrapper):
         rows = np.flatnonzero(self.world.valid)
         super().advance(actions)
         ended = self.terminated | self.truncated
-        pictures = np.where(ended[:, None, None, None], self.final_observations, self.observations)[rows]
+        pictures = np.where(ended[:, None, None, None], self.final_observations, self.observations)[
+            rows
+        ]
         self.novelty.take_in(pictures)
         errors = self.novelty.errors(pictures)
         self.novelty.learn(pictures)

@@ -1,4 +1,6 @@
-"""Self-play against a pool of past selves and fixed opponents. The hardest to beat are met most often."""
+"""Self-play against a pool of past selves and fixed opponents. The hardest to beat are met most
+often.
+"""
 
 from __future__ import annotations
 
@@ -29,24 +31,38 @@ class Opponent:
 
     name: str
     player: Agent | torch.nn.Module
-    """An agent, or a network that was the policy earlier. The network takes its likeliest action."""
+    """An agent, or a network that was the policy earlier. The network takes its likeliest
+    action.
+    """
     win_rate: float = _UNKNOWN
-    """How often the learner outlived it lately, as a moving mean. Dying on the same turn counts half."""
+    """How often the learner outlived it lately, as a moving mean. Dying on the same turn counts
+    half.
+    """
 
 
 class Pool:
-    """Fixed opponents and up to `most_past` past selves. They are drawn with a weight of (1 − win rate)^`exponent` + `least`.
+    """Fixed opponents and up to `most_past` past selves. They are drawn with a weight of (1 − win
+    rate)^`exponent` + `least`.
 
-    This is prioritised fictitious self-play (Vinyals et al., Nature 575, 2019, "hard" weighting). If there is no more room, a
-    new past self takes the place of the one that is beaten most often.
+    This is prioritised fictitious self-play (Vinyals et al., Nature 575, 2019, "hard" weighting).
+    If there is no more room, a new past self takes the place of the one that is beaten most often.
     """
 
     def __init__(
-        self, fixed: Sequence[str], *, most_past: int, exponent: float, least: float = 0.02, memory: int = 200
+        self,
+        fixed: Sequence[str],
+        *,
+        most_past: int,
+        exponent: float,
+        least: float = 0.02,
+        memory: int = 200,
     ) -> None:
         self.fixed = [Opponent(name, make(name)) for name in fixed]
         self.past: list[Opponent] = []
-        self.most_past, self.exponent, self.least, self.rate = most_past, exponent, least, 1 / memory
+        self.most_past = most_past
+        self.exponent = exponent
+        self.least = least
+        self.rate = 1 / memory
         self._born = 0
 
     @property
@@ -61,12 +77,19 @@ class Pool:
 
     def progress(self) -> dict[str, Any]:
         """Return the members with their win rates, and the weights of past selves."""
-        past = [(opponent.name, opponent.win_rate, _weights(opponent.player)) for opponent in self.past]
-        return {"born": self._born, "fixed": {opponent.name: opponent.win_rate for opponent in self.fixed}, "past": past}
+        past = [
+            (opponent.name, opponent.win_rate, _weights(opponent.player)) for opponent in self.past
+        ]
+        return {
+            "born": self._born,
+            "fixed": {opponent.name: opponent.win_rate for opponent in self.fixed},
+            "past": past,
+        }
 
     def carry_on(self, progress: dict[str, Any], network: torch.nn.Module) -> None:
         """Continue from `progress`. Past selves are networks like `network`."""
-        self._born, self.past = progress["born"], []
+        self._born = progress["born"]
+        self.past = []
         for opponent in self.fixed:
             opponent.win_rate = progress["fixed"].get(opponent.name, _UNKNOWN)
         for name, win_rate, weights in progress["past"]:
@@ -79,18 +102,29 @@ class Pool:
         if len(self.past) <= self.most_past:
             return []
         # The newest has had no chance to be beaten yet.
-        gone = sorted(self.past[:-1], key=lambda opponent: -opponent.win_rate)[: len(self.past) - self.most_past]
+        gone = sorted(self.past[:-1], key=lambda opponent: -opponent.win_rate)[
+            : len(self.past) - self.most_past
+        ]
         self.past = [opponent for opponent in self.past if opponent not in gone]
         return gone
 
     def draw(self, random: np.random.Generator, size: int) -> list[Opponent]:
         """Draw `size` opponents."""
         everybody = self.opponents
-        weights = np.array([max(0.0, 1 - opponent.win_rate) ** self.exponent + self.least for opponent in everybody])
-        return [everybody[k] for k in random.choice(len(everybody), size, p=weights / weights.sum())]
+        weights = np.array(
+            [
+                max(0.0, 1 - opponent.win_rate) ** self.exponent + self.least
+                for opponent in everybody
+            ]
+        )
+        return [
+            everybody[k] for k in random.choice(len(everybody), size, p=weights / weights.sum())
+        ]
 
     def note(self, opponent: Opponent, score: float) -> None:
-        """Note a meeting: the learner outlived the opponent (1), died on the same turn (½), or died before it (0)."""
+        """Note a meeting: the learner outlived the opponent (1), died on the same turn (½), or died
+        before it (0).
+        """
         opponent.win_rate += self.rate * (score - opponent.win_rate)
 
 
@@ -105,21 +139,25 @@ def _weights(network: Any) -> dict[str, torch.Tensor]:
 class SelfPlay(BatchWrapper):
     """Battlesnake in which some snakes are played by opponents instead of the learner.
 
-    In the fraction `share` of the games, drawn as each begins, all slots but `learners` belong to opponents of the pool, one
-    or several. These slots are drawn, too. In the other games the learner plays all snakes.
+    In the fraction `share` of the games, drawn as each begins, all slots but `learners` belong to
+    opponents of the pool, one or several. These slots are drawn, too. In the other games the
+    learner plays all snakes.
 
-    Rows of opponents are never `valid`, get no rewards and end no episodes; `advance` moves them. A runner calls
-    `remember(network)` with the current policy, and every `past_every` calls a copy joins the pool (never, if None).
-    Checkpoints hold the pool and what is known of its members. `pool` is one that several worlds share.
+    Rows of opponents are never `valid`, get no rewards and end no episodes; `advance` moves them. A
+    runner calls `remember(network)` with the current policy, and every `past_every` calls a copy
+    joins the pool (never, if None). Checkpoints hold the pool and what is known of its members.
+    `pool` is one that several worlds share.
 
-    `opponents` are names of agents that are in the pool from the start. The pool keeps `most_past` past selves at most.
-    `exponent` says how much more often the hardest to beat are met; with 0 all are met alike. `seed` decides the draws.
+    `opponents` are names of agents that are in the pool from the start. The pool keeps `most_past`
+    past selves at most. `exponent` says how much more often the hardest to beat are met; with 0 all
+    are met alike. `seed` decides the draws.
 
-    `drain_episodes` also has `league_<opponent>` for the fixed opponents and `league_past`: the running share of meetings in
-    which the learner outlived them. It is the same for all episodes of a call, so its mean is that share.
+    `drain_episodes` also has `league_<opponent>` for the fixed opponents and `league_past`: the
+    running share of meetings in which the learner outlived them. It is the same for all episodes of
+    a call, so its mean is that share.
 
-    Raises `ConfigError` for any world other than Battlesnake with two or more snakes, and for options out of range.
-    """
+    Raises `ConfigError` for any world other than Battlesnake with two or more snakes, and for
+    options out of range."""
 
     world: BattlesnakeVectorEnv
 
@@ -137,20 +175,36 @@ class SelfPlay(BatchWrapper):
         pool: Pool | None = None,
     ) -> None:
         if not isinstance(world, BattlesnakeVectorEnv) or not 1 <= learners < world.rows_per_game:
-            raise ConfigError(f"self_play with {learners} learners needs Battlesnake with more snakes than that in a game")
-        if not 0 <= share <= 1 or exponent < 0 or most_past < 0 or (past_every is not None and past_every < 1):
             raise ConfigError(
-                f"self_play: share {share} must be from 0 to 1, exponent {exponent} and most_past {most_past} at least 0,"
-                f" past_every {past_every} at least 1 or null"
+                f"self_play with {learners} learners needs Battlesnake with more snakes than that"
+                " in a game"
+            )
+        if (
+            not 0 <= share <= 1
+            or exponent < 0
+            or most_past < 0
+            or (past_every is not None and past_every < 1)
+        ):
+            raise ConfigError(
+                f"self_play: share {share} must be from 0 to 1, exponent {exponent} and most_past"
+                f" {most_past} at least 0, past_every {past_every} at least 1 or null"
             )
         if not isinstance(seed, int) or seed < 0:
-            raise ConfigError(f"self_play: seed is {seed!r}; it must be a whole number of at least 0")
+            raise ConfigError(
+                f"self_play: seed is {seed!r}; it must be a whole number of at least 0"
+            )
         if not opponents and (past_every is None or not most_past):
-            raise ConfigError("self_play has neither opponents nor past selves; name opponents, or leave self_play out")
+            raise ConfigError(
+                "self_play has neither opponents nor past selves; name opponents, or leave"
+                " self_play out"
+            )
         super().__init__(world)
         self.pool = pool or Pool(opponents, most_past=most_past, exponent=exponent)
-        self.share, self.learners, self.past_every = share, learners, past_every
-        self._seed, self._random = seed, np.random.default_rng(seed)
+        self.share = share
+        self.learners = learners
+        self.past_every = past_every
+        self._seed = seed
+        self._random = np.random.default_rng(seed)
         self._calls = 0
         shape = (world.num_games, world.rows_per_game)
         self._seats: list[list[Opponent | None]] = [[None] * shape[1] for _ in range(shape[0])]
@@ -169,11 +223,15 @@ class SelfPlay(BatchWrapper):
                     seats[:] = [self.pool.past[-1] if seat is gone else seat for seat in seats]
 
     def progress(self) -> dict[str, Any]:
-        """Return the number of `calls` of `remember`, and the `pool`: past selves with their weights, and all win rates."""
+        """Return the number of `calls` of `remember`, and the `pool`: past selves with their
+        weights, and all win rates.
+        """
         return {"calls": self._calls, "pool": self.pool.progress()}
 
     def carry_on(self, progress: dict[str, Any], network: torch.nn.Module) -> None:
-        """Continue with the pool. Its past selves become copies of `network` with the weights that were kept."""
+        """Continue with the pool. Its past selves become copies of `network` with the weights that
+        were kept.
+        """
         self._calls = progress["calls"]
         self.pool.carry_on(progress["pool"], network)
 
@@ -186,24 +244,29 @@ class SelfPlay(BatchWrapper):
         self._hide_opponents()
 
     def advance(self, actions: np.ndarray) -> None:
-        mine, actions = self._mine.ravel().copy(), np.array(actions, np.int64)
+        mine = self._mine.ravel().copy()
+        actions = np.array(actions, np.int64)
         self._move_opponents(actions)
         super().advance(actions)
         ended = self.terminated | self.truncated
         if ended.any():
             self._note_endings(self.world.drain_episodes(), mine)
         self.rewards = np.where(mine, self.rewards, np.float32(0))
-        self.terminated, self.truncated = self.terminated & mine, self.truncated & mine
+        self.terminated = self.terminated & mine
+        self.truncated = self.truncated & mine
         self._hide_opponents()
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
         # The world's own, which is empty by now, for its columns if nothing ended.
-        parts, self._columns = [*self._columns, self.world.drain_episodes()], []
+        parts = [*self._columns, self.world.drain_episodes()]
+        self._columns = []
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[-1]}
         rates = {opponent.name: opponent.win_rate for opponent in self.pool.fixed}
         past = [opponent.win_rate for opponent in self.pool.past]
         rates |= {"past": float(np.mean(past))} if past else {"past": _UNKNOWN}
-        return columns | {f"league_{name}": np.full(len(columns["row"]), rate) for name, rate in rates.items()}
+        return columns | {
+            f"league_{name}": np.full(len(columns["row"]), rate) for name, rate in rates.items()
+        }
 
     def _hide_opponents(self) -> None:
         self.valid = self.world.valid & self._mine.ravel()
@@ -214,7 +277,9 @@ class SelfPlay(BatchWrapper):
             self._seats[game] = [None] * snakes
             if self.pool.opponents and self._random.random() < self.share:
                 slots = self._random.permutation(snakes)[self.learners :]
-                for slot, opponent in zip(slots, self.pool.draw(self._random, len(slots)), strict=True):
+                for slot, opponent in zip(
+                    slots, self.pool.draw(self._random, len(slots)), strict=True
+                ):
                     self._seats[game][slot] = opponent
             self._mine[game] = [seat is None for seat in self._seats[game]]
         self._lasted[games] = 0
@@ -231,11 +296,14 @@ class SelfPlay(BatchWrapper):
             actions[places] = act(opponent.player, places)
 
     def _act_as_agent(self, agent: Any, rows: np.ndarray) -> np.ndarray:
-        state, kind = self.world.state, self.world.observation
+        state = self.world.state
+        kind = self.world.observation
         boards, slots = np.divmod(rows, self.rows_per_game)
         moves = agent.act_batch(state, boards, slots)
         every = np.arange(kind.num_actions)
-        offered = kind.to_moves(state, boards.repeat(len(every)), slots.repeat(len(every)), np.tile(every, len(rows)))
+        offered = kind.to_moves(
+            state, boards.repeat(len(every)), slots.repeat(len(every)), np.tile(every, len(rows))
+        )
         return (offered.reshape(len(rows), -1) == moves[:, None]).argmax(1)
 
     def _act_as_network(self, network: Any, rows: np.ndarray) -> np.ndarray:
@@ -243,7 +311,12 @@ class SelfPlay(BatchWrapper):
 
         with torch.inference_mode():
             device = next(network.parameters()).device
-            logits = network(torch.from_numpy(self.world.observations[rows]).to(device))[0].float().cpu().numpy()
+            logits = (
+                network(torch.from_numpy(self.world.observations[rows]).to(device))[0]
+                .float()
+                .cpu()
+                .numpy()
+            )
         mask = self.world.action_mask
         return (logits if mask is None else np.where(mask[rows], logits, -np.inf)).argmax(1)
 

@@ -1,8 +1,8 @@
-"""What a world needs to continue after a resume: pools of opponents, stages, what is known of novelty.
+"""What a world needs to continue after a resume: pools of opponents, stages, what is known of
+novelty.
 
-The games themselves begin anew. `BatchEnv` declares `remember`, `progress` and `carry_on`; each layer of a world answers for
-itself, and here all layers are asked.
-"""
+The games themselves begin anew. `BatchEnv` declares `remember`, `progress` and `carry_on`; each
+layer of a world answers for itself, and here all layers are asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import torch
 
 PROGRESS = "world.pt"
-"""The file that holds a world's progress in checkpoints of algorithms without Ray. RLlib's have it among their own."""
+"""The file that holds a world's progress in checkpoints of algorithms without Ray. RLlib's have it
+among their own.
+"""
 _OLD_NAMES = {"SeveralWorlds": "Mixture"}
 """Classes as checkpoints of older versions (commit 9be3ed9) name them."""
 
@@ -28,13 +30,17 @@ def remember(world: BatchEnv, network: torch.nn.Module) -> None:
 
 
 def progress_of(world: BatchEnv) -> dict[str, Any]:
-    """Return the progress of each layer of `world`, by the name of its class. Layers without any are left out."""
+    """Return the progress of each layer of `world`, by the name of its class. Layers without any
+    are left out.
+    """
     told = {type(layer).__name__: layer.progress() for layer in layers(world)}
     return {name: progress for name, progress in told.items() if progress is not None}
 
 
 def carry_on(world: BatchEnv, progress: dict[str, Any], network: torch.nn.Module) -> None:
-    """Have the layers of `world` continue from what `progress_of` returned. Parts that no layer knows are ignored."""
+    """Have the layers of `world` continue from what `progress_of` returned. Parts that no layer
+    knows are ignored.
+    """
     known = {_OLD_NAMES.get(name, name): value for name, value in progress.items()}
     for layer in layers(world):
         if (name := type(layer).__name__) in known:
@@ -57,5 +63,6 @@ def restore_progress(world: BatchEnv, checkpoint: Path, network: torch.nn.Module
     import torch
 
     if (path := checkpoint / PROGRESS).is_file():
-        # A pickle, because worlds keep what they like: a run of strangers was refused before (`train.runs.resuming`).
+        # A pickle, because worlds keep what they like: a run of strangers was refused before
+        # (`train.runs.resuming`).
         carry_on(world, torch.load(path, map_location="cpu", weights_only=False), network)

@@ -1,4 +1,6 @@
-"""Maps by name. A map decides where snakes start, and what happens to food and hazards at the end of a turn."""
+"""Maps by name. A map decides where snakes start, and what happens to food and hazards at the end
+of a turn.
+"""
 
 from envs.battlesnake.maps.catalogue import (
     check_board,

@@ -1,4 +1,6 @@
-"""Which boards and snakes each map takes, the errors for those that it doesn't take, and maps that users add."""
+"""Which boards and snakes each map takes, the errors for those that it doesn't take, and maps that
+users add.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Limits(NamedTuple):
     """The boards and numbers of snakes that a map can be played with."""
 
     sizes: tuple[tuple[int, int], ...] = ()
-    """(width, height) of each board that the map can be played on; empty if it can be played on any."""
+    """(width, height) of each board that the map can be played on; empty if it can be played on
+    any.
+    """
     smallest_side: int = MIN_SIDE
     most_snakes: int = MAX_SNAKES
     smallest_width: int = MIN_SIDE
@@ -65,60 +69,86 @@ _SET_UP_FAILURES = {
 
 
 def check_board(map: str, *, width: int, height: int, num_snakes: int) -> None:
-    """Raise `UnknownNameError` for a map that doesn't exist, `ConfigError` for one that can't be played on such a board."""
+    """Raise `UnknownNameError` for a map that doesn't exist, `ConfigError` for one that can't be
+    played on such a board.
+    """
     if map not in MAP_IDS:
         raise UnknownNameError("map", map, MAP_IDS)
     limits = LIMITS[map]
     if limits.sizes and (width, height) not in limits.sizes:
         known = " or ".join(f"{w}x{h}" for w, h in limits.sizes)
-        raise ConfigError(f"width x height is {width}x{height}; map {map!r} is made for {known} only")
+        raise ConfigError(
+            f"width x height is {width}x{height}; map {map!r} is made for {known} only"
+        )
     if min(width, height) < limits.smallest_side:
-        raise ConfigError(f"width x height is {width}x{height}; map {map!r} needs {limits.smallest_side} or more on both sides")
+        raise ConfigError(
+            f"width x height is {width}x{height}; map {map!r} needs {limits.smallest_side} or more"
+            " on both sides"
+        )
     if width < limits.smallest_width:
-        raise ConfigError(f"width x height is {width}x{height}; map {map!r} needs a width of {limits.smallest_width} or more")
+        raise ConfigError(
+            f"width x height is {width}x{height}; map {map!r} needs a width of"
+            f" {limits.smallest_width} or more"
+        )
     if num_snakes > limits.most_snakes:
-        raise ConfigError(f"num_snakes is {num_snakes}; map {map!r} takes at most {limits.most_snakes}")
+        raise ConfigError(
+            f"num_snakes is {num_snakes}; map {map!r} takes at most {limits.most_snakes}"
+        )
 
 
 def check_game(settings: Settings, *, width: int, height: int, num_snakes: int) -> None:
-    """Raise what `check_board` raises, and `ConfigError` for sizes that no game has and games that stand still or never end."""
+    """Raise what `check_board` raises, and `ConfigError` for sizes that no game has and games that
+    stand still or never end.
+    """
     for name, side in (("width", width), ("height", height)):
         check_range(name, side, MIN_SIDE, MAX_SIDE)
     check_range("num_snakes", num_snakes, 1, MAX_SNAKES)
     check_board(settings.map, width=width, height=height, num_snakes=num_snakes)
     if settings.map in ("royale", "hz_hazard_pits") and settings.shrink_every_n_turns < 1:
         raise ConfigError(
-            f"shrink_every_n_turns is {settings.shrink_every_n_turns}; map {settings.map!r} needs 1 or more (usual: 25)"
+            f"shrink_every_n_turns is {settings.shrink_every_n_turns}; map {settings.map!r} needs 1"
+            " or more (usual: 25)"
         )
     if settings.map == "solo_maze" and settings.rules(width, height).constrictor:
         raise ConfigError(
-            f"ruleset {settings.ruleset!r} takes the food away each turn, which on map 'solo_maze' means a new maze each "
-            "turn for ever; choose another ruleset (usual: 'solo')"
+            f"ruleset {settings.ruleset!r} takes the food away each turn, which on map 'solo_maze'"
+            " means a new maze each turn for ever; choose another ruleset (usual: 'solo')"
         )
 
 
 def check_set_up(code: int, map_name: str, width: int, height: int, num_snakes: int) -> None:
     """Raise `ConfigError` for the code of a set-up that failed."""
     if code != OK:
-        what = _SET_UP_FAILURES.get(code, f"refused {{n}} snakes on {{size}} (its set-up returned {code})")
-        raise ConfigError(f"map {map_name!r} " + what.format(n=num_snakes, size=f"{width}x{height}"))
+        what = _SET_UP_FAILURES.get(
+            code, f"refused {{n}} snakes on {{size}} (its set-up returned {code})"
+        )
+        raise ConfigError(
+            f"map {map_name!r} " + what.format(n=num_snakes, size=f"{width}x{height}")
+        )
 
 
 def set_up(state: State, boards: np.ndarray) -> None:
-    """Lay out new games on the empty `boards`, integers (n,), by the map of the state's settings, official or a user's.
+    """Lay out new games on the empty `boards`, integers (n,), by the map of the state's settings,
+    official or a user's.
 
     Raises `ConfigError` if the map can't be played on such boards.
     """
-    name, size_and_count = state.settings.map, (state.width, state.height, state.num_snakes)
+    name = state.settings.map
+    size_and_count = (state.width, state.height, state.num_snakes)
     check_board(name, width=state.width, height=state.height, num_snakes=state.num_snakes)
-    check_set_up(_kernels(name).set_up_boards(state.arrays, np.asarray(boards), state.rules), name, *size_and_count)
+    check_set_up(
+        _kernels(name).set_up_boards(state.arrays, np.asarray(boards), state.rules),
+        name,
+        *size_and_count,
+    )
 
 
 def update(state: State, boards: np.ndarray) -> None:
-    """Do what the map, official or a user's, does on `boards`, integers (n,), at the end of a turn. Turn numbers stay.
+    """Do what the map, official or a user's, does on `boards`, integers (n,), at the end of a turn.
+    Turn numbers stay.
 
-    The state's size must be one of the map's, which `check_board` tells: the kernels write to the map's own cells unchecked.
-    """
+    The state's size must be one of the map's, which `check_board` tells: the kernels write to the
+    map's own cells unchecked."""
     _kernels(state.settings.map).update_boards(state.arrays, np.asarray(boards), state.rules)
 
 
@@ -131,17 +161,18 @@ def register_map(
     smallest_side: int = MIN_SIDE,
     most_snakes: int = MAX_SNAKES,
 ) -> None:
-    """Add a map of your own. `Settings(map=name)` then plays it. Check it with `envs.battlesnake.compliance.check_map`.
+    """Add a map of your own. `Settings(map=name)` then plays it. Check it with
+    `envs.battlesnake.compliance.check_map`.
 
-    `set_up(s, b, r)` lays out a new game on the empty board b: it places one snake per slot and returns 0, or another number
-    if it can't. `update(s, b, r)` does the map's part at the end of a turn. Here s is a `Boards` and r the `Rules`. Both
-    functions are written with `@kernel` from `envs.battlesnake.kernels`, or with `@allocating_kernel` if they need scratch
-    arrays, and may use the helpers of `envs.battlesnake.state` and `envs.battlesnake.maps.standard`. They must draw random
-    numbers by `rng.draw(s.key[b], …)` only, so that games can be repeated.
+    `set_up(s, b, r)` lays out a new game on the empty board b: it places one snake per slot and
+    returns 0, or another number if it can't. `update(s, b, r)` does the map's part at the end of a
+    turn. Here s is a `Boards` and r the `Rules`. Both functions are written with `@kernel` from
+    `envs.battlesnake.kernels`, or with `@allocating_kernel` if they need scratch arrays, and may
+    use the helpers of `envs.battlesnake.state` and `envs.battlesnake.maps.standard`. They must draw
+    random numbers by `rng.draw(s.key[b], …)` only, so that games can be repeated.
 
-    Raises `ConfigError` if the name is an official map's, or if the limits allow no game. A user's own name can be registered
-    again.
-    """
+    Raises `ConfigError` if the name is an official map's, or if the limits allow no game. A user's
+    own name can be registered again."""
     if name in OFFICIAL_MAPS:
         raise ConfigError(f"map {name!r} is an official one; register yours under another name")
     if not MIN_SIDE <= smallest_side <= MAX_SIDE or not 1 <= most_snakes <= MAX_SNAKES:
@@ -155,7 +186,9 @@ def register_map(
 
 
 def _over_boards(set_up_one: Callable[..., int], update_one: Callable[..., None]) -> MapKernels:
-    """Loops over boards, compiled but not cached on disk: Numba can't know when a user's kernel has changed."""
+    """Loops over boards, compiled but not cached on disk: Numba can't know when a user's kernel has
+    changed.
+    """
 
     @numba.njit(nogil=True, boundscheck=BOUNDSCHECK)
     def set_up_boards(s: Boards, boards: np.ndarray, r: Rules) -> int:

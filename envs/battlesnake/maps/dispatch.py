@@ -1,4 +1,6 @@
-"""Calls a map's kernels by the map's number. `standard` is tested first, because nearly every game is played on it."""
+"""Calls a map's kernels by the map's number. `standard` is tested first, because nearly every game
+is played on it.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +27,34 @@ from envs.battlesnake.maps.spreading import (
     update_scatter,
     update_spiral,
 )
-from envs.battlesnake.maps.standard import OK, place_first_food, place_snakes, set_up_standard, update_standard
+from envs.battlesnake.maps.standard import (
+    OK,
+    place_first_food,
+    place_snakes,
+    set_up_standard,
+    update_standard,
+)
 from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, Rules
 from envs.battlesnake.state import Boards
 
-STANDARD, EMPTY, ROYALE, SNAIL = (MAP_IDS[name] for name in ("standard", "empty", "royale", "snail_mode"))
+STANDARD, EMPTY, ROYALE, SNAIL = (
+    MAP_IDS[name] for name in ("standard", "empty", "royale", "snail_mode")
+)
 SPIRAL, SCATTER, GROW_BOX = (MAP_IDS[name] for name in ("hz_spiral", "hz_scatter", "hz_grow_box"))
-EXPAND_BOX, EXPAND_SCATTER = MAP_IDS["hz_expand_box"], MAP_IDS["hz_expand_scatter"]
-SINKHOLES, POOLS, PITS = (MAP_IDS[name] for name in ("sinkholes", "healing_pools", "hz_hazard_pits"))
+EXPAND_BOX = MAP_IDS["hz_expand_box"]
+EXPAND_SCATTER = MAP_IDS["hz_expand_scatter"]
+SINKHOLES, POOLS, PITS = (
+    MAP_IDS[name] for name in ("sinkholes", "healing_pools", "hz_hazard_pits")
+)
 MAZE = MAP_IDS["solo_maze"]
 NUM_OFFICIAL = len(OFFICIAL_MAPS)
 
 
 @allocating_kernel
 def set_up_board(s: Boards, b: int, r: Rules) -> int:
-    """Place the snakes, food and hazards of a new game on an empty board, by an official map. Returns a set-up code."""
+    """Place the snakes, food and hazards of a new game on an empty board, by an official map.
+    Returns a set-up code.
+    """
     if r.map_id == STANDARD:
         return set_up_standard(s, b, r)
     if r.map_id == EMPTY:
@@ -63,7 +78,8 @@ def set_up_board(s: Boards, b: int, r: Rules) -> int:
 
 @kernel
 def update_board(s: Boards, b: int, r: Rules) -> None:
-    """Do an official map's part at the end of a turn: after the ruleset's step, before the turn number goes up.
+    """Do an official map's part at the end of a turn: after the ruleset's step, before the turn
+    number goes up.
 
     It does nothing on a user's map, which `envs.battlesnake.maps.update` runs.
     """

@@ -1,9 +1,8 @@
 """The nine maps that are drawn cell by cell: castles, rivers, islands and the arcade's maze.
 
-A drawing shows the top row first. `#` is a hazard, and a digit is a hazard of that many layers. `f` is a cell where food may
-appear. `a` to `d` are start cells of the groups 0 to 3, and `A` is a start cell where food may appear, too. Only boards of the
-drawing's size can be played.
-"""
+A drawing shows the top row first. `#` is a hazard, and a digit is a hazard of that many layers. `f`
+is a cell where food may appear. `a` to `d` are start cells of the groups 0 to 3, and `A` is a start
+cell where food may appear, too. Only boards of the drawing's size can be played."""
 
 from __future__ import annotations
 
@@ -12,7 +11,8 @@ import numpy as np
 from envs.battlesnake.settings import MAP_IDS
 
 DRAWINGS = {
-    "hz_castle_wall": """
+    "hz_castle_wall": (
+        """
 ...........
 .a...b...a.
 ..##2f2##..
@@ -24,8 +24,10 @@ DRAWINGS = {
 ..##2f2##..
 .a...b...a.
 ...........
-""",
-    "hz_castle_wall_lg": """
+"""
+    ),
+    "hz_castle_wall_lg": (
+        """
 ...................
 .a.......b.......a.
 ..#####2f2f2#####..
@@ -45,8 +47,10 @@ DRAWINGS = {
 ..#####2f2f2#####..
 .a.......b.......a.
 ...................
-""",
-    "hz_castle_wall_xl": """
+"""
+    ),
+    "hz_castle_wall_xl": (
+        """
 .........................
 .....b......c......b.....
 .........................
@@ -72,8 +76,10 @@ DRAWINGS = {
 .........................
 .....b......c......b.....
 .........................
-""",
-    "hz_rivers_bridges": """
+"""
+    ),
+    "hz_rivers_bridges": (
+        """
 .....#.....
 .c.c.#...b.
 ...........
@@ -85,8 +91,10 @@ DRAWINGS = {
 ...........
 .a...#...d.
 .....#.....
-""",
-    "hz_rivers_bridges_lg": """
+"""
+    ),
+    "hz_rivers_bridges_lg": (
+        """
 .........#.........
 .c...c...#...d...d.
 .........#.........
@@ -106,8 +114,10 @@ DRAWINGS = {
 .........#.........
 .a...a...#...b...b.
 .........#.........
-""",
-    "hz_rivers_bridges_xl": """
+"""
+    ),
+    "hz_rivers_bridges_xl": (
+        """
 ............#............
 .d.......d.....b.......b.
 ............#............
@@ -133,8 +143,10 @@ DRAWINGS = {
 ............#............
 .a.......a.....c.......c.
 ............#............
-""",
-    "hz_islands_bridges": """
+"""
+    ),
+    "hz_islands_bridges": (
+        """
 ##..###..##
 #..c.#.b..#
 ...........
@@ -146,8 +158,10 @@ DRAWINGS = {
 ...........
 #..a.#.d..#
 ##..###..##
-""",
-    "hz_islands_bridges_lg": """
+"""
+    ),
+    "hz_islands_bridges_lg": (
+        """
 ####..#######..####
 ##......###......##
 #.d...d..#..c...c.#
@@ -167,8 +181,10 @@ DRAWINGS = {
 #.a...a..#..b...b.#
 ##......###......##
 ####..#######..####
-""",
-    "arcade_maze": """
+"""
+    ),
+    "arcade_maze": (
+        """
 #.###############.#
 #........#........#
 #.##.###.#.###.##.#
@@ -190,7 +206,8 @@ DRAWINGS = {
 #.######.#.######.#
 #f.......f.......f#
 #.###############.#
-""",
+"""
+    ),
 }
 
 FIRST_DRAWN = MAP_IDS["hz_castle_wall"]
@@ -207,7 +224,12 @@ def _cells(name: str, letters: str) -> list[int]:
     """Padded numbers of the cells that bear one of the letters, by column and then upwards."""
     rows = DRAWINGS[name].split()[::-1]
     width, height = size(name)
-    return [(y + 1) * (width + 2) + x + 1 for x in range(width) for y in range(height) if rows[y][x] in letters]
+    return [
+        (y + 1) * (width + 2) + x + 1
+        for x in range(width)
+        for y in range(height)
+        if rows[y][x] in letters
+    ]
 
 
 def _table(lists: list[list[int]], columns: int) -> np.ndarray:
@@ -229,4 +251,6 @@ def _hazard_layers() -> np.ndarray:
 SIZES = np.array([size(name) for name in DRAWINGS], np.int16)  # (9, 2): width, height
 LAYERS = _hazard_layers()  # (9, cells): hazard layers
 FOOD_SPOTS = _table([_cells(name, "fA") for name in DRAWINGS], 24)  # (9, 24)
-START_GROUPS = np.stack([_table([_cells(n, g + g.upper()) for g in "abcd"], 4) for n in DRAWINGS])  # (9, 4, 4)
+START_GROUPS = np.stack(
+    [_table([_cells(n, g + g.upper()) for g in "abcd"], 4) for n in DRAWINGS]
+)  # (9, 4, 4)

@@ -1,11 +1,12 @@
-"""Castles, rivers, islands and the arcade's maze. They have fixed hazards and start cells, and some have fixed places for food.
+"""Castles, rivers, islands and the arcade's maze. They have fixed hazards and start cells, and some
+have fixed places for food.
 
-* hz_castle_wall (11x11, 8 snakes), _lg (19x19, 8), _xl (25x25, 12) have no first food. From turn 10 on, one food per turn
-  appears on a free spot in the walls, until there are 2 (in _xl 4).
-* hz_rivers_bridges (11x11, 8), _lg (19x19, 12), _xl (25x25, 12) and hz_islands_bridges (11x11, 4), _lg (19x19, 16) have
-  standard food, but never on hazards.
-* arcade_maze (19x21, 6) has food on 12 spots, with a chance of (food_spawn_chance + 1) %. If minimum_food > 0, the first food
-  is in the middle; minimum_food has no other effect.
+* hz_castle_wall (11x11, 8 snakes), _lg (19x19, 8), _xl (25x25, 12) have no first food. From turn 10
+  on, one food per turn appears on a free spot in the walls, until there are 2 (in _xl 4).
+* hz_rivers_bridges (11x11, 8), _lg (19x19, 12), _xl (25x25, 12) and hz_islands_bridges (11x11, 4),
+  _lg (19x19, 16) have standard food, but never on hazards.
+* arcade_maze (19x21, 6) has food on 12 spots, with a chance of (food_spawn_chance + 1) %. If
+  minimum_food > 0, the first food is in the middle; minimum_food has no other effect.
 
 In castles and in the arcade, food doesn't appear on dead bodies either, as in the official maps.
 """
@@ -29,7 +30,16 @@ from envs.battlesnake.maps.standard import (
     refill_food,
 )
 from envs.battlesnake.settings import MAP_IDS, Rules
-from envs.battlesnake.state import ABSENT, Boards, add_food, add_hazard, add_snake, body_cell, head_cell, step_offset
+from envs.battlesnake.state import (
+    ABSENT,
+    Boards,
+    add_food,
+    add_hazard,
+    add_snake,
+    body_cell,
+    head_cell,
+    step_offset,
+)
 
 CASTLE_XL = MAP_IDS["hz_castle_wall_xl"]  # the last of the castles
 ARCADE = MAP_IDS["arcade_maze"]
@@ -49,7 +59,9 @@ def set_up_drawn(s: Boards, b: int, r: Rules) -> int:
         return _place_in_castle(s, b, drawing)
     if r.map_id == ARCADE:
         return _set_up_arcade(s, b, r, drawing)
-    code = place_in_quadrants(s, b, START_GROUPS[drawing].astype(np.int64), 4 if START_GROUPS[drawing, 0, 3] >= 0 else 2)
+    code = place_in_quadrants(
+        s, b, START_GROUPS[drawing].astype(np.int64), 4 if START_GROUPS[drawing, 0, 3] >= 0 else 2
+    )
     return code if code != OK else _place_food_on_banks(s, b, r)
 
 
@@ -62,7 +74,10 @@ def update_drawn(s: Boards, b: int, r: Rules) -> None:
         if s.turn[b] >= _FIRST_CASTLE_FOOD and s.num_food[b] != most:
             _feed_on_spot(s, b, r, drawing, True)
     elif r.map_id == ARCADE:
-        if rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 0, 100) <= r.food_spawn_chance and r.food_spawn_chance > 0:
+        if (
+            rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 0, 100) <= r.food_spawn_chance
+            and r.food_spawn_chance > 0
+        ):
             _feed_on_spot(s, b, r, drawing, False)
     else:
         refill_food(s, b, r, True)
@@ -70,7 +85,9 @@ def update_drawn(s: Boards, b: int, r: Rules) -> None:
 
 @allocating_kernel
 def _place_in_castle(s: Boards, b: int, drawing: int) -> int:
-    """Deal a shuffled pool: one group of 4 cells for up to 4 snakes, two for up to 8, three for up to 12."""
+    """Deal a shuffled pool: one group of 4 cells for up to 4 snakes, two for up to 8, three for up
+    to 12.
+    """
     snakes = s.cause.shape[1]
     groups = (snakes + 3) // 4
     if groups > 4 or START_GROUPS[drawing, groups - 1, 0] < 0:
@@ -99,7 +116,9 @@ def _set_up_arcade(s: Boards, b: int, r: Rules, drawing: int) -> int:
 
 @kernel
 def _place_food_on_banks(s: Boards, b: int, r: Rules) -> int:
-    """The standard first food kept off snakes and hazards; the centre is a hazard on all these maps, so it gets none."""
+    """The standard first food kept off snakes and hazards; the centre is a hazard on all these
+    maps, so it gets none.
+    """
     for i in range(s.cause.shape[1]):
         cell = outward_diagonal(s, b, r, i, True)
         if cell < 0:
@@ -111,7 +130,8 @@ def _place_food_on_banks(s: Boards, b: int, r: Rules) -> int:
 @kernel
 def _feed_on_spot(s: Boards, b: int, r: Rules, drawing: int, in_castle: bool) -> None:
     """One food on a random free spot of the map, if there is one."""
-    free, chosen = 0, -1
+    free = 0
+    chosen = -1
     for cell in FOOD_SPOTS[drawing]:
         if cell >= 0 and _is_free_spot(s, b, r, cell, in_castle):
             free += 1
@@ -123,7 +143,9 @@ def _feed_on_spot(s: Boards, b: int, r: Rules, drawing: int, in_castle: bool) ->
 
 @kernel
 def _is_free_spot(s: Boards, b: int, r: Rules, cell: int, in_castle: bool) -> bool:
-    """No food and no body, dead or alive; in a castle neither food nor a head on the four neighbours."""
+    """No food and no body, dead or alive; in a castle neither food nor a head on the four
+    neighbours.
+    """
     if s.food[b, cell] or s.occupied[b, cell]:
         return False
     if in_castle:

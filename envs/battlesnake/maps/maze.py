@@ -1,11 +1,12 @@
 """The map solo_maze: one snake, one food, and a new and larger maze for every food that is eaten.
 
-The first level is 0. The maze of a level is a square with a side of 7 + level cells, or as many as fit. All around it are
-hazards, except in row y = 0, which shows the level as a binary number with the highest bit on the left. The level is read back
-from there, so a ruleset that removes hazards (royale) confuses it. The constrictor rulesets remove the food in each turn, so
-every turn would start a new level, for ever; `check_game` refuses them. The snake has level + 3 body entries, or as many as
-its ring holds (width * height + 3); the official program continues beyond that, with snakes longer than the board.
-"""
+The first level is 0. The maze of a level is a square with a side of 7 + level cells, or as many as
+fit. All around it are hazards, except in row y = 0, which shows the level as a binary number with
+the highest bit on the left. The level is read back from there, so a ruleset that removes hazards
+(royale) confuses it. The constrictor rulesets remove the food in each turn, so every turn would
+start a new level, for ever; `check_game` refuses them. The snake has level + 3 body entries, or as
+many as its ring holds (width * height + 3); the official program continues beyond that, with snakes
+longer than the board."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ from envs.battlesnake.state import (
 )
 
 SMALLEST_SIDE = 7
-_FIRST_SIDE, _FOOD_TRIES, _NEAR = 7, 100, 5
+_FIRST_SIDE = 7
+_FOOD_TRIES = 100
+_NEAR = 5
 
 
 @allocating_kernel
@@ -47,7 +50,9 @@ def set_up_maze(s: Boards, b: int, r: Rules) -> int:
 
 @allocating_kernel
 def update_maze(s: Boards, b: int, r: Rules) -> None:
-    """Start the next level if no food is left. On high levels, move the food away from a snake that comes near."""
+    """Start the next level if no food is left. On high levels, move the food away from a snake that
+    comes near.
+    """
     level = _level(s, b, r)
     if s.num_food[b] == 0:
         _start_level(s, b, r, level + 1)
@@ -77,7 +82,8 @@ def _side(r: Rules, level: int) -> int:
 def _start_level(s: Boards, b: int, r: Rules, level: int) -> None:
     """Lay out walls, snake and food of a level."""
     side = _side(r, level)
-    left, bottom = (r.width - side) // 2, (r.height - side) // 2
+    left = (r.width - side) // 2
+    bottom = (r.height - side) // 2
     clear_hazards(s, b)
     remove_food(s, b)
     for x in range(r.width):
@@ -93,14 +99,18 @@ def _start_level(s: Boards, b: int, r: Rules, level: int) -> None:
 
 @kernel
 def _replace_snake(s: Boards, b: int, head: int, rest: int, length: int) -> None:
-    """The snake anew: the head in the maze's corner, all else on the cell below. A dead one stays dead, as officially."""
+    """The snake anew: the head in the maze's corner, all else on the cell below. A dead one stays
+    dead, as officially.
+    """
     if s.cause[b, 0] == ABSENT:
         return
     present = 1 if is_alive(s, b, 0) else 0
     for entry in range(s.length[b, 0]):
         s.occupied[b, body_cell(s, b, 0, entry)] -= present
     length = min(length, s.body.shape[2])
-    s.head[b, 0], s.length[b, 0], s.health[b, 0] = 0, length, FULL_HEALTH
+    s.head[b, 0] = 0
+    s.length[b, 0] = length
+    s.health[b, 0] = FULL_HEALTH
     for entry in range(length):
         cell = head if entry == 0 else rest
         s.body[b, 0, entry] = cell
@@ -116,9 +126,12 @@ def _distance(r: Rules, cell: int, other: int) -> int:
 
 @kernel
 def _place_food(s: Boards, b: int, r: Rules, level: int) -> None:
-    """One food on a random open cell of the maze away from the head; after 100 tries in vain there is none."""
+    """One food on a random open cell of the maze away from the head; after 100 tries in vain there
+    is none.
+    """
     side = _side(r, level)
-    left, bottom = (r.width - side) // 2, (r.height - side) // 2
+    left = (r.width - side) // 2
+    bottom = (r.height - side) // 2
     for n in range(_FOOD_TRIES):
         x = left + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 2 * n, side)
         y = bottom + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 2 * n + 1, side)
@@ -142,16 +155,21 @@ def _is_on_snake(s: Boards, b: int, cell: int) -> bool:
 def _divide(s: Boards, b: int, r: Rules, left: int, bottom: int, side: int) -> None:
     """Recursive division of the maze's square, in coordinates of the maze.
 
-    A room spans (x0, y0)..(x1, y1), the wall on its right or upper edge included. No wall may end in an older wall's hole:
-    bit k of `holes_x` (`holes_y`) is set if a horizontal (vertical) wall around the room has one at x = k (y = k).
-    """
+    A room spans (x0, y0)..(x1, y1), the wall on its right or upper edge included. No wall may end
+    in an older wall's hole: bit k of `holes_x` (`holes_y`) is set if a horizontal (vertical) wall
+    around the room has one at x = k (y = k)."""
     rooms = np.zeros((256, 6), np.int64)
     rooms[0, 2] = rooms[0, 3] = side - 1
-    n, draws = 1, 0
+    n = 1
+    draws = 0
     while n:
         n -= 1
-        x0, y0, x1, y1 = rooms[n, 0], rooms[n, 1], rooms[n, 2], rooms[n, 3]
-        holes_x, holes_y = rooms[n, 4], rooms[n, 5]
+        x0 = rooms[n, 0]
+        y0 = rooms[n, 1]
+        x1 = rooms[n, 2]
+        y1 = rooms[n, 3]
+        holes_x = rooms[n, 4]
+        holes_y = rooms[n, 5]
         if x1 - x0 < 3 and y1 - y0 < 3:
             continue
         wall_x = _pick_line(s, b, draws, x0 + 1, x1 - 2, holes_x)
@@ -163,7 +181,8 @@ def _divide(s: Boards, b: int, r: Rules, left: int, bottom: int, side: int) -> N
             for x in range(x0, x1 + 1):
                 _build(s, b, cell_at(r, left + x, bottom + wall_y))
         if wall_x >= 0:
-            # With both walls three holes join the four parts: below, above and left of the crossing.
+            # With both walls three holes join the four parts: below, above and left of the
+            # crossing.
             hole = _pick(s, b, draws + 2, y0, wall_y - 1 if wall_y >= 0 else y1 - 1)
             _open(s, b, cell_at(r, left + wall_x, bottom + hole))
             holes_y |= 1 << hole
@@ -182,7 +201,8 @@ def _divide(s: Boards, b: int, r: Rules, left: int, bottom: int, side: int) -> N
                 rooms[n, 1] = wall_y + 1 if upper_part else y0
                 rooms[n, 2] = wall_x if wall_x >= 0 and not right_part else x1
                 rooms[n, 3] = wall_y if wall_y >= 0 and not upper_part else y1
-                rooms[n, 4], rooms[n, 5] = holes_x, holes_y
+                rooms[n, 4] = holes_x
+                rooms[n, 5] = holes_y
                 n += 1
         if wall_x < 0 and wall_y < 0:
             n -= 1

@@ -1,15 +1,17 @@
-"""Maps whose hazards follow from the size of the board: inner wall, rings, columns, royale's wall, sinkholes, pits and pools.
+"""Maps whose hazards follow from the size of the board: inner wall, rings, columns, royale's wall,
+sinkholes, pits and pools.
 
-* hz_inner_wall has hazards on the outline one cell in from the edge; hz_rings on the outlines 1, 3, 5, … cells in; hz_columns
-  where both x and y are odd.
-* royale has hazards outside a rectangle that loses one side every `shrink_every_n_turns`, which must be 1 or more.
-* sinkholes adds a square around the centre every `shrink_every_n_turns` (10 if that is 0). Each square is larger than the last
-  and lies over it.
-* hz_hazard_pits (11x11, 4 snakes) has 21 pits that go through 0, 1, 2, 3, 4, 4, 4 layers, with a new stage every
-  `shrink_every_n_turns`. The official program crashes if that is 0; here the pits then stay as they are, and `check_game`
-  refuses it.
-* healing_pools (7x7, 11x11, 19x19) has a few cells, of which one vanishes every `shrink_every_n_turns` (never if that is 0).
-  They heal if `hazard_damage` is negative.
+* hz_inner_wall has hazards on the outline one cell in from the edge; hz_rings on the outlines 1, 3,
+  5, … cells in; hz_columns where both x and y are odd.
+* royale has hazards outside a rectangle that loses one side every `shrink_every_n_turns`, which
+  must be 1 or more.
+* sinkholes adds a square around the centre every `shrink_every_n_turns` (10 if that is 0). Each
+  square is larger than the last and lies over it.
+* hz_hazard_pits (11x11, 4 snakes) has 21 pits that go through 0, 1, 2, 3, 4, 4, 4 layers, with a
+  new stage every `shrink_every_n_turns`. The official program crashes if that is 0; here the pits
+  then stay as they are, and `check_game` refuses it.
+* healing_pools (7x7, 11x11, 19x19) has a few cells, of which one vanishes every
+  `shrink_every_n_turns` (never if that is 0). They heal if `hazard_damage` is negative.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ from envs.battlesnake.rules import shrink
 from envs.battlesnake.settings import MAP_IDS, Rules
 from envs.battlesnake.state import Boards, add_hazard, add_snake, clear_hazards
 
-INNER_WALL, RINGS, COLUMNS = MAP_IDS["hz_inner_wall"], MAP_IDS["hz_rings"], MAP_IDS["hz_columns"]
+INNER_WALL = MAP_IDS["hz_inner_wall"]
+RINGS = MAP_IDS["hz_rings"]
+COLUMNS = MAP_IDS["hz_columns"]
 _SINKHOLE_PERIOD = 10
 _PIT_LAYERS = (0, 1, 2, 3, 4, 4, 4)
 
-# (size, option, pool, (x, y)) of the healing pools on 7x7, 11x11 and 19x19; -1: no such pool or option.
+# (size, option, pool, (x, y)) of the healing pools on 7x7, 11x11 and 19x19; -1: no such pool or
+# option.
 _POOLS = np.full((3, 4, 4, 2), -1, np.int16)
 _POOLS[0, 0, 0] = (3, 3)
 _POOLS[1, :, :2] = [[(3, 3), (7, 7)], [(3, 7), (7, 3)], [(3, 5), (7, 5)], [(5, 7), (5, 3)]]
@@ -53,7 +58,9 @@ def add_pattern(s: Boards, b: int, r: Rules) -> None:
 
 @kernel
 def update_royale(s: Boards, b: int, r: Rules) -> None:
-    """Draw the same wall as the ruleset royale. Other hazards stay until the first side moves in."""
+    """Draw the same wall as the ruleset royale. Other hazards stay until the first side moves
+    in.
+    """
     if r.shrink_every > 0 and s.turn[b] + 1 >= r.shrink_every:
         shrink(s, b, r)
 
@@ -76,7 +83,9 @@ def update_sinkholes(s: Boards, b: int, r: Rules) -> None:
 
 @allocating_kernel
 def place_among_pits(s: Boards, b: int, r: Rules) -> int:
-    """Place the snakes, in random order, on the four cells of the pits' grid that are no pits. Returns a set-up code."""
+    """Place the snakes, in random order, on the four cells of the pits' grid that are no pits.
+    Returns a set-up code.
+    """
     if r.width != 11 or r.height != 11:
         return WRONG_SIZE
     if s.cause.shape[1] > 4:
@@ -106,7 +115,9 @@ def update_pits(s: Boards, b: int, r: Rules) -> None:
 
 @kernel
 def add_pools(s: Boards, b: int, r: Rules) -> int:
-    """Add the pools, by one of the arrangements for boards of this size, drawn at random. Returns a set-up code."""
+    """Add the pools, by one of the arrangements for boards of this size, drawn at random. Returns a
+    set-up code.
+    """
     if r.width != r.height or (r.width != 7 and r.width != 11 and r.width != 19):
         return WRONG_SIZE
     size = 0 if r.width == 7 else 1 if r.width == 11 else 2
@@ -114,7 +125,9 @@ def add_pools(s: Boards, b: int, r: Rules) -> int:
     option = rng.below(s.key[b], 0, rng.MAP_HAZARDS, 0, options)
     for pool in range(4):
         if _POOLS[size, option, pool, 0] >= 0:
-            add_hazard(s, b, cell_at(r, _POOLS[size, option, pool, 0], _POOLS[size, option, pool, 1]), 1)
+            add_hazard(
+                s, b, cell_at(r, _POOLS[size, option, pool, 0], _POOLS[size, option, pool, 1]), 1
+            )
     return OK
 
 

@@ -1,12 +1,14 @@
-"""Maps whose hazards spread over the board: spiral, scatter, growing and expanding boxes, expanding scatter.
+"""Maps whose hazards spread over the board: spiral, scatter, growing and expanding boxes, expanding
+scatter.
 
-Nothing is remembered from turn to turn: each turn works out from the game's key what all turns before must have done. So a map
-can continue from any board. In this file `turn` is the number of the resulting board, by which the schedules count.
+Nothing is remembered from turn to turn: each turn works out from the game's key what all turns
+before must have done. So a map can continue from any board. In this file `turn` is the number of
+the resulting board, by which the schedules count.
 
-hz_grow_box needs sides of 4 or more and hz_expand_box a width of 4 or more, because the official program has no first cell to
-choose otherwise. The official hz_scatter crashes when all cells are used up; here nothing more happens. If a board is wider
-than high, the first cell may lie off the board; it is then dropped.
-"""
+hz_grow_box needs sides of 4 or more and hz_expand_box a width of 4 or more, because the official
+program has no first cell to choose otherwise. The official hz_scatter crashes when all cells are
+used up; here nothing more happens. If a board is wider than high, the first cell may lie off the
+board; it is then dropped."""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from envs.battlesnake.maps.standard import cell_at
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, add_hazard
 
-_SPIRAL_PERIOD, _SCATTER_PERIOD, _GROW_PERIOD, _EXPAND_PERIOD = 3, 2, 12, 20
+_SPIRAL_PERIOD = 3
+_SCATTER_PERIOD = 2
+_GROW_PERIOD = 12
+_EXPAND_PERIOD = 20
 
 
 @kernel
@@ -42,11 +47,14 @@ def _is_full(s: Boards, b: int, r: Rules) -> bool:
 
 @kernel
 def update_spiral(s: Boards, b: int, r: Rules) -> None:
-    """Every 3 turns, add the next cell of a clockwise spiral around a cell in the middle. A cell off the board adds nothing."""
+    """Every 3 turns, add the next cell of a clockwise spiral around a cell in the middle. A cell
+    off the board adds nothing.
+    """
     turn = s.turn[b] + 1
     if turn % _SPIRAL_PERIOD:
         return
-    margin_x, margin_y = 3 * r.width // 10, 3 * r.height // 10
+    margin_x = 3 * r.width // 10
+    margin_y = 3 * r.height // 10
     x = _draw_once(s, b, 0, margin_x, r.width - 1 - margin_x)
     y = _draw_once(s, b, 1, margin_y, r.height - 1 - margin_y)
     step = turn // _SPIRAL_PERIOD - 1
@@ -74,7 +82,8 @@ def update_spiral(s: Boards, b: int, r: Rules) -> None:
 @allocating_kernel
 def update_scatter(s: Boards, b: int, r: Rules) -> None:
     """Every 2 turns, add the next cell in a random order of all cells."""
-    turn, area = s.turn[b] + 1, r.width * r.height
+    turn = s.turn[b] + 1
+    area = r.width * r.height
     if turn % _SCATTER_PERIOD or turn // _SCATTER_PERIOD > area:
         return
     order = np.arange(area)
@@ -88,7 +97,8 @@ def update_scatter(s: Boards, b: int, r: Rules) -> None:
 @kernel
 def _free_side(s: Boards, b: int, index: int, *free: bool) -> int:
     """A random one of four sides that are free; -1 if none is."""
-    options, chosen = 0, -1
+    options = 0
+    chosen = -1
     for side in range(4):
         if free[side]:
             options += 1
@@ -99,16 +109,26 @@ def _free_side(s: Boards, b: int, index: int, *free: bool) -> int:
 
 @kernel
 def update_grow_box(s: Boards, b: int, r: Rules) -> None:
-    """Every 12 turns, move one side of a box out by one line: a random one of those that are not at the edge yet."""
+    """Every 12 turns, move one side of a box out by one line: a random one of those that are not at
+    the edge yet.
+    """
     turn = s.turn[b] + 1
     if turn % _GROW_PERIOD != 1 or _is_full(s, b, r):
         return
     left = right = _draw_once(s, b, 0, 2, r.width - 2)
     bottom = top = _draw_once(s, b, 1, 2, r.height - 2)
-    from_x, to_x, from_y, to_y = left, right, bottom, top
+    from_x = left
+    to_x = right
+    from_y = bottom
+    to_y = top
     for n in range(turn // _GROW_PERIOD):
-        side = _free_side(s, b, 2 + n, left > 0, top < r.height - 1, right < r.width - 1, bottom > 0)
-        from_x, to_x, from_y, to_y = left, right, bottom, top
+        side = _free_side(
+            s, b, 2 + n, left > 0, top < r.height - 1, right < r.width - 1, bottom > 0
+        )
+        from_x = left
+        to_x = right
+        from_y = bottom
+        to_y = top
         if side == 0:
             left -= 1
             from_x = to_x = left
@@ -130,7 +150,9 @@ def update_grow_box(s: Boards, b: int, r: Rules) -> None:
 
 @kernel
 def _ring(r: Rules, x: int, y: int, distance: int, out: np.ndarray) -> int:
-    """Write the cells on the board at a Chebyshev distance from a point into `out`; returns how many."""
+    """Write the cells on the board at a Chebyshev distance from a point into `out`; returns how
+    many.
+    """
     n = 0
     for cell_y in range(max(0, y - distance), min(r.height - 1, y + distance) + 1):
         stride = 1 if abs(cell_y - y) == distance else 2 * distance
@@ -143,11 +165,14 @@ def _ring(r: Rules, x: int, y: int, distance: int, out: np.ndarray) -> int:
 
 @allocating_kernel
 def update_expand_box(s: Boards, b: int, r: Rules) -> None:
-    """Every 20 turns, add the next square ring around a cell. As in the official map, x and y are both drawn from the width."""
+    """Every 20 turns, add the next square ring around a cell. As in the official map, x and y are
+    both drawn from the width.
+    """
     turn = s.turn[b] + 1
     if turn % _EXPAND_PERIOD != 1 or _is_full(s, b, r):
         return
-    x, y = _draw_once(s, b, 0, 2, r.width - 2), _draw_once(s, b, 1, 2, r.width - 2)
+    x = _draw_once(s, b, 0, 2, r.width - 2)
+    y = _draw_once(s, b, 1, 2, r.width - 2)
     distance = turn // _EXPAND_PERIOD
     if distance > max(x, y, r.width - x, r.height - y):
         return
@@ -158,11 +183,14 @@ def update_expand_box(s: Boards, b: int, r: Rules) -> None:
 
 @allocating_kernel
 def update_expand_scatter(s: Boards, b: int, r: Rules) -> None:
-    """Every 2 turns, add one cell: first all cells of one ring around a cell in random order, then those of the next ring."""
+    """Every 2 turns, add one cell: first all cells of one ring around a cell in random order, then
+    those of the next ring.
+    """
     turn = s.turn[b] + 1
     if turn % _SCATTER_PERIOD != 1 or _is_full(s, b, r):
         return
-    x, y = _draw_once(s, b, 0, 1, r.width - 1), _draw_once(s, b, 1, 1, r.width - 1)
+    x = _draw_once(s, b, 0, 1, r.width - 1)
+    y = _draw_once(s, b, 1, 1, r.width - 1)
     cells = np.empty(2 * (r.width + r.height), np.int64)
     nth = turn // _SCATTER_PERIOD
     for distance in range(r.width + r.height):

@@ -1,4 +1,6 @@
-"""The standard map: where snakes start, where the first food lies, and how food appears. Most other maps build on it."""
+"""The standard map: where snakes start, where the first food lies, and how food appears. Most other
+maps build on it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def cell_at(r: Rules, x: int, y: int) -> int:
 
 @kernel
 def set_up_standard(s: Boards, b: int, r: Rules) -> int:
-    """Place snakes on the standard start cells, then the standard first food. Returns a set-up code."""
+    """Place snakes on the standard start cells, then the standard first food. Returns a set-up
+    code.
+    """
     code = place_snakes(s, b, r)
     return code if code != OK else place_first_food(s, b, r)
 
@@ -50,11 +54,13 @@ def refill_food(s: Boards, b: int, r: Rules, avoid_hazards: bool) -> None:
 
 @kernel
 def place_snakes(s: Boards, b: int, r: Rules) -> int:
-    """Place the snakes: on corners and middles of sides, 9 to 16 snakes in quadrants, and on other boards on random cells.
+    """Place the snakes: on corners and middles of sides, 9 to 16 snakes in quadrants, and on other
+    boards on random cells.
 
     Returns a set-up code.
     """
-    snakes, side = s.cause.shape[1], r.width
+    snakes = s.cause.shape[1]
+    side = r.width
     square = r.width == r.height
     if square and side >= 7 and snakes <= 8:
         return _place_on_corners_and_middles(s, b, r)
@@ -67,9 +73,15 @@ def place_snakes(s: Boards, b: int, r: Rules) -> int:
 
 @allocating_kernel
 def _place_on_corners_and_middles(s: Boards, b: int, r: Rules) -> int:
-    low, mid, high = 1, (r.width - 1) // 2, r.width - 2
-    corners = np.array([cell_at(r, low, low), cell_at(r, low, high), cell_at(r, high, low), cell_at(r, high, high)])
-    middles = np.array([cell_at(r, low, mid), cell_at(r, mid, low), cell_at(r, mid, high), cell_at(r, high, mid)])
+    low = 1
+    mid = (r.width - 1) // 2
+    high = r.width - 2
+    corners = np.array(
+        [cell_at(r, low, low), cell_at(r, low, high), cell_at(r, high, low), cell_at(r, high, high)]
+    )
+    middles = np.array(
+        [cell_at(r, low, mid), cell_at(r, mid, low), cell_at(r, mid, high), cell_at(r, high, mid)]
+    )
     rng.shuffle(corners, s.key[b], 0, rng.START_CELLS, 0)
     rng.shuffle(middles, s.key[b], 0, rng.START_CELLS, 8)
     corners_first = rng.below(s.key[b], 0, rng.START_CELLS, 16, 2) == 0
@@ -82,12 +94,16 @@ def _place_on_corners_and_middles(s: Boards, b: int, r: Rules) -> int:
 @allocating_kernel
 def _place_in_mirrored_quadrants(s: Boards, b: int, r: Rules) -> int:
     quarter = r.width // 2
-    near, far = quarter // 3, quarter - quarter // 3
+    near = quarter // 3
+    far = quarter - quarter // 3
     quadrants = np.empty((4, 4), np.int64)
     for q in range(4):
         for k in range(4):
-            x, y = near if k < 2 else far, near if k % 2 == 0 else far
-            quadrants[q, k] = cell_at(r, r.width - 1 - x if q % 2 else x, r.height - 1 - y if q >= 2 else y)
+            x = near if k < 2 else far
+            y = near if k % 2 == 0 else far
+            quadrants[q, k] = cell_at(
+                r, r.width - 1 - x if q % 2 else x, r.height - 1 - y if q >= 2 else y
+            )
     return place_in_quadrants(s, b, quadrants, 4)
 
 
@@ -129,7 +145,9 @@ def _place_on_even_cells(s: Boards, b: int, r: Rules) -> int:
 
 @kernel
 def place_first_food(s: Boards, b: int, r: Rules) -> int:
-    """Place one food diagonally outward from each snake, and one in the centre. On boards of odd shapes, place it at random."""
+    """Place one food diagonally outward from each snake, and one in the centre. On boards of odd
+    shapes, place it at random.
+    """
     snakes = s.cause.shape[1]
     if r.width != r.height or r.width < 7:
         spawn_food(s, b, r, snakes, False)
@@ -149,22 +167,28 @@ def place_first_food(s: Boards, b: int, r: Rules) -> int:
 
 @kernel
 def outward_diagonal(s: Boards, b: int, r: Rules, i: int, avoid: bool) -> int:
-    """Return a random diagonal neighbour of the snake's head that has no food, lies farther from the centre, and is no corner.
+    """Return a random diagonal neighbour of the snake's head that has no food, lies farther from
+    the centre, and is no corner.
 
-    Farther means along at least one axis. With `avoid`, cells with snakes or hazards don't count either. Returns -1 if there
-    is none.
-    """
+    Farther means along at least one axis. With `avoid`, cells with snakes or hazards don't count
+    either. Returns -1 if there is none."""
     stride = r.width + 2
     head = head_cell(s, b, i)
-    head_x, head_y = head % stride - 1, head // stride - 1
-    mid_x, mid_y = (r.width - 1) // 2, (r.height - 1) // 2
-    options, chosen = 0, -1
+    head_x = head % stride - 1
+    head_y = head // stride - 1
+    mid_x = (r.width - 1) // 2
+    mid_y = (r.height - 1) // 2
+    options = 0
+    chosen = -1
     for dx in (-1, 1):
         for dy in (-1, 1):
-            x, y = head_x + dx, head_y + dy
+            x = head_x + dx
+            y = head_y + dy
             on_board = 0 <= x < r.width and 0 <= y < r.height
             corner = (x == 0 or x == r.width - 1) and (y == 0 or y == r.height - 1)
-            outward = x < head_x < mid_x or mid_x < head_x < x or y < head_y < mid_y or mid_y < head_y < y
+            outward = (
+                x < head_x < mid_x or mid_x < head_x < x or y < head_y < mid_y or mid_y < head_y < y
+            )
             centre = x == mid_x and y == mid_y
             if not on_board or corner or not outward or centre or s.food[b, cell_at(r, x, y)]:
                 continue
@@ -178,7 +202,9 @@ def outward_diagonal(s: Boards, b: int, r: Rules, i: int, avoid: bool) -> int:
 
 @kernel
 def is_free_for_food(s: Boards, b: int, r: Rules, cell: int, avoid_hazards: bool) -> bool:
-    """Whether a cell has no food and no living body, and no living head on its four neighbours. Edges don't wrap here."""
+    """Whether a cell has no food and no living body, and no living head on its four neighbours.
+    Edges don't wrap here.
+    """
     if s.food[b, cell] or s.occupied[b, cell] or (avoid_hazards and s.hazards[b, cell]):
         return False
     for i in range(s.cause.shape[1]):
@@ -193,7 +219,9 @@ def is_free_for_food(s: Boards, b: int, r: Rules, cell: int, avoid_hazards: bool
 
 @kernel
 def spawn_food(s: Boards, b: int, r: Rules, count: int, avoid_hazards: bool) -> None:
-    """Add `count` food on different free cells, drawn evenly, or as many as there are free cells."""
+    """Add `count` food on different free cells, drawn evenly, or as many as there are free
+    cells.
+    """
     for n in range(count):
         cell = _random_free_cell(s, b, r, 1 + 64 * n, avoid_hazards)
         if cell < 0:
@@ -203,7 +231,9 @@ def spawn_food(s: Boards, b: int, r: Rules, count: int, avoid_hazards: bool) -> 
 
 @kernel
 def _random_free_cell(s: Boards, b: int, r: Rules, index: int, avoid_hazards: bool) -> int:
-    """A uniform free cell: a few blind tries, which on an open board nearly always hit, then a count of all cells."""
+    """A uniform free cell: a few blind tries, which on an open board nearly always hit, then a
+    count of all cells.
+    """
     area = r.width * r.height
     for attempt in range(8):
         k = rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, index + attempt, area)

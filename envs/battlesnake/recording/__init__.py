@@ -1,15 +1,18 @@
-"""Games on disk: JSON lines in the form of the official command line's `--output`, so that its tools and ours can read them.
+"""Games on disk: JSON lines in the form of the official command line's `--output`, so that its
+tools and ours can read them.
 
-Line 1 is the webhook's `game` object. Then comes one move request per turn, with the board as it stood before the moves. The
-last line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut off. Our requests may have one more key,
-`procsnake`, which other tools ignore. It holds
+Line 1 is the webhook's `game` object. Then comes one move request per turn, with the board as it
+stood before the moves. The last line is `{"winnerId", "winnerName", "isDraw"}`; a file without it
+was cut off. Our requests may have one more key, `procsnake`, which other tools ignore. It holds
 
-* `decisions`: what each snake decided on this board, by id: `move` ("up" …) and any of `probabilities`, `value`, `note`, …
-* `eliminated`: the snakes that died on the way to this board, each with `id`, `health`, `body`, `eliminatedCause`,
-  `eliminatedBy` and `eliminatedOnTurn`. The webhook's own board lists only the living ones.
+* `decisions`: what each snake decided on this board, by id: `move` ("up" …) and any of
+  `probabilities`, `value`, `note`, …
+* `eliminated`: the snakes that died on the way to this board, each with `id`, `health`, `body`,
+  `eliminatedCause`, `eliminatedBy` and `eliminatedOnTurn`. The webhook's own board lists only the
+  living ones.
 
-`Recording.read` also takes the other forms in which people keep games: see `envs.battlesnake.recording.parsing`.
-"""
+`Recording.read` also takes the other forms in which people keep games: see
+`envs.battlesnake.recording.parsing`."""
 
 from envs.battlesnake.recording.as_test import asked_snake, to_test
 from envs.battlesnake.recording.causes import likely_cause

@@ -1,14 +1,14 @@
 """Turns frames, the form of Arena and of the engine before it, into move requests.
 
-A page is {"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a snake {"ID", "Name", "Body", "Health", "Color",
-"HeadType", "TailType", "Latency", "Shout", "Squad", "Death": null or {"Cause", "Turn", "EliminatedBy"}}; a point {"X", "Y"}, y
-up. Dead snakes stay in `Snakes`. Frames don't hold the board's size and the rules; those are in the answer of
-`GET /games/{id}`: {"Game": {"Width", "Height", "Ruleset", "RulesetName", "Map", "SnakeTimeout", …}, "LastFrame"}. Downloads
+A page is {"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a snake {"ID", "Name",
+"Body", "Health", "Color", "HeadType", "TailType", "Latency", "Shout", "Squad", "Death": null or
+{"Cause", "Turn", "EliminatedBy"}}; a point {"X", "Y"}, y up. Dead snakes stay in `Snakes`. Frames
+don't hold the board's size and the rules; those are in the answer of `GET /games/{id}`: {"Game":
+{"Width", "Height", "Ruleset", "RulesetName", "Map", "SnakeTimeout", …}, "LastFrame"}. Downloads
 join the two, and some of them write keys in lower case, so a key's case plays no part here.
 
-(Read from the arena's public source, server/src/engine/frame.rs and routes/game/api.rs, and from programs that download games.
-Not tried live.)
-"""
+(Read from the arena's public source, server/src/engine/frame.rs and routes/game/api.rs, and from
+programs that download games. Not tried live.)"""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ _OFFICIAL_CAUSES = {"self-collision": "snake-self-collision"}
 
 
 def is_frames(entry: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is a page of frames, a frame, a WebSocket's message with one, or a game with its last frame."""
+    """Whether a JSON object is a page of frames, a frame, a WebSocket's message with one, or a game
+    with its last frame.
+    """
     keys = {key.lower() for key in entry}
     return bool({"frames", "lastframe"} & keys) or {"turn", "snakes"} <= keys or _is_message(entry)
 
 
 def page_of(entries: Sequence[Mapping[str, Any]]) -> Entry:
-    """Return one page of all the frames in a file's entries, with the game's data if one of them has it."""
+    """Return one page of all the frames in a file's entries, with the game's data if one of them
+    has it.
+    """
     about: Mapping[str, Any] = {}
     frames: list[Any] = []
     last: list[Any] = []
@@ -49,18 +53,23 @@ def page_of(entries: Sequence[Mapping[str, Any]]) -> Entry:
     return {"Game": about, "Frames": frames or last}
 
 
-def game_and_requests(page: Mapping[str, Any], width: int | None, height: int | None) -> tuple[Entry, list[Entry]]:
+def game_and_requests(
+    page: Mapping[str, Any], width: int | None, height: int | None
+) -> tuple[Entry, list[Entry]]:
     """Return the webhook's game object and one move request per frame.
 
-    `width` and `height` are needed if the page doesn't tell the board's size. Raises `KeyError`, `TypeError` or `ValueError`
-    for malformed frames.
-    """
+    `width` and `height` are needed if the page doesn't tell the board's size. Raises `KeyError`,
+    `TypeError` or `ValueError` for malformed frames."""
     page = _lower(page)
     about = _lower(page.get("game") or {})
     size = {"width": about.get("width") or width, "height": about.get("height") or height}
     if not all(size.values()):
-        told = 'frames don\'t tell the board\'s size; add "Game": {"Width": 11, "Height": 11} to them'
-        raise ValueError(f"{told}, or pass --width and --height to procsnake replay (Python: width= and height=)")
+        told = (
+            'frames don\'t tell the board\'s size; add "Game": {"Width": 11, "Height": 11} to them'
+        )
+        raise ValueError(
+            f"{told}, or pass --width and --height to procsnake replay (Python: width= and height=)"
+        )
     game = _game(about)
     return game, [_request(_lower(frame), size, game) for frame in page["frames"]]
 
@@ -91,13 +100,23 @@ def _request(frame: Mapping[str, Any], size: Mapping[str, Any], game: Mapping[st
         "snakes": [snake for snake in snakes if not snake["eliminatedCause"]],
     }
     you = snakes[0] if snakes else {}
-    return {"game": game, "turn": turn, "board": board, "you": you, "procsnake": {"eliminated": dead}}
+    return {
+        "game": game,
+        "turn": turn,
+        "board": board,
+        "you": you,
+        "procsnake": {"eliminated": dead},
+    }
 
 
 def _snake(snake: Mapping[str, Any], turn: int) -> Entry:
     death = _lower(snake.get("death") or {})
     if not death and snake.get("eliminatedcause"):
-        death = {"cause": snake["eliminatedcause"], "eliminatedby": snake.get("eliminatedby") or "", "turn": turn}
+        death = {
+            "cause": snake["eliminatedcause"],
+            "eliminatedby": snake.get("eliminatedby") or "",
+            "turn": turn,
+        }
     if death.get("turn", 0) > turn:
         death = {}
     body = _points(snake["body"])

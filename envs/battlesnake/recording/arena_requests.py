@@ -1,4 +1,6 @@
-"""Takes the eliminated snakes out of recorded requests of Arena's, which leaves them in `board.snakes` unmarked."""
+"""Takes the eliminated snakes out of recorded requests of Arena's, which leaves them in
+`board.snakes` unmarked.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ Entry = dict[str, Any]
 
 
 class LivingOnly:
-    """Reads the requests of one game in their order. Those of other engines list no dead, or such as anybody can see.
+    """Reads the requests of one game in their order. Those of other engines list no dead, or such
+    as anybody can see.
 
     A log that leaves out the `game` may be Arena's.
     """
@@ -23,7 +26,9 @@ class LivingOnly:
         self._turn = -1
 
     def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the request with the living snakes only. A snake that may be dead stays. The request is well-formed."""
+        """Return the request with the living snakes only. A snake that may be dead stays. The
+        request is well-formed.
+        """
         game = request.get("game")
         board = request["board"]
         rules = LifeRules.of(game if isinstance(game, Mapping) else {})
@@ -33,7 +38,11 @@ class LivingOnly:
         if game and not rules.is_arena:
             # Who has no health or has left the board is dead, whoever lists it.
             on_board = [snake for snake in snakes if _is_on_board(snake, board)]
-            return request if len(on_board) == len(snakes) else {**request, "board": {**board, "snakes": on_board}}
+            return (
+                request
+                if len(on_board) == len(snakes)
+                else {**request, "board": {**board, "snakes": on_board}}
+            )
         sighting = Sighting.of(
             snakes,
             turn=request["turn"],
@@ -44,12 +53,16 @@ class LivingOnly:
         )
         self._turn = sighting.turn
         lives = self._history.see(sighting)
-        self.undecided = [snake["id"] for snake, life in zip(snakes, lives, strict=True) if life is Life.UNDECIDED]
+        self.undecided = [
+            snake["id"] for snake, life in zip(snakes, lives, strict=True) if life is Life.UNDECIDED
+        ]
         living = [snake for snake, life in zip(snakes, lives, strict=True) if life is not Life.DEAD]
         return {**request, "board": {**board, "snakes": living}}
 
     def _asked(self, request: Mapping[str, Any]) -> int | None:
-        """The place of `you` in the first request. A later one may be that of `/end`, where `you` may be dead."""
+        """The place of `you` in the first request. A later one may be that of `/end`, where `you`
+        may be dead.
+        """
         if self._turn >= 0:
             return None
         you = request.get("you")
@@ -59,4 +72,6 @@ class LivingOnly:
 
 def _is_on_board(snake: Mapping[str, Any], board: Mapping[str, Any]) -> bool:
     points = [(point["x"], point["y"]) for point in snake["body"]]
-    return snake["health"] > 0 and all(0 <= x < board["width"] and 0 <= y < board["height"] for x, y in points)
+    return snake["health"] > 0 and all(
+        0 <= x < board["width"] and 0 <= y < board["height"] for x, y in points
+    )

@@ -8,11 +8,15 @@ from typing import Any
 from envs.battlesnake.state import ABSENT, CAUSE_NAMES, MAX_SIDE, MIN_SIDE
 
 MAX_KNOWN_SNAKES = 64
-_MAX_TURN, _MAX_BODY, _MAX_HEALTH = 1 << 30, 1 << 13, 1 << 15
+_MAX_TURN = 1 << 30
+_MAX_BODY = 1 << 13
+_MAX_HEALTH = 1 << 15
 
 
 def check_request(request: Mapping[str, Any]) -> None:
-    """Raise `ValueError`, `KeyError` or `TypeError` for sizes, counts or types that no recorder writes, and name them."""
+    """Raise `ValueError`, `KeyError` or `TypeError` for sizes, counts or types that no recorder
+    writes, and name them.
+    """
     board = request["board"]
     _integer("turn", request["turn"], 0, _MAX_TURN)
     for side in ("width", "height"):
@@ -27,7 +31,9 @@ def check_request(request: Mapping[str, Any]) -> None:
 
 def _snakes(name: str, snakes: Any) -> list[Any]:
     if not isinstance(snakes, list) or len(snakes) > MAX_KNOWN_SNAKES:
-        raise ValueError(f"{name} is {_short(snakes)}; expected a list of at most {MAX_KNOWN_SNAKES}")
+        raise ValueError(
+            f"{name} is {_short(snakes)}; expected a list of at most {MAX_KNOWN_SNAKES}"
+        )
     return snakes
 
 

@@ -1,4 +1,6 @@
-"""Works out how a snake died where a file doesn't tell, as in those of the official command line."""
+"""Works out how a snake died where a file doesn't tell, as in those of the official command
+line.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +14,36 @@ from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.recording.files import UNKNOWN_CAUSE, moves_between
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import ALIVE, CAUSE_NAMES, HAZARD, HEAD_COLLISION, MOVE_NAMES, OUT_OF_HEALTH
+from envs.battlesnake.state import (
+    ALIVE,
+    CAUSE_NAMES,
+    HAZARD,
+    HEAD_COLLISION,
+    MOVE_NAMES,
+    OUT_OF_HEALTH,
+)
 from envs.common.errors import InvalidStateError
 
-_MAX_UNSEEN, _STRAIGHT_ON = 3, -1
+_MAX_UNSEEN = 3
+_STRAIGHT_ON = -1
 _LIKELIEST = (OUT_OF_HEALTH, HEAD_COLLISION, HAZARD)
-"""Hunger can't be avoided on the last turn, and a head-on can't be foreseen. Few run into anything of their own will."""
+"""Hunger can't be avoided on the last turn, and a head-on can't be foreseen. Few run into anything
+of their own will.
+"""
 
 
 def likely_cause(before: Board, after: Board, snake: str, settings: Settings) -> str:
-    """Return how the snake with this id died between two consecutive boards, in the official engine's words.
+    """Return how the snake with this id died between two consecutive boards, in the official
+    engine's words.
 
-    The survivors' moves are read off their heads. The moves of those that died are tried, the snake's own and those of up to
-    three others, and what leaves other survivors than the second board can't have been played. It is `UNKNOWN_CAUSE` if
-    nothing explains the death.
-    """
+    The survivors' moves are read off their heads. The moves of those that died are tried, the
+    snake's own and those of up to three others, and what leaves other survivors than the second
+    board can't have been played. It is `UNKNOWN_CAUSE` if nothing explains the death."""
     survivors = {one["id"] for one in after["snakes"] if not one["eliminatedCause"]}
     living = [one for one in before["snakes"] if not one["eliminatedCause"]]
-    moves = {one: move["move"] for one, move in moves_between(before, after).items() if one in survivors}
+    moves = {
+        one: move["move"] for one, move in moves_between(before, after).items() if one in survivors
+    }
     fates: Counter[int] = Counter()
     for causes in _outcomes({**before, "snakes": living}, moves, snake, settings):
         outcome = dict(zip([one["id"] for one in living], causes, strict=True))
@@ -41,8 +55,12 @@ def likely_cause(before: Board, after: Board, snake: str, settings: Settings) ->
     return UNKNOWN_CAUSE if expected is None else CAUSE_NAMES[expected]
 
 
-def _outcomes(before: Board, moves: dict[str, str], snake: str, settings: Settings) -> Iterator[list[int]]:
-    """The causes of death by slot, ALIVE for survivors, after each choice of the moves that aren't known."""
+def _outcomes(
+    before: Board, moves: dict[str, str], snake: str, settings: Settings
+) -> Iterator[list[int]]:
+    """The causes of death by slot, ALIVE for survivors, after each choice of the moves that aren't
+    known.
+    """
     ids = [one["id"] for one in before["snakes"]]
     try:
         state = state_from_board(before, settings=settings)

@@ -1,10 +1,13 @@
-"""Recognises the forms in which people keep games, and brings them all into one: a game, a request per turn, and a result.
+"""Recognises the forms in which people keep games, and brings them all into one: a game, a request
+per turn, and a result.
 
 * A recording: the game, requests, and perhaps the result, one per line.
-* A log of a server: the requests to `/move` (`/start` and `/end` may be among them), one per line. Every line with a `board` is
-  a request. A line may hold it under a key of its own, as in {"time": …, "body": {"game": …, "board": …}}.
+* A log of a server: the requests to `/move` (`/start` and `/end` may be among them), one per line.
+  Every line with a `board` is a request. A line may hold it under a key of its own, as in {"time":
+  …, "body": {"game": …, "board": …}}.
 * A single request, or a board alone, on any number of lines.
-* Frames of Arena or of the engine before it (`arena_frames`): pages, frames, or messages of a WebSocket.
+* Frames of Arena or of the engine before it (`arena_frames`): pages, frames, or messages of a
+  WebSocket.
 * A JSON list of requests or of frames.
 """
 
@@ -26,8 +29,8 @@ _ANSWERS = {"latency", "shout"}
 def read_entries(text: str) -> list[Entry]:
     """Return the JSON objects of a file: of its lines, or of the one JSON value that all of it is.
 
-    A last line that a crash cut short is dropped. Raises `ValueError`, which names the first line that is no JSON object.
-    """
+    A last line that a crash cut short is dropped. Raises `ValueError`, which names the first line
+    that is no JSON object."""
     text = text.removeprefix("\ufeff")
     try:
         value = parse_json(text, whole_floats_as_integers=True)
@@ -62,7 +65,8 @@ def is_of_frames(entries: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def game_requests_result(entries: Sequence[Entry]) -> tuple[Any, list[Entry], Entry | None]:
-    """Return the game, the requests by turn, each turn once, and the result, or None if the file has none.
+    """Return the game, the requests by turn, each turn once, and the result, or None if the file
+    has none.
 
     Raises `ValueError` for the requests of several games.
     """
@@ -84,18 +88,32 @@ def _request_in(entry: Mapping[str, Any]) -> Entry | None:
         return dict(entry)
     if set(entry) >= _BOARD_KEYS:
         return {"turn": entry.get("turn", 0), "board": dict(entry)}
-    inner = [value for value in entry.values() if isinstance(value, Mapping) and isinstance(value.get("board"), Mapping)]
+    inner = [
+        value
+        for value in entry.values()
+        if isinstance(value, Mapping) and isinstance(value.get("board"), Mapping)
+    ]
     return dict(inner[0]) if len(inner) == 1 else None
 
 
 def _refuse_several_games(requests: Sequence[Mapping[str, Any]]) -> None:
-    ids = {str(game.get("id")) for request in requests if isinstance(game := request.get("game"), Mapping)}
+    ids = {
+        str(game.get("id"))
+        for request in requests
+        if isinstance(game := request.get("game"), Mapping)
+    }
     if len(ids) > 1:
-        raise ValueError(f"it has requests of {len(ids)} games; keep those of one, as in: grep {min(ids)} FILE > game.jsonl")
+        raise ValueError(
+            f"it has requests of {len(ids)} games; keep those of one, as in: grep {min(ids)} FILE >"
+            " game.jsonl"
+        )
     for before, after in pairwise(map(_turn, requests)):
         # By one turn it goes back where the log of a second snake is late.
         if not ids and after < before - 1:
-            raise ValueError(f"its turn goes back from {before} to {after}, so it holds several games; keep one per file")
+            raise ValueError(
+                f"its turn goes back from {before} to {after}, so it holds several games; keep one"
+                " per file"
+            )
 
 
 def _turn(request: Mapping[str, Any]) -> int:
@@ -121,9 +139,15 @@ def _shown(request: Mapping[str, Any]) -> Entry | None:
     """What all snakes see alike of a turn; None if this is no request."""
     board = request.get("board")
     snakes = board.get("snakes") if isinstance(board, Mapping) else None
-    if not isinstance(board, Mapping) or not isinstance(snakes, list) or not all(isinstance(s, Mapping) for s in snakes):
+    if (
+        not isinstance(board, Mapping)
+        or not isinstance(snakes, list)
+        or not all(isinstance(s, Mapping) for s in snakes)
+    ):
         return None
-    alike = [{key: value for key, value in snake.items() if key not in _ANSWERS} for snake in snakes]
+    alike = [
+        {key: value for key, value in snake.items() if key not in _ANSWERS} for snake in snakes
+    ]
     points = {kind: sorted(map(str, board.get(kind) or [])) for kind in ("food", "hazards")}
     shown = {**board, **points, "snakes": sorted(alike, key=lambda snake: str(snake.get("id")))}
     return {"turn": request.get("turn"), "board": shown, "more": request.get("procsnake")}

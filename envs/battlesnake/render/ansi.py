@@ -24,7 +24,8 @@ from envs.battlesnake.state import DOWN, FULL_HEALTH, LEFT, RIGHT, UP, State
 
 _BAR_WIDTH = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_HEADS, _STEPS = "▲▼◀▶", "↑↓←→"
+_HEADS = "▲▼◀▶"
+_STEPS = "↑↓←→"
 _EYES = ("''", "..", ": ", " :")
 _SHADES = " ░▒▓"
 _DARK: Color = (18, 20, 28)
@@ -50,25 +51,32 @@ def draw(
     columns: int | None = None,
     customizations: Sequence[Mapping[str, str]] | None = None,
 ) -> str:
-    """Return board `board` of a state as text with a side panel: height + 2 lines or more, without a newline at the end.
+    """Return board `board` of a state as text with a side panel: height + 2 lines or more, without
+    a newline at the end.
 
-    y is up, so row 0 is the lowest. Each cell is two characters wide. Plain text (`color=False`) shows a head as a capital
-    letter and an arrow (`A▲`), a body cell as a small letter and an arrow towards the head (`a→`), food as `●`, and hazard
-    layers as `░ ▒ ▓`. In colour, heads have eyes, and bodies darken towards the tail. `names` and `customizations` have one
-    entry per slot. If board and panel don't fit beside each other in `columns` characters (None: any width), the panel stands
-    below the board.
-    """
+    y is up, so row 0 is the lowest. Each cell is two characters wide. Plain text (`color=False`)
+    shows a head as a capital letter and an arrow (`A▲`), a body cell as a small letter and an arrow
+    towards the head (`a→`), food as `●`, and hazard layers as `░ ▒ ▓`. In colour, heads have eyes,
+    and bodies darken towards the tail. `names` and `customizations` have one entry per slot. If
+    board and panel don't fit beside each other in `columns` characters (None: any width), the panel
+    stands below the board."""
     return draw_board(scene(state, board, names, customizations), color=color, columns=columns)
 
 
 def draw_board(board: Board, *, color: bool = True, columns: int | None = None) -> str:
-    """Return a board dict in webhook form (see `envs.battlesnake.render.scene`) as text, as `draw` does."""
+    """Return a board dict in webhook form (see `envs.battlesnake.render.scene`) as text, as `draw`
+    does.
+    """
     colors = snake_colors(board)
     cells = _coloured_cells(board, colors) if color else _plain_cells(board)
     style = _style if color else _unstyled
     edge = "──" * board["width"]
     title = f" turn {board.get('turn', 0)} "
-    lines = [style("╭" + title + edge[len(title) :] + "╮" if len(title) < len(edge) else f"╭{edge}╮", _GREY)]
+    lines = [
+        style(
+            "╭" + title + edge[len(title) :] + "╮" if len(title) < len(edge) else f"╭{edge}╮", _GREY
+        )
+    ]
     for row in reversed(cells):
         inside = "".join(style(cell.text, cell.ink, cell.ground) for cell in row)
         lines.append(style("│", _GREY) + inside + style("│", _GREY))
@@ -77,11 +85,15 @@ def draw_board(board: Board, *, color: bool = True, columns: int | None = None) 
     if columns is not None and columns < 2 * board["width"] + 4 + _panel_width(board):
         return "\n".join([*lines, *panel]).rstrip()
     lines += [" " * (2 * board["width"] + 2)] * (len(panel) - len(lines) + 1)
-    return "\n".join([lines[0]] + [f"{a}  {b}".rstrip() for a, b in zip(lines[1:], panel + [""] * len(lines))])
+    return "\n".join(
+        [lines[0]] + [f"{a}  {b}".rstrip() for a, b in zip(lines[1:], panel + [""] * len(lines))]
+    )
 
 
 def _plain_cells(board: Board) -> list[list[Cell]]:
-    cells = [[Cell("· ", _GREY, _DARK) for _ in range(board["width"])] for _ in range(board["height"])]
+    cells = [
+        [Cell("· ", _GREY, _DARK) for _ in range(board["width"])] for _ in range(board["height"])
+    ]
     for (x, y), layers in hazard_layers(board).items():
         cells[y][x] = Cell(_SHADES[min(3, layers)] * 2, _GREY, _DARK)
     for food in _inside(board, board["food"]):
@@ -97,9 +109,14 @@ def _plain_cells(board: Board) -> list[list[Cell]]:
 
 def _coloured_cells(board: Board, colors: list[Color]) -> list[list[Cell]]:
     hazards = hazard_layers(board)
-    cells = [[_ground(x, y, hazards.get((x, y), 0)) for x in range(board["width"])] for y in range(board["height"])]
+    cells = [
+        [_ground(x, y, hazards.get((x, y), 0)) for x in range(board["width"])]
+        for y in range(board["height"])
+    ]
     for food in _inside(board, board["food"]):
-        cells[food["y"]][food["x"]] = cells[food["y"]][food["x"]]._replace(text="● ", ink=FOOD_COLOR)
+        cells[food["y"]][food["x"]] = cells[food["y"]][food["x"]]._replace(
+            text="● ", ink=FOOD_COLOR
+        )
     for index, snake in _living(board):
         length = len(snake["body"])
         for entry, point, towards in _trace(board, snake):
@@ -139,9 +156,12 @@ def _inside(board: Board, points: list[dict[str, int]]) -> list[dict[str, int]]:
 
 
 def _trace(board: Board, snake: dict[str, Any]) -> list[tuple[int, dict[str, int], int]]:
-    """(entry, point, move towards the head) from tail to head; stacked entries point where the lowest of them does."""
+    """(entry, point, move towards the head) from tail to head; stacked entries point where the
+    lowest of them does.
+    """
     body = snake["body"]
-    traced, towards = [], UP
+    traced = []
+    towards = UP
     for entry, point in enumerate(body):
         if entry == 0:
             neck = next((p for p in body if p != point), None)
@@ -159,16 +179,24 @@ def _or_up(move: int | None) -> int:
 
 def _panel_width(board: Board) -> int:
     """Characters of the panel's longest line."""
-    texts = [line for i in range(len(board["snakes"])) for line in _panel(board, i, _GREY, _unstyled)]
+    texts = [
+        line for i in range(len(board["snakes"])) for line in _panel(board, i, _GREY, _unstyled)
+    ]
     return max(map(len, texts), default=0)
 
 
 def _panel(board: Board, index: int, color: Color, style: Any) -> list[str]:
     """Name and length, health bar or cause of death, an empty line."""
     snake = board["snakes"][index]
-    letter, name, length = chr(ord("A") + index), display_name(snake), len(snake["body"])
+    letter = chr(ord("A") + index)
+    name = display_name(snake)
+    length = len(snake["body"])
     if is_dead(snake):
-        return [style(f"{letter} {name}  length {length}", _GREY), style(f"  † {fate(board, snake)}", _GREY), ""]
+        return [
+            style(f"{letter} {name}  length {length}", _GREY),
+            style(f"  † {fate(board, snake)}", _GREY),
+            "",
+        ]
     health = int(snake["health"])
     bar = style(_bar(health), blend((239, 68, 68), color, min(1.0, health / 50)), _GROUND[0])
     about = ", ".join(filter(None, (f"length {length}", look_in_words(snake))))

@@ -1,8 +1,8 @@
 """Says where everything in a picture of a board goes. All painters share this geometry.
 
-Lengths are in cells; x goes to the right and y down from the upper left corner of the picture. It looks like the official
-board: light squares, flat snakes as wide as a cell that run through the gaps, dead snakes faded.
-"""
+Lengths are in cells; x goes to the right and y down from the upper left corner of the picture. It
+looks like the official board: light squares, flat snakes as wide as a cell that run through the
+gaps, dead snakes faded."""
 
 from __future__ import annotations
 
@@ -34,9 +34,14 @@ _HAZARD: Color = (56, 42, 74)
 _INK: Color = (44, 48, 58)
 _FAINT: Color = (150, 154, 165)
 _TRACK: Color = (229, 230, 235)
-_SQUARE_SIDE, _BODY_WIDTH, _TAIL_WIDTH, _HEAD_RADIUS = 0.86, 0.8, 0.4, 0.47
-_PANEL_WIDTH, _TITLE_HEIGHT = 8.0, 1.4
-_FATE_CHARACTERS, _LOOK_CHARACTERS = 36, 48
+_SQUARE_SIDE = 0.86
+_BODY_WIDTH = 0.8
+_TAIL_WIDTH = 0.4
+_HEAD_RADIUS = 0.47
+_PANEL_WIDTH = 8.0
+_TITLE_HEIGHT = 1.4
+_FATE_CHARACTERS = 36
+_LOOK_CHARACTERS = 48
 _SEEN_DEAD = 0.13
 _OFFSETS = ((0, -1), (0, 1), (-1, 0), (1, 0))
 
@@ -107,16 +112,28 @@ class Picture(NamedTuple):
 
 
 def picture(board: Board, *, panel: bool = False) -> Picture:
-    """Return the picture of a board dict. With `panel`, names, lengths, healths and causes of death stand to its right."""
-    width, height = board["width"] + 2 * MARGIN, board["height"] + 2 * MARGIN
+    """Return the picture of a board dict. With `panel`, names, lengths, healths and causes of death
+    stand to its right.
+    """
+    width = board["width"] + 2 * MARGIN
+    height = board["height"] + 2 * MARGIN
     colors = snake_colors(board)
-    shapes = [*_hazards(board), *_snakes(board, colors, dead=True), *_food(board), *_snakes(board, colors, dead=False)]
+    shapes = [
+        *_hazards(board),
+        *_snakes(board, colors, dead=True),
+        *_food(board),
+        *_snakes(board, colors, dead=False),
+    ]
     if panel:
         block = min(2.4, max(1.5, (board["height"] - _TITLE_HEIGHT) / max(1, len(colors))))
         height = max(height, 2 * MARGIN + _TITLE_HEIGHT + block * len(colors))
         shapes += _panel(board, colors, width, block)
         width += _PANEL_WIDTH
-    squares = [_cell_box(board, x, y, _SQUARE) for y in range(board["height"]) for x in range(board["width"])]
+    squares = [
+        _cell_box(board, x, y, _SQUARE)
+        for y in range(board["height"])
+        for x in range(board["width"])
+    ]
     return Picture(width, height, tuple(squares), tuple(shapes))
 
 
@@ -126,17 +143,29 @@ def _center(board: Board, point: dict[str, int]) -> Spot:
 
 def _cell_box(board: Board, x: int, y: int, color: Color) -> Box:
     inset = (1 - _SQUARE_SIDE) / 2
-    return Box(MARGIN + x + inset, MARGIN + board["height"] - 1 - y + inset, _SQUARE_SIDE, _SQUARE_SIDE, 0.1, color)
+    return Box(
+        MARGIN + x + inset,
+        MARGIN + board["height"] - 1 - y + inset,
+        _SQUARE_SIDE,
+        _SQUARE_SIDE,
+        0.1,
+        color,
+    )
 
 
 def _hazards(board: Board) -> list[Box]:
     return [
-        _cell_box(board, x, y, blend(_SQUARE, _HAZARD, 1 - 0.62**layers)) for (x, y), layers in hazard_layers(board).items()
+        _cell_box(board, x, y, blend(_SQUARE, _HAZARD, 1 - 0.62**layers))
+        for (x, y), layers in hazard_layers(board).items()
     ]
 
 
 def _food(board: Board) -> list[Disc]:
-    return [Disc(*_center(board, point), 0.27, FOOD_COLOR) for point in board["food"] if on_board(board, point)]
+    return [
+        Disc(*_center(board, point), 0.27, FOOD_COLOR)
+        for point in board["food"]
+        if on_board(board, point)
+    ]
 
 
 def _snakes(board: Board, colors: list[Color], *, dead: bool) -> list[Any]:
@@ -158,15 +187,18 @@ def _snake(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
 
 
 def _runs(board: Board, body: list[dict[str, int]]) -> list[list[Spot]]:
-    """The body's cell centres from head to tail, repeats left out, cut in two wherever it goes across the edge.
+    """The body's cell centres from head to tail, repeats left out, cut in two wherever it goes
+    across the edge.
 
-    It is also cut between cells that are no neighbours, which a recording of another program may hold.
-    """
+    It is also cut between cells that are no neighbours, which a recording of another program may
+    hold."""
     runs = [[_center(board, body[0])]]
     for before, point in pairwise(body):
         if before == point:
             continue
-        here, there, move = _center(board, before), _center(board, point), direction(board, before, point)
+        here = _center(board, before)
+        there = _center(board, point)
+        move = direction(board, before, point)
         if move is None:
             runs.append([])
         elif abs(here[0] - there[0]) + abs(here[1] - there[1]) > 1:
@@ -181,8 +213,10 @@ def _tail(end: Spot, root: Spot, color: Color) -> list[Any]:
     """A taper from full width at the next-to-last cell to a round tip at the last."""
     across = (end[1] - root[1], root[0] - end[0])
     distance = abs(across[0] + across[1]) or 1.0
-    nx, ny = across[0] / distance, across[1] / distance
-    wide, thin = _BODY_WIDTH / 2, _TAIL_WIDTH / 2
+    nx = across[0] / distance
+    ny = across[1] / distance
+    wide = _BODY_WIDTH / 2
+    thin = _TAIL_WIDTH / 2
     corners = (
         (root[0] + nx * wide, root[1] + ny * wide),
         (end[0] + nx * thin, end[1] + ny * thin),
@@ -201,7 +235,8 @@ def _head(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
     fx, fy = _OFFSETS[UP if move is None else move]
     shapes: list[Any] = [Disc(x, y, _HEAD_RADIUS, color)]
     for side in (-1, 1):
-        ex, ey = x + 0.14 * fx - 0.2 * side * fy, y + 0.14 * fy + 0.2 * side * fx
+        ex = x + 0.14 * fx - 0.2 * side * fy
+        ey = y + 0.14 * fy + 0.2 * side * fx
         shapes += [Disc(ex, ey, 0.145, PAPER), Disc(ex + 0.05 * fx, ey + 0.05 * fy, 0.075, _INK)]
     return shapes
 
@@ -230,4 +265,6 @@ def _card(board: Board, snake: dict[str, Any], color: Color, x: float, y: float)
     if filled:
         bar.append(Box(x, y + 0.76, max(0.34, filled), 0.34, 0.17, color))
     look = look_in_words(snake)
-    return shapes + bar + ([Label(x, y + 1.42, 0.3, look[:_LOOK_CHARACTERS], _FAINT)] if look else [])
+    return (
+        shapes + bar + ([Label(x, y + 1.42, 0.3, look[:_LOOK_CHARACTERS], _FAINT)] if look else [])
+    )

@@ -1,7 +1,8 @@
-"""A game below a cell of a notebook, as a picture that changes. It needs IPython, which every notebook has.
+"""A game below a cell of a notebook, as a picture that changes. It needs IPython, which every
+notebook has.
 
-A picture is all that every host shows: Colab, Kaggle and SageMaker Studio reach no page of a server on the kernel's machine.
-"""
+A picture is all that every host shows: Colab, Kaggle and SageMaker Studio reach no page of a server
+on the kernel's machine."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from envs.battlesnake.render.rgb import png
 
 
 class LivePicture:
-    """One place below the current cell. The first `show` makes it, and each later call replaces what it shows."""
+    """One place below the current cell. The first `show` makes it, and each later call replaces
+    what it shows.
+    """
 
     def __init__(self) -> None:
         self._place: DisplayHandle | None = None
@@ -28,7 +31,9 @@ class LivePicture:
         self._put(Image(data=png(board, cell=DEFAULT_CELL, panel=True), format="png"))
 
     def replay(self, recording: Recording | str | os.PathLike[str]) -> None:
-        """Show a recorded game, or the one at a path, as a moving picture. Raises `RecordingError` for a bad recording."""
+        """Show a recorded game, or the one at a path, as a moving picture. Raises `RecordingError`
+        for a bad recording.
+        """
         with tempfile.TemporaryDirectory(prefix="procsnake-") as folder:
             film = save_animation(recording, Path(folder) / "game.gif").read_bytes()
         self._put(Image(data=film, format="gif"))

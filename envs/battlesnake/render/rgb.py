@@ -11,7 +11,18 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from envs.battlesnake.plain import Board
-from envs.battlesnake.render.geometry import PAPER, Box, Disc, Group, Label, Picture, Polygon, Spot, Stroke, picture
+from envs.battlesnake.render.geometry import (
+    PAPER,
+    Box,
+    Disc,
+    Group,
+    Label,
+    Picture,
+    Polygon,
+    Spot,
+    Stroke,
+    picture,
+)
 from envs.battlesnake.render.scene import Color, scene
 from envs.battlesnake.state import State
 
@@ -20,17 +31,24 @@ _FINENESS = 3
 
 
 def rgb_array(
-    state: State, board: int, *, names: Sequence[str] | None = None, cell: int = DEFAULT_CELL, panel: bool = False
+    state: State,
+    board: int,
+    *,
+    names: Sequence[str] | None = None,
+    cell: int = DEFAULT_CELL,
+    panel: bool = False,
 ) -> np.ndarray:
     """Return a picture of board `board` of a state, uint8 (H, W, 3), with row 0 at the top.
 
-    `cell` is the side of a cell in pixels. H = (height + 1) * cell and W = (width + 1) * cell; the side `panel` adds to them.
-    """
+    `cell` is the side of a cell in pixels. H = (height + 1) * cell and W = (width + 1) * cell; the
+    side `panel` adds to them."""
     return np.asarray(paint(scene(state, board, names), cell=cell, panel=panel))
 
 
 def paint(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> Image.Image:
-    """Return a picture of a board dict in webhook form (see `envs.battlesnake.render.scene`) as an RGB image."""
+    """Return a picture of a board dict in webhook form (see `envs.battlesnake.render.scene`) as an
+    RGB image.
+    """
     plan = picture(board, panel=panel)
     image = _backdrop(plan._replace(shapes=()), cell * _FINENESS).copy()
     image = _paint_shapes(image, plan.shapes, cell * _FINENESS)
@@ -46,7 +64,10 @@ def png(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> bytes
 
 @lru_cache(maxsize=8)
 def _backdrop(plan: Picture, scale: int) -> Image.Image:
-    size = (int(round(plan.width * scale / _FINENESS)) * _FINENESS, int(round(plan.height * scale / _FINENESS)) * _FINENESS)
+    size = (
+        int(round(plan.width * scale / _FINENESS)) * _FINENESS,
+        int(round(plan.height * scale / _FINENESS)) * _FINENESS,
+    )
     return _paint_shapes(Image.new("RGB", size, PAPER), plan.backdrop, scale)
 
 
@@ -54,7 +75,9 @@ def _paint_shapes(image: Image.Image, shapes: Sequence[object], scale: int) -> I
     pen = ImageDraw.Draw(image)
     for shape in shapes:
         if isinstance(shape, Group):
-            image = Image.blend(image, _paint_shapes(image.copy(), shape.shapes, scale), shape.opacity)
+            image = Image.blend(
+                image, _paint_shapes(image.copy(), shape.shapes, scale), shape.opacity
+            )
             pen = ImageDraw.Draw(image)
         else:
             _paint_shape(pen, shape, scale)
@@ -77,7 +100,13 @@ def _paint_shape(pen: ImageDraw.ImageDraw, shape: object, scale: int) -> None:
             for x, y in spots[1:-1]:
                 _disc(pen, x, y, width * scale / 2, color)
         case Label(x, y, size, text, color, right):
-            pen.text((x * scale, y * scale), text, fill=color, font=_font(size * scale), anchor="rs" if right else "ls")
+            pen.text(
+                (x * scale, y * scale),
+                text,
+                fill=color,
+                font=_font(size * scale),
+                anchor="rs" if right else "ls",
+            )
 
 
 def _disc(pen: ImageDraw.ImageDraw, x: float, y: float, radius: float, color: Color) -> None:
@@ -85,7 +114,9 @@ def _disc(pen: ImageDraw.ImageDraw, x: float, y: float, radius: float, color: Co
 
 
 def _bar(pen: ImageDraw.ImageDraw, start: Spot, end: Spot, half: float, color: Color) -> None:
-    """A segment along an axis. Rectangles meet the discs at the joints to the pixel, Pillow's thick lines don't."""
+    """A segment along an axis. Rectangles meet the discs at the joints to the pixel, Pillow's thick
+    lines don't.
+    """
     (left, right), (top, bottom) = sorted((start[0], end[0])), sorted((start[1], end[1]))
     dx, dy = (half, 0.0) if left == right else (0.0, half)
     pen.rectangle((left - dx, top - dy, right + dx - 1, bottom + dy - 1), fill=color)

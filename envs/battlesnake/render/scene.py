@@ -1,8 +1,8 @@
-"""What all painters share: a board as a dict, a colour for each snake, and the direction in which a body runs.
+"""What all painters share: a board as a dict, a colour for each snake, and the direction in which a
+body runs.
 
-Painters take a board in webhook form (`envs.battlesnake.plain`). Its snakes may also have `name` and `customizations.color`.
-So the same code draws states, recordings and other people's games.
-"""
+Painters take a board in webhook form (`envs.battlesnake.plain`). Its snakes may also have `name`
+and `customizations.color`. So the same code draws states, recordings and other people's games."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def scene(
 ) -> Board:
     """Return board `board` of a state as a dict for the painters.
 
-    `names` has one name per slot (default: snake 1, snake 2, …). `customizations` says for each slot how the snake wants to
-    look ("color", "head", "tail"); by default each slot has its own colour.
-    """
+    `names` has one name per slot (default: snake 1, snake 2, …). `customizations` says for each
+    slot how the snake wants to look ("color", "head", "tail"); by default each slot has its own
+    colour."""
     names = names or [f"snake {slot + 1}" for slot in range(state.num_snakes)]
     drawn = board_from_state(state, board, [str(slot) for slot in range(state.num_snakes)])
     for snake in drawn["snakes"]:
@@ -55,7 +55,9 @@ def is_dead(snake: dict[str, Any]) -> bool:
 
 
 def display_name(snake: dict[str, Any]) -> str:
-    """Return the snake's name in a form that may be printed: without control characters, at most `MAX_NAME` characters."""
+    """Return the snake's name in a form that may be printed: without control characters, at most
+    `MAX_NAME` characters.
+    """
     name = _printable(snake.get("name") or snake["id"])
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
 
@@ -66,15 +68,23 @@ def _printable(text: Any) -> str:
 
 
 def look_in_words(snake: dict[str, Any]) -> str:
-    """Return the names of the head and tail that the snake chose; "" if it chose none. Painters draw all snakes alike."""
+    """Return the names of the head and tail that the snake chose; "" if it chose none. Painters
+    draw all snakes alike.
+    """
     chosen = snake.get("customizations") or {}
     names = {part: _printable(chosen.get(part) or "")[:MAX_NAME] for part in ("head", "tail")}
-    return ", ".join(f"{part} {name}" for part, name in names.items() if name not in ("", "default"))
+    return ", ".join(
+        f"{part} {name}" for part, name in names.items() if name not in ("", "default")
+    )
 
 
 def fate(board: Board, snake: dict[str, Any]) -> str:
     """Return in words how a dead snake died: the cause, who is to blame, and the turn."""
-    killers = [display_name(s) for s in board["snakes"] if s["id"] == snake.get("eliminatedBy") != snake["id"]]
+    killers = [
+        display_name(s)
+        for s in board["snakes"]
+        if s["id"] == snake.get("eliminatedBy") != snake["id"]
+    ]
     by = f" by {killers[0]}" if killers else ""
     when = f", turn {snake['eliminatedOnTurn']}" if snake.get("eliminatedOnTurn") else ""
     return f"{_printable(snake['eliminatedCause'])[:MAX_NAME]}{by}{when}"
@@ -115,9 +125,15 @@ def blend(color: Color, other: Color, share: float) -> Color:
 
 
 def direction(board: Board, start: dict[str, int], end: dict[str, int]) -> int | None:
-    """Return the move that leads from a point to the next, also across an edge; None if they are the same or no neighbours."""
-    dx, dy = end["x"] - start["x"], end["y"] - start["y"]
-    for delta, side, forward, back in ((dx, board["width"], RIGHT, LEFT), (dy, board["height"], UP, DOWN)):
+    """Return the move that leads from a point to the next, also across an edge; None if they are
+    the same or no neighbours.
+    """
+    dx = end["x"] - start["x"]
+    dy = end["y"] - start["y"]
+    for delta, side, forward, back in (
+        (dx, board["width"], RIGHT, LEFT),
+        (dy, board["height"], UP, DOWN),
+    ):
         other = dy if forward == RIGHT else dx
         if other == 0 and delta in (1, 1 - side):
             return forward
@@ -127,7 +143,9 @@ def direction(board: Board, start: dict[str, int], end: dict[str, int]) -> int |
 
 
 def on_board(board: Board, point: dict[str, int]) -> bool:
-    """Whether a point is a cell of the board. Heads that hit a wall, and some hazards of snail_mode, lie off the board."""
+    """Whether a point is a cell of the board. Heads that hit a wall, and some hazards of
+    snail_mode, lie off the board.
+    """
     return 0 <= point["x"] < board["width"] and 0 <= point["y"] < board["height"]
 
 

@@ -6,25 +6,39 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from envs.battlesnake.plain import Board
-from envs.battlesnake.render.geometry import PAPER, Box, Disc, Group, Label, Picture, Polygon, Stroke, picture
+from envs.battlesnake.render.geometry import (
+    PAPER,
+    Box,
+    Disc,
+    Group,
+    Label,
+    Picture,
+    Polygon,
+    Stroke,
+    picture,
+)
 from envs.battlesnake.render.scene import to_hex
 from envs.common.errors import ConfigError
 
 DEFAULT_CELL = 32
 
 
-def animated_svg(boards: Sequence[Board], *, fps: float = 8.0, cell: int = DEFAULT_CELL, panel: bool = True) -> str:
-    """Return an SVG document that shows the boards of a game one after another, for ever, without scripts.
+def animated_svg(
+    boards: Sequence[Board], *, fps: float = 8.0, cell: int = DEFAULT_CELL, panel: bool = True
+) -> str:
+    """Return an SVG document that shows the boards of a game one after another, for ever, without
+    scripts.
 
-    The boards are dicts in webhook form (see `envs.battlesnake.render.scene`). `cell` is the side of a cell in pixels.
-    Raises `ConfigError` if there are no boards, or if `fps` isn't positive.
+    The boards are dicts in webhook form (see `envs.battlesnake.render.scene`). `cell` is the side
+    of a cell in pixels. Raises `ConfigError` if there are no boards, or if `fps` isn't positive.
     """
     if not boards or fps <= 0:
         raise ConfigError(f"{len(boards)} boards at {fps} fps make no animation")
     plans = [picture(board, panel=panel) for board in boards]
     seconds = len(plans) / fps
     frames = [
-        f'<g class="turn" style="animation-delay:{index / fps - seconds:.3f}s">{_elements(plan.shapes, cell)}</g>'
+        '<g class="turn"'
+        f' style="animation-delay:{index / fps - seconds:.3f}s">{_elements(plan.shapes, cell)}</g>'
         for index, plan in enumerate(plans)
     ]
     style = (
@@ -33,16 +47,22 @@ def animated_svg(boards: Sequence[Board], *, fps: float = 8.0, cell: int = DEFAU
         if len(plans) > 1
         else ""
     )
-    return _document(max(plans, key=lambda plan: plan.height), cell, f"<style>{style}</style>" + "".join(frames))
+    return _document(
+        max(plans, key=lambda plan: plan.height), cell, f"<style>{style}</style>" + "".join(frames)
+    )
 
 
 def _document(plan: Picture, cell: int, content: str) -> str:
-    width, height = plan.width * cell, plan.height * cell
+    width = plan.width * cell
+    height = plan.height * cell
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
     paper = f'<rect width="100%" height="100%" fill="{to_hex(PAPER)}"/>'
     fonts = 'font-family="Helvetica,Arial,sans-serif"'
     backdrop = _elements(plan.backdrop, cell)
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {fonts}>{paper}<g>{backdrop}</g>{content}</svg>\n'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}'
+        f" {fonts}>{paper}<g>{backdrop}</g>{content}</svg>\n"
+    )
 
 
 def _elements(shapes: Sequence[object], k: int) -> str:
@@ -56,11 +76,17 @@ def _element(shape: object, k: int) -> str:
             size = f'width="{width * k:.5g}" height="{height * k:.5g}" rx="{radius * k:.4g}"'
             return f'<rect x="{x * k:.5g}" y="{y * k:.5g}" {size} fill="{to_hex(color)}"/>'
         case Disc(x, y, radius, color):
-            return f'<circle cx="{x * k:.5g}" cy="{y * k:.5g}" r="{radius * k:.4g}" fill="{to_hex(color)}"/>'
+            return (
+                f'<circle cx="{x * k:.5g}" cy="{y * k:.5g}" r="{radius * k:.4g}"'
+                f' fill="{to_hex(color)}"/>'
+            )
         case Polygon(points, color):
             return f'<polygon points="{_points(points, k)}" fill="{to_hex(color)}"/>'
         case Stroke(points, width, color):
-            pen = f'fill="none" stroke="{to_hex(color)}" stroke-width="{width * k:.4g}" stroke-linejoin="round"'
+            pen = (
+                f'fill="none" stroke="{to_hex(color)}" stroke-width="{width * k:.4g}"'
+                ' stroke-linejoin="round"'
+            )
             return f'<polyline points="{_points(points, k)}" {pen}/>'
         case Label(x, y, size, text, color, right):
             anchor = ' text-anchor="end"' if right else ""

@@ -10,14 +10,18 @@ from envs.common.errors import MissingDependencyError, pip_install
 
 
 class Window:
-    """Shows pictures one after another, at most `fps` per second. Raises `MissingDependencyError` without pygame."""
+    """Shows pictures one after another, at most `fps` per second. Raises `MissingDependencyError`
+    without pygame.
+    """
 
     def __init__(self, title: str, *, fps: float = 8.0) -> None:
         try:
             import pygame
         except ImportError as error:
             install = f'{pip_install("pygame-ce")} (or render_mode="ansi")'
-            raise MissingDependencyError("pygame", feature='render_mode="human"', install=install) from error
+            raise MissingDependencyError(
+                "pygame", feature='render_mode="human"', install=install
+            ) from error
         self._pygame: Any = pygame
         self._fps = fps
         pygame.display.init()

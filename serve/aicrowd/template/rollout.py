@@ -26,22 +26,51 @@ FRAMES_PER_SECOND = 15
 
 
 def make_options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("checkpoint", help="path of a file checkpoint-N")
     parser.add_argument("--run", required=True, help="name of the algorithm")
     parser.add_argument("--env", help="name of the environment (default: the checkpoint's)")
     parser.add_argument(
-        "--episodes", type=int, default=0, help="number of whole episodes to play (default: as many as --steps)"
+        "--episodes",
+        type=int,
+        default=0,
+        help="number of whole episodes to play (default: as many as --steps)",
     )
-    parser.add_argument("--steps", type=int, default=10000, help="number of steps to play without --episodes (default: 10000)")
-    parser.add_argument("--config", type=json.loads, default={}, help="JSON to change the checkpoint's configuration with")
-    parser.add_argument("--no-render", action="store_true", help="never call the environment's render()")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=10000,
+        help="number of steps to play without --episodes (default: 10000)",
+    )
+    parser.add_argument(
+        "--config",
+        type=json.loads,
+        default={},
+        help="JSON to change the checkpoint's configuration with",
+    )
+    parser.add_argument(
+        "--no-render", action="store_true", help="never call the environment's render()"
+    )
     parser.add_argument("--video-dir", help="folder for a film of each episode, episode-N.mp4")
-    parser.add_argument("--monitor", action="store_true", help="the old name of --video-dir ~/ray_results/monitor")
-    parser.add_argument("--out", help="file for all steps of all episodes; a pickle that is written at the end")
-    parser.add_argument("--use-shelve", action="store_true", help="write --out as a shelf, episode by episode")
-    parser.add_argument("--save-info", action="store_true", help="write the environment's info to --out, too")
-    parser.add_argument("--track-progress", action="store_true", help="tell the progress in __progress_NAME beside --out")
+    parser.add_argument(
+        "--monitor", action="store_true", help="the old name of --video-dir ~/ray_results/monitor"
+    )
+    parser.add_argument(
+        "--out", help="file for all steps of all episodes; a pickle that is written at the end"
+    )
+    parser.add_argument(
+        "--use-shelve", action="store_true", help="write --out as a shelf, episode by episode"
+    )
+    parser.add_argument(
+        "--save-info", action="store_true", help="write the environment's info to --out, too"
+    )
+    parser.add_argument(
+        "--track-progress",
+        action="store_true",
+        help="tell the progress in __progress_NAME beside --out",
+    )
     return parser
 
 
@@ -80,7 +109,10 @@ def play(agent, env, options, film):
             following, reward, done, info = env.step(action)
             if not options.no_render:
                 env.render()
-            steps.append([observation, action, following, reward, done] + ([info] if options.save_info else []))
+            steps.append(
+                [observation, action, following, reward, done]
+                + ([info] if options.save_info else [])
+            )
             observation = following
             total += 1
         film.end()
@@ -106,7 +138,9 @@ class Film:
         picture = np.ascontiguousarray(env.render(mode="rgb_array"))
         if self.writer is None:
             height, width, _ = picture.shape
-            self.writer = imageio_ffmpeg.write_frames(self.path, (width, height), fps=FRAMES_PER_SECOND)
+            self.writer = imageio_ffmpeg.write_frames(
+                self.path, (width, height), fps=FRAMES_PER_SECOND
+            )
             self.writer.send(None)
         self.writer.send(picture)
 
@@ -171,12 +205,16 @@ def main():
     agent.restore(options.checkpoint)
     env = agent.workers.local_worker().env
     with Recording(options) as recording:
-        for number, (steps, info, done) in enumerate(play(agent, env, options, Film(options.video_dir))):
+        for number, (steps, info, done) in enumerate(
+            play(agent, env, options, Film(options.video_dir))
+        ):
             recording.add(number, steps)
             earned = info.get("episode_return", sum(float(step[3]) for step in steps))
             length = int(info.get("episode_length", len(steps)))
             rest = "" if done else " (cut off by --steps)"
-            print(f"Episode #{number + 1}: reward: {float(earned)} length: {length}{rest}", flush=True)
+            print(
+                f"Episode #{number + 1}: reward: {float(earned)} length: {length}{rest}", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -32,20 +32,36 @@ FROM_COMMAND_LINE = (
 def make_options():
     """Return a parser with Ray Tune's own options (--run, --stop, --config, --restore, …) and those of the starter kit."""
     parser = make_parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-f", "--config-file", help="YAML file of the experiment; options of a trial count only without it")
+    parser.add_argument(
+        "-f",
+        "--config-file",
+        help="YAML file of the experiment; options of a trial count only without it",
+    )
     parser.add_argument("--env", help="name of the environment, without -f")
-    parser.add_argument("--experiment-name", default="default", help="folder below --local-dir, without -f")
-    parser.add_argument("--local-dir", default=DEFAULT_RESULTS_DIR, help="folder of the results, without -f")
-    parser.add_argument("--upload-dir", default="", help="where results are copied to, e.g. s3://bucket, without -f")
-    parser.add_argument("--resume", action="store_true", help="go on with the experiment that was interrupted")
-    parser.add_argument("--queue-trials", action="store_true", help="wait for a cluster that is still growing")
+    parser.add_argument(
+        "--experiment-name", default="default", help="folder below --local-dir, without -f"
+    )
+    parser.add_argument(
+        "--local-dir", default=DEFAULT_RESULTS_DIR, help="folder of the results, without -f"
+    )
+    parser.add_argument(
+        "--upload-dir", default="", help="where results are copied to, e.g. s3://bucket, without -f"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the experiment that was interrupted"
+    )
+    parser.add_argument(
+        "--queue-trials", action="store_true", help="wait for a cluster that is still growing"
+    )
     parser.add_argument("--torch", action="store_true", help="use torch instead of TensorFlow")
     parser.add_argument("--eager", action="store_true", help="use TensorFlow's eager execution")
     parser.add_argument("--trace", action="store_true", help="trace the eager execution")
     parser.add_argument("-v", action="store_true", help="log at the level INFO")
     parser.add_argument("-vv", action="store_true", help="log at the level DEBUG")
     parser.add_argument("--ray-address", help="address of a running Ray cluster to join")
-    parser.add_argument("--ray-num-nodes", type=int, help="number of machines to pretend, for debugging")
+    parser.add_argument(
+        "--ray-num-nodes", type=int, help="number of machines to pretend, for debugging"
+    )
     for resource in RESOURCES:
         parser.add_argument("--ray-" + resource, type=int, help="limit of Ray's " + resource)
     return parser
@@ -69,7 +85,12 @@ def prepared(experiment, options):
     config = experiment.setdefault("config", {})
     env_config = config.setdefault("env_config", {})
     if env_config.get("env_name") in EASY_GAME_RANGES:
-        env_config.update(zip(("return_min", "return_blind", "return_max"), EASY_GAME_RANGES[env_config["env_name"]]))
+        env_config.update(
+            zip(
+                ("return_min", "return_blind", "return_max"),
+                EASY_GAME_RANGES[env_config["env_name"]],
+            )
+        )
     config["callbacks"] = CustomCallbacks
     for section in (experiment, config):
         section.pop("disable_evaluation_worker", None)
@@ -105,7 +126,9 @@ def start_ray(options):
         return
     cluster = Cluster()
     for _ in range(options.ray_num_nodes):
-        cluster.add_node(**dict(limits, num_cpus=options.ray_num_cpus or 1, num_gpus=options.ray_num_gpus or 0))
+        cluster.add_node(
+            **dict(limits, num_cpus=options.ray_num_cpus or 1, num_gpus=options.ray_num_gpus or 0)
+        )
     ray.init(address=cluster.address)
 
 
@@ -115,7 +138,10 @@ def main():
     load_models(os.getcwd())
     load_algorithms(CUSTOM_ALGORITHMS)
     load_preprocessors(CUSTOM_PREPROCESSORS)
-    experiments = {name: prepared(experiment, options) for name, experiment in read_experiments(options).items()}
+    experiments = {
+        name: prepared(experiment, options)
+        for name, experiment in read_experiments(options).items()
+    }
     start_ray(options)
     if not ray.cluster_resources().get("GPU", 0):
         print("no GPU: num_gpus and num_gpus_per_worker are set to 0")

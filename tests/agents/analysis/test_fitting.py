@@ -1,4 +1,6 @@
-"""The fit: it finds the curve that made the results, and says how good it is on games that it hasn't seen."""
+"""The fit: it finds the curve that made the results, and says how good it is on games that it
+hasn't seen.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,20 @@ TRUE = Curve(scale=700, offset=-0.4, proven_loss=0.1, proven_win=0.9)
 
 
 def made_positions(count, *, curve=TRUE, seed=0):
-    """Positions whose games were won with the probabilities of a curve; every tenth is proven, won or lost."""
+    """Positions whose games were won with the probabilities of a curve; every tenth is proven, won
+    or lost.
+    """
     rng = np.random.default_rng(seed)
-    scores = np.where(rng.random(count) < 0.1, (WIN - 5) * rng.choice([-1, 1], count), rng.normal(0, 900, count).astype(int))
+    scores = np.where(
+        rng.random(count) < 0.1,
+        (WIN - 5) * rng.choice([-1, 1], count),
+        rng.normal(0, 900, count).astype(int),
+    )
     won = rng.random(count) < [curve(int(score)) for score in scores]
-    return [Position("2", int(score), float(result), False) for score, result in zip(scores, won, strict=True)]
+    return [
+        Position("2", int(score), float(result), False)
+        for score, result in zip(scores, won, strict=True)
+    ]
 
 
 def test_the_curve_that_made_the_results_is_found():
@@ -36,7 +47,8 @@ def test_the_curve_that_made_the_results_is_found():
 
 def test_the_right_curve_is_calibrated_and_a_wrong_one_is_not():
     positions = made_positions(20_000, seed=1)
-    right, wrong = measure(TRUE, positions), measure(Curve(scale=150, offset=1, proven_loss=0.1, proven_win=0.9), positions)
+    right = measure(TRUE, positions)
+    wrong = measure(Curve(scale=150, offset=1, proven_loss=0.1, proven_win=0.9), positions)
     assert all(abs(one.expected - one.won) < 0.06 for one in right.bins if one.positions > 300)
     assert sum(one.positions for one in right.bins) == right.positions == 20_000
     assert right.loss < right.loss_of_the_mean < wrong.loss
@@ -60,7 +72,9 @@ def test_positions_of_a_store_are_seen_by_every_living_snake(tmp_path):
     first = positions[: len(game.seats)]
     assert [one.group for one in first] == ["3"] * 3
     assert [one.result for one in first] == [float(seat.place == 1) for seat in game.seats]
-    assert len(positions) == sum(1 + (seat.died - 1 if seat.died else game.turns - 1) // 16 for seat in game.seats)
+    assert len(positions) == sum(
+        1 + (seat.died - 1 if seat.died else game.turns - 1) // 16 for seat in game.seats
+    )
     with pytest.raises(ConfigError, match="group 'duel'"):
         fit([tmp_path / "games.db"], nodes=200, pool=None, tell=lambda done, of: None)
 
@@ -88,4 +102,6 @@ def test_files_keep_of_a_bin_what_the_table_says():
 def test_the_table_names_all_groups():
     measured = measure(TRUE, made_positions(200))
     text = table(WinProbability(dict.fromkeys(GROUPS, TRUE)), dict.fromkeys(GROUPS, measured))
-    assert [line.partition(":")[0] for line in text.splitlines() if not line.startswith(" ")] == list(GROUPS)
+    assert [
+        line.partition(":")[0] for line in text.splitlines() if not line.startswith(" ")
+    ] == list(GROUPS)

@@ -1,4 +1,5 @@
-"""The turn where a game was lost, against throw-aways that trying everything proves (`throw_aways.py`).
+"""The turn where a game was lost, against throw-aways that trying everything proves
+(`throw_aways.py`).
 
 `python -m tests.benchmarks.analyse` analyses all of the games; these tests take some of them.
 """
@@ -30,7 +31,12 @@ NODES = 3000
 
 def analysis_of(number, snake=None, **options):
     recording, proof = GAMES[number]
-    return analyse(played_by(recording, snake or proof.victim), nodes=NODES, curves=WinProbability.shipped(), **options)
+    return analyse(
+        played_by(recording, snake or proof.victim),
+        nodes=NODES,
+        curves=WinProbability.shipped(),
+        **options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +52,8 @@ def test_the_games_are_a_hundred():
 @pytest.mark.parametrize("number", SHORT[:6])
 def test_trying_everything_proves_the_throw_away(number):
     recording, proof = GAMES[number]
-    state, slot = recording.state(proof.turn), "ab".index(proof.victim)
+    state = recording.state(proof.turn)
+    slot = "ab".index(proof.victim)
     solver = Solver(World(state.width, state.height))
     surviving = solver.surviving_moves(as_position(state, slot), proof.loses_in)
     assert proof.move not in surviving
@@ -63,7 +70,8 @@ def test_the_proven_turns_are_flagged(analyses):
 def test_the_thrown_away_move_is_a_fault_and_the_move_that_keeps_is_best(analyses):
     right = 0
     for number, one in analyses.items():
-        proof, turn = GAMES[number][1], one.turns[one.lost]
+        proof = GAMES[number][1]
+        turn = one.turns[one.lost]
         if turn.turn == proof.turn:
             assert turn.played == proof.move
             assert turn.points_lost >= COSTS[1][0]
@@ -82,11 +90,17 @@ def test_who_won_has_no_lost_turn():
     number = SHORT[0]
     winner = "ab".replace(GAMES[number][1].victim, "")
     one = analysis_of(number, winner)
-    assert (one.played.result, one.lost, one.last_chance, lost_sentence(one)) == ("won", None, None, "")
+    assert (one.played.result, one.lost, one.last_chance, lost_sentence(one)) == (
+        "won",
+        None,
+        None,
+        "",
+    )
 
 
 def test_processes_find_what_one_finds(analyses):
-    number, told = SHORT[0], []
+    number = SHORT[0]
+    told = []
     with ProcessPoolExecutor(1) as pool:
         again = analysis_of(number, pool=pool, tell=lambda done, of: told.append((done, of)))
     assert again.turns == analyses[number].turns
@@ -95,7 +109,9 @@ def test_processes_find_what_one_finds(analyses):
 
 
 def test_hindsight_carries_the_loss_back_to_the_last_open_turn():
-    """Three turns: the last is lost whatever is played; before it only one move was open, which wasn't played."""
+    """Three turns: the last is lost whatever is played; before it only one move was open, which
+    wasn't played.
+    """
     positions = played_by(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[-3:]
     played = [position.played for position in positions]
     open_scores = [[CERTAIN_DEATH] * 4 for _ in range(3)]
@@ -119,13 +135,19 @@ def test_hindsight_carries_the_loss_back_to_the_last_open_turn():
         ([(0.6, 0.6), (0.6, 0.1), (0.1, 0.08)], 1),
         ([(0.6, 0.1), (0.7, 0.2), (0.3, 0.29)], 1),  # The first fault was made good.
         ([(0.6, 0.1), (0.7, 0.69), (0.7, 0.69)], 2),  # It was, and there is no other fault.
-        ([(0.6, 0.5), (0.09, 0.03), (0.04, 0.03)], 0),  # The second one was made without a real chance.
+        (
+            [(0.6, 0.5), (0.09, 0.03), (0.04, 0.03)],
+            0,
+        ),  # The second one was made without a real chance.
     ],
 )
 def test_the_lost_turn_is_the_last_fault_that_was_never_made_good(chances, lost):
     positions = played_by(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[:3]
     scores = (1, 0, CERTAIN_DEATH, CERTAIN_DEATH)
-    turns = [Turn(n, scores, (best, played, 0, 0), (True,) * 4, 1, 5) for n, (best, played) in enumerate(chances)]
+    turns = [
+        Turn(n, scores, (best, played, 0, 0), (True,) * 4, 1, 5)
+        for n, (best, played) in enumerate(chances)
+    ]
     assert lost_turn(positions, turns, 2) == lost
     assert lost_turn(positions, turns, None) is None
 
@@ -148,7 +170,8 @@ def test_classes_go_by_the_points_that_a_move_costs():
 
 def test_the_report_names_the_turn_the_moves_and_the_cause(analyses):
     number = SHORT[0]
-    one, proof = analyses[number], GAMES[number][1]
+    one = analyses[number]
+    proof = GAMES[number][1]
     report = in_words(one)
     assert f"turn {proof.turn}: {MOVE_NAMES[proof.move]} " in report
     assert report.count("← lost here") == 1

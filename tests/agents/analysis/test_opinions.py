@@ -22,11 +22,17 @@ def test_the_only_right_moves_have_the_best_scores(search):
 
 
 def test_every_losing_move_of_a_short_duel_is_proven_to_lose_or_to_draw(search):
-    short = [one for one in PUZZLES if one.task == "survive" and one.turns <= 4 and len(one.position.snakes) == 2]
+    short = [
+        one
+        for one in PUZZLES
+        if one.task == "survive" and one.turns <= 4 and len(one.position.snakes) == 2
+    ]
     assert len(short) > 15
     for puzzle in short:
         scores = search(puzzle.state(), 0).scores
-        assert max(scores[move] for move in range(4) if move != puzzle.move) <= Weights().draw, puzzle.name
+        assert max(scores[move] for move in range(4) if move != puzzle.move) <= Weights().draw, (
+            puzzle.name
+        )
 
 
 def test_a_shut_in_snake_has_no_safe_move(search):

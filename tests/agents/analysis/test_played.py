@@ -1,4 +1,6 @@
-"""What is read from recordings: positions, moves as the heads show them, results, and games that are refused."""
+"""What is read from recordings: positions, moves as the heads show them, results, and games that
+are refused.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,18 @@ OFFICIAL = DATA / "cli-output-example.jsonl"
 
 def recorded(tmp_path, players=("flood", "random"), *, seed=0, **settings):
     path = tmp_path / "game.jsonl"
-    referee = Referee([make(name) for name in players], seed=seed, recording=path, settings=Settings(**settings))
+    referee = Referee(
+        [make(name) for name in players], seed=seed, recording=path, settings=Settings(**settings)
+    )
     for _ in referee.play():
         pass
     return Recording.read(path), referee
 
 
 def made(*turns, ruleset="standard", **result):
-    """A recording of a 7×7 board: per turn the bodies by id, of which those with a cause behind them are dead."""
+    """A recording of a 7×7 board: per turn the bodies by id, of which those with a cause behind
+    them are dead.
+    """
     requests = []
     for number, bodies in enumerate(turns):
         snakes = [
@@ -45,14 +51,29 @@ def made(*turns, ruleset="standard", **result):
             for one, (body, *cause) in bodies.items()
         ]
         living = [snake for snake in snakes if not snake["eliminatedCause"]]
-        dead = [{**snake, "eliminatedOnTurn": number, "eliminatedBy": ""} for snake in snakes if snake["eliminatedCause"]]
+        dead = [
+            {**snake, "eliminatedOnTurn": number, "eliminatedBy": ""}
+            for snake in snakes
+            if snake["eliminatedCause"]
+        ]
         board = {"width": 7, "height": 7, "food": [], "hazards": [], "snakes": living}
-        requests.append({"turn": number, "board": board, "you": (living or snakes)[0], EXTRAS: {"eliminated": dead}})
-    return Recording({"id": "g", "ruleset": {"name": ruleset}, "map": "standard"}, requests, result or None)
+        requests.append(
+            {
+                "turn": number,
+                "board": board,
+                "you": (living or snakes)[0],
+                EXTRAS: {"eliminated": dead},
+            }
+        )
+    return Recording(
+        {"id": "g", "ruleset": {"name": ruleset}, "map": "standard"}, requests, result or None
+    )
 
 
-A, B = [(1, 1), (1, 0), (0, 0)], [(5, 5), (5, 6), (4, 6)]
-A_UP, B_LEFT = [(1, 2), (1, 1), (1, 0)], [(4, 5), (5, 5), (5, 6)]
+A = [(1, 1), (1, 0), (0, 0)]
+B = [(5, 5), (5, 6), (4, 6)]
+A_UP = [(1, 2), (1, 1), (1, 0)]
+B_LEFT = [(4, 5), (5, 5), (5, 6)]
 
 
 def test_moves_are_those_that_the_heads_show_not_those_that_came_too_late():
@@ -75,7 +96,10 @@ def test_the_snake_that_the_game_was_recorded_for_is_the_default_and_names_count
     ids=str,
 )
 def test_results_are_told_by_who_is_left(dead, results):
-    last = {"a": (A_UP, *["wall-collision"] * ("a" in dead)), "b": (B_LEFT, *["wall-collision"] * ("b" in dead))}
+    last = {
+        "a": (A_UP, *["wall-collision"] * ("a" in dead)),
+        "b": (B_LEFT, *["wall-collision"] * ("b" in dead)),
+    }
     game = made({"a": (A,), "b": (B,)}, last)
     assert tuple(played_by(game, name).result for name in "ab") == results
 
@@ -94,7 +118,9 @@ def test_games_that_cannot_be_analysed_are_refused_in_one_line(tmp_path):
     alone = made({"a": (A,)}, {"a": (A_UP,)}, ruleset="solo")
     maze = made({"a": (A,), "b": (B,)}, {"a": (A_UP,), "b": (B_LEFT,)})
     maze.game["map"] = "solo_maze"
-    gap = made({"a": (A,), "b": (B,)}, {"a": (A_UP,), "b": (B_LEFT,)}, {"a": (A_UP,), "b": (B_LEFT,)})
+    gap = made(
+        {"a": (A,), "b": (B,)}, {"a": (A_UP,), "b": (B_LEFT,)}, {"a": (A_UP,), "b": (B_LEFT,)}
+    )
     gap._boards[1]["turn"] = 3
     for game, why in ((alone, "solo game"), (maze, "solo_maze"), (gap, "turn 1 is missing")):
         with pytest.raises(ConfigError, match=why) as refused:
@@ -115,7 +141,9 @@ def test_games_that_cannot_be_analysed_are_refused_in_one_line(tmp_path):
     ids=lambda settings: " ".join(map(str, settings.values())),
 )
 def test_games_of_all_rulesets_are_analysed_from_both_sides(tmp_path, settings):
-    recording, referee = recorded(tmp_path, ("flood", "greedy", "random", "random"), seed=2, **settings)
+    recording, referee = recorded(
+        tmp_path, ("flood", "greedy", "random", "random"), seed=2, **settings
+    )
     for snake in recording.boards()[0]["snakes"]:
         one = analyse(played_by(recording, snake["id"]), nodes=300, curves=WinProbability.shipped())
         assert len(one.turns) == (one.played.ending["eliminatedOnTurn"] or referee.result.turns)
@@ -131,4 +159,7 @@ def test_a_file_that_tells_no_deaths_is_analysed_up_to_the_last_turn():
     assert one.played.result == "lost"
     assert one.turns[-1].played is None
     assert one.turns[-1].move_class == "unknown"
-    assert (one.played.ending["eliminatedCause"], cause_of(one)) == ("snake-self-collision", "no room")
+    assert (one.played.ending["eliminatedCause"], cause_of(one)) == (
+        "snake-self-collision",
+        "no room",
+    )

@@ -17,7 +17,10 @@ def analyses():
     chosen = sorted(kept(), key=lambda game: game[1].turn)[:3]
     seats = [(recording, proof.victim) for recording, proof in chosen]
     seats.append((chosen[0][0], "ab".replace(chosen[0][1].victim, "")))
-    return [analyse(played_by(game, snake), nodes=300, curves=WinProbability.shipped()) for game, snake in seats]
+    return [
+        analyse(played_by(game, snake), nodes=300, curves=WinProbability.shipped())
+        for game, snake in seats
+    ]
 
 
 def test_every_loss_is_counted_once_per_view(analyses):

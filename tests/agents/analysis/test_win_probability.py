@@ -24,7 +24,10 @@ def test_a_curve_is_logistic_and_never_below_proven_losses():
 def test_the_shipped_curves_rise_and_give_even_snakes_about_equal_chances():
     curves = WinProbability.shipped()
     for snakes, is_learned in ((2, True), (2, False), (3, False), (4, False)):
-        chances = [curves(score, snakes=snakes, is_learned=is_learned) for score in (-2000, -500, 0, 500, 2000)]
+        chances = [
+            curves(score, snakes=snakes, is_learned=is_learned)
+            for score in (-2000, -500, 0, 500, 2000)
+        ]
         assert chances == sorted(set(chances))
         assert chances[2] == pytest.approx(1 / snakes, abs=0.06)
 
@@ -40,7 +43,9 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
     assert WinProbability.read(tmp_path / "curves.json") == curves
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"procsnake_win_probability": 1, "curves": {"duel": {"scale": 0}}}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"procsnake_win_probability": 1, "curves": {"duel": {"scale": 0}}}']
+)
 def test_other_files_are_refused_in_one_line(tmp_path, text):
     path = tmp_path / "other.json"
     path.write_text(text)
@@ -49,7 +54,9 @@ def test_other_files_are_refused_in_one_line(tmp_path, text):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("wrong", [{"scale": 0}, {"scale": float("nan")}, {"proven_win": 1.5}, {"offset": float("inf")}])
+@pytest.mark.parametrize(
+    "wrong", [{"scale": 0}, {"scale": float("nan")}, {"proven_win": 1.5}, {"offset": float("inf")}]
+)
 def test_impossible_curves_are_refused(wrong):
     with pytest.raises(ConfigError, match="can't be"):
         Curve(**{**vars(CURVE), **wrong})
@@ -57,7 +64,8 @@ def test_impossible_curves_are_refused(wrong):
 
 def test_the_documented_fit_is_that_of_the_shipped_curves():
     text = (Path(__file__).parents[3] / "docs" / "lab" / "analysing.md").read_text(encoding="utf-8")
-    shipped, documented = WinProbability.shipped(), {}
+    shipped = WinProbability.shipped()
+    documented = {}
     for part in re.split(r"^(?=(?:duel|[234]): scale )", text, flags=re.MULTILINE)[1:]:
         rows = re.findall(r"^ +\d+% to +\d+% +(\d+) +([\d.]+)% +([\d.]+)%$", part, re.MULTILINE)
         documented[part.partition(":")[0]] = [

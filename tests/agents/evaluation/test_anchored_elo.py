@@ -30,9 +30,15 @@ def test_is_finite_though_nothing_or_all_was_won():
 
 
 def test_finds_the_rating_that_games_were_drawn_with():
-    """Against two anchors at once; the estimate's error falls with the root of the number of games."""
-    rng, anchors, errors = np.random.default_rng(0), ([0.0] * 3, [600.0]), []
+    """Against two anchors at once; the estimate's error falls with the root of the number of
+    games.
+    """
+    rng = np.random.default_rng(0)
+    anchors = ([0.0] * 3, [600.0])
+    errors = []
     for true in (-200.0, 150.0, 500.0):
-        games = [AnchoredGames(rng.binomial(20_000, win_chance(true, a)), 20_000, a) for a in anchors]
+        games = [
+            AnchoredGames(rng.binomial(20_000, win_chance(true, a)), 20_000, a) for a in anchors
+        ]
         errors.append(abs(elo_against(games) - true))
     assert max(errors) < 12

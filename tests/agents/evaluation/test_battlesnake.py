@@ -11,7 +11,15 @@ from scipy.stats import binomtest, chisquare
 import agents
 import procsnake
 from agents.agent import Agent
-from agents.evaluation import NOBODY, GameResults, evaluate, play_games, score, table, wilson_interval
+from agents.evaluation import (
+    NOBODY,
+    GameResults,
+    evaluate,
+    play_games,
+    score,
+    table,
+    wilson_interval,
+)
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, HEAD_COLLISION, OUT_OF_HEALTH, WALL_COLLISION
@@ -20,7 +28,16 @@ from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.evaluation.snakes import AlwaysUp
 from tests.command_line import Terminal
 
-RESULTS = ("winner", "capped", "turns", "cause", "killer", "death_turn", "snake_length", "food_eaten")
+RESULTS = (
+    "winner",
+    "capped",
+    "turns",
+    "cause",
+    "killer",
+    "death_turn",
+    "snake_length",
+    "food_eaten",
+)
 
 
 class Circler(Agent):
@@ -33,11 +50,15 @@ class Circler(Agent):
 
 
 class TestWilsonInterval:
-    @pytest.mark.parametrize(("k", "n"), [(0, 10), (10, 10), (1, 3), (81, 263), (199, 200), (500, 1000)])
+    @pytest.mark.parametrize(
+        ("k", "n"), [(0, 10), (10, 10), (1, 3), (81, 263), (199, 200), (500, 1000)]
+    )
     @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
     def test_agrees_with_scipy(self, k, n, confidence):
         expected = binomtest(k, n).proportion_ci(confidence, method="wilson")
-        assert wilson_interval(k, n, confidence) == pytest.approx((expected.low, expected.high), abs=1e-12)
+        assert wilson_interval(k, n, confidence) == pytest.approx(
+            (expected.low, expected.high), abs=1e-12
+        )
 
     def test_agrees_with_a_published_value(self):
         # R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3: 81 of 263.
@@ -57,7 +78,9 @@ def same(a: GameResults, b: GameResults, games=slice(None)) -> bool:
 
 
 def flood_against_greedy(**options):
-    return play_games([agents.make("flood"), agents.make("greedy")], **{"num_games": 12, "seed": 4, **options})
+    return play_games(
+        [agents.make("flood"), agents.make("greedy")], **{"num_games": 12, "seed": 4, **options}
+    )
 
 
 def test_each_turn_and_the_games_that_are_over_are_told():
@@ -83,12 +106,14 @@ def test_the_same_seed_gives_the_same_games():
 
 
 def test_a_game_does_not_depend_on_how_many_are_played():
-    few, many = flood_against_greedy(num_games=6), flood_against_greedy(num_games=24)
+    few = flood_against_greedy(num_games=6)
+    many = flood_against_greedy(num_games=24)
     assert all((getattr(many, name)[:6] == getattr(few, name)).all() for name in RESULTS)
 
 
 def test_seats_rotate():
-    # One agent runs into the wall, the other plays on: the loser must be agent 0 whatever its seat, in each of the games.
+    # One agent runs into the wall, the other plays on: the loser must be agent 0 whatever its seat,
+    # in each of the games.
     results = play_games([AlwaysUp(), agents.make("flood")], num_games=10, seed=1)
     assert (results.winner == 1).all()
     assert (results.cause[:, 0] == WALL_COLLISION).all()
@@ -106,14 +131,26 @@ def test_equal_agents_win_equally_often():
 
 @pytest.mark.parametrize("ruleset", ["standard", "wrapped", "constrictor"])
 def test_agrees_with_the_vector_environment(ruleset):
-    games, snakes = 8, 3
+    games = 8
+    snakes = 3
     agent = agents.make("flood")
-    results = play_games([agent] * snakes, num_games=games, settings=Settings(ruleset=ruleset), seed=11, max_turns=400)
+    results = play_games(
+        [agent] * snakes,
+        num_games=games,
+        settings=Settings(ruleset=ruleset),
+        seed=11,
+        max_turns=400,
+    )
     env = BattlesnakeVectorEnv(
-        num_games=games, num_snakes=snakes, observation=EgocentricPlanes(), ruleset=ruleset, max_turns=400
+        num_games=games,
+        num_snakes=snakes,
+        observation=EgocentricPlanes(),
+        ruleset=ruleset,
+        max_turns=400,
     )
     env.restart(11)
-    slots, boards = np.tile(np.arange(snakes), games), np.arange(games).repeat(snakes)
+    slots = np.tile(np.arange(snakes), games)
+    boards = np.arange(games).repeat(snakes)
     ended = {}
     while len(ended) < games * snakes:
         env.advance(agent.act_batch(env.state, boards, slots))
@@ -142,8 +179,11 @@ def test_all_dead_at_once_is_a_draw_and_nobody_wins():
 
 
 def test_a_game_scores_an_equal_share_for_those_who_last_longest_and_nothing_for_others():
-    survived, died = ALIVE, WALL_COLLISION
-    causes = np.array([[survived, died, died], [died, died, died], [died, died, died], [survived, survived, died]])
+    survived = ALIVE
+    died = WALL_COLLISION
+    causes = np.array(
+        [[survived, died, died], [died, died, died], [died, died, died], [survived, survived, died]]
+    )
     results = GameResults(
         names=["a", "b", "c"],
         winner=np.array([0, NOBODY, NOBODY, NOBODY], np.int16),
@@ -161,7 +201,9 @@ def test_a_game_scores_an_equal_share_for_those_who_last_longest_and_nothing_for
 
 
 def test_games_over_the_turn_limit_are_draws_and_counted():
-    results = play_games([Circler()] * 2, num_games=8, max_turns=20, settings=Settings(minimum_food=0), seed=0)
+    results = play_games(
+        [Circler()] * 2, num_games=8, max_turns=20, settings=Settings(minimum_food=0), seed=0
+    )
     open_games = (results.cause == ALIVE).all(axis=1)
     assert open_games.any()
     assert (results.capped == open_games).all()
@@ -171,7 +213,9 @@ def test_games_over_the_turn_limit_are_draws_and_counted():
 
 
 def test_one_agent_plays_solo_until_it_dies():
-    results = play_games([Circler()], num_games=4, settings=Settings(minimum_food=0, food_spawn_chance=0), seed=0)
+    results = play_games(
+        [Circler()], num_games=4, settings=Settings(minimum_food=0, food_spawn_chance=0), seed=0
+    )
     assert (results.winner == NOBODY).all()
     assert (results.cause == OUT_OF_HEALTH).all()
 
@@ -189,13 +233,20 @@ def test_each_built_in_opponent_is_better_than_the_one_before():
 
     assert duel("greedy", "random").interval[0] > 0.5
     assert duel("flood", "greedy").interval[0] > 0.5
-    against_three = evaluate(agents.make("flood"), [("random",) * 3, ("greedy",) * 3], num_games=200, seed=6)
+    against_three = evaluate(
+        agents.make("flood"), [("random",) * 3, ("greedy",) * 3], num_games=200, seed=6
+    )
     assert all(s.interval[0] > 0.25 for s in against_three)
 
 
 @pytest.fixture(scope="module")
 def scores():
-    return evaluate(agents.make("greedy"), [("random",) * 3, ("random", agents.make("flood"))], num_games=30, seed=1)
+    return evaluate(
+        agents.make("greedy"),
+        [("random",) * 3, ("random", agents.make("flood"))],
+        num_games=30,
+        seed=1,
+    )
 
 
 class TestScores:
@@ -220,7 +271,9 @@ class TestScores:
 
     def test_are_told_one_by_one(self):
         heard = []
-        scores = evaluate(agents.make("greedy"), [("random",), ("flood",)], num_games=4, on_score=heard.append)
+        scores = evaluate(
+            agents.make("greedy"), [("random",), ("flood",)], num_games=4, on_score=heard.append
+        )
         assert heard == scores
 
 
@@ -234,7 +287,9 @@ def test_bad_input_is_refused():
     with pytest.raises(ConfigError, match=r"max_turns is 100\.0; it must be an integer"):
         play_games([AlwaysUp()], num_games=1, max_turns=1e2)
     with pytest.raises(ConfigError, match="map 'royale' needs 1 or more"):
-        play_games([AlwaysUp()] * 2, num_games=1, settings=Settings(map="royale", shrink_every_n_turns=0))
+        play_games(
+            [AlwaysUp()] * 2, num_games=1, settings=Settings(map="royale", shrink_every_n_turns=0)
+        )
 
 
 @dataclass
@@ -245,7 +300,8 @@ class Weighted(AlwaysUp):
 
 
 def test_agents_may_be_dataclasses_with_arrays():
-    one, other = Weighted(np.ones(2)), Weighted(np.ones(2))
+    one = Weighted(np.ones(2))
+    other = Weighted(np.ones(2))
     results = play_games([one, other, one], num_games=3)
     np.testing.assert_array_equal(results.cause, play_games([AlwaysUp()] * 3, num_games=3).cause)
     assert evaluate(one, [(other, one)], num_games=3)[0].games == 3

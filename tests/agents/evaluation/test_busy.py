@@ -24,7 +24,8 @@ class Snake:
     answers: dict[str, list[tuple[int, float, str]]]
 
     def __init__(self, url, timeout_ms):
-        self.url, self.asked = url, 0
+        self.url = url
+        self.asked = 0
 
     def check(self):
         return {}
@@ -68,7 +69,9 @@ def test_all_servers_at_once_are_asked_again_and_not_charged(idle, monkeypatch):
 
 def test_after_three_times_it_is_charged(idle, monkeypatch):
     late = (UP, 700.0, LATE[2])
-    assert not first_turn(monkeypatch, [late, late, late, GOOD], [GOOD], excuse_bursts=True).failures
+    assert not first_turn(
+        monkeypatch, [late, late, late, GOOD], [GOOD], excuse_bursts=True
+    ).failures
     frame = first_turn(monkeypatch, [late, late, late, late, GOOD], [GOOD], excuse_bursts=True)
     assert (set(frame.failures), set(frame.excused)) == ({0}, {0})
 
@@ -102,7 +105,10 @@ def test_an_agent_that_waited_for_its_processor_shows_a_burst(idle, monkeypatch)
         ({"latencies_ms": {"a": 499.0, "b": 501.0}}, ""),
         ({"latencies_ms": {"a": 501.0}}, ""),
         ({"latencies_ms": {"a": 640.0}}, "this process woke 140 ms after a time-out of 500 ms"),
-        ({"latencies_ms": {"a": 501.0}, "waited_ms": 125.0}, "the agents here waited 125 ms for a processor"),
+        (
+            {"latencies_ms": {"a": 501.0}, "waited_ms": 125.0},
+            "the agents here waited 125 ms for a processor",
+        ),
         ({"latencies_ms": {"a": 501.0}, "waited_ms": 124.0}, ""),
     ],
 )
@@ -119,6 +125,9 @@ def test_stolen_time_is_the_kernels_column_of_that_name(tmp_path, monkeypatch):
     assert meter.stolen() == 0
     stat.write_text("cpu  110 0 110 850 0 0 0 80 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
     assert meter.stolen() == 0.3
-    assert meter.burst(timeout_ms=500, latencies_ms={"a": 501.0}) == "30% of the processors' time was stolen"
+    assert (
+        meter.burst(timeout_ms=500, latencies_ms={"a": 501.0})
+        == "30% of the processors' time was stolen"
+    )
     stat.unlink()
     assert LoadMeter().stolen() == 0

@@ -16,7 +16,10 @@ SIX_BYTES = b"[1, 2]"
 
 def asked(answer, **options):
     """What the connection makes of this answer."""
-    with served(lambda path, body: answer) as url, closing(Connection(url, **options)) as connection:
+    with (
+        served(lambda path, body: answer) as url,
+        closing(Connection(url, **options)) as connection,
+    ):
         return connection.exchange("GET", "", None, 5).body
 
 
@@ -44,11 +47,17 @@ def test_no_answer_has_more_bytes_than_are_allowed():
         ("?key=1&other=2", "/?key=1&other=2", "/move?key=1&other=2"),
         ("/a/?key=1#part", "/a/?key=1", "/a/move?key=1"),
         ("/schl%C3%A4nge?a=b%20c", "/schl%C3%A4nge?a=b%20c", "/schl%C3%A4nge/move?a=b%20c"),
-        ("/schlänge?ä=ö ü", "/schl%C3%A4nge?%C3%A4=%C3%B6%20%C3%BC", "/schl%C3%A4nge/move?%C3%A4=%C3%B6%20%C3%BC"),
+        (
+            "/schlänge?ä=ö ü",
+            "/schl%C3%A4nge?%C3%A4=%C3%B6%20%C3%BC",
+            "/schl%C3%A4nge/move?%C3%A4=%C3%B6%20%C3%BC",
+        ),
     ],
 )
 def test_paths_and_queries_are_joined_as_engines_do(url, info, move):
-    """The official command line and Arena ask for the URL itself, and put the calls behind its path, before its query."""
+    """The official command line and Arena ask for the URL itself, and put the calls behind its
+    path, before its query.
+    """
     asked = []
 
     def respond(path, body):
@@ -84,4 +93,6 @@ def test_the_address_is_the_urls(url, address, monkeypatch):
 
 
 def test_a_url_that_others_read_has_no_secrets():
-    assert without_secrets("https://me:pass@example.org:81/a/?key=1#x") == "https://example.org:81/a"
+    assert (
+        without_secrets("https://me:pass@example.org:81/a/?key=1#x") == "https://example.org:81/a"
+    )

@@ -1,4 +1,6 @@
-"""Policies of any world, measured by their episodes: a toy world whose every return can be worked out."""
+"""Policies of any world, measured by their episodes: a toy world whose every return can be worked
+out.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +35,23 @@ from tests.agents.bundles import make_bundle
 
 
 class Steps(BatchEnv):
-    """Action 1 goes on and pays 1, action 2 is masked, action 0 ends the episode; row k may take k + 2 steps."""
+    """Action 1 goes on and pays 1, action 2 is masked, action 0 ends the episode; row k may take k
+    + 2 steps.
+    """
 
     def __init__(self, *, num_games: int = 2) -> None:
         space = Box(0, 1, (1, 2, 1), np.float32)
-        super().__init__(num_games=num_games, rows_per_game=1, observation_space=space, action_space=Discrete(3))
+        super().__init__(
+            num_games=num_games, rows_per_game=1, observation_space=space, action_space=Discrete(3)
+        )
         self.action_mask = np.tile([True, True, False], (num_games, 1))
-        self.taken, self.total = np.zeros(num_games, int), np.zeros(num_games)
+        self.taken = np.zeros(num_games, int)
+        self.total = np.zeros(num_games)
         self.ended: list[tuple[int, float, int]] = []
 
     def restart(self, seed: int | None = None) -> None:
-        self.taken[:], self.total[:] = 0, 0
+        self.taken[:] = 0
+        self.total[:] = 0
 
     def advance(self, actions: np.ndarray) -> None:
         assert (actions != 2).all()
@@ -56,8 +64,11 @@ class Steps(BatchEnv):
             self.taken[row] = self.total[row] = 0
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
-        columns, self.ended = np.array(self.ended, float).reshape(-1, 3).T, []
-        return dict(zip(("row", "return", "length"), (columns[0].astype(int), *columns[1:]), strict=True))
+        columns = np.array(self.ended, float).reshape(-1, 3).T
+        self.ended = []
+        return dict(
+            zip(("row", "return", "length"), (columns[0].astype(int), *columns[1:]), strict=True)
+        )
 
 
 @pytest.fixture
@@ -134,7 +145,8 @@ def test_the_policy_takes_what_the_mask_allows_and_random_play_is_worse(steps, r
 
 
 def test_random_play_takes_each_allowed_action_as_often():
-    world, decide = Steps(num_games=4000), at_random(0)
+    world = Steps(num_games=4000)
+    decide = at_random(0)
     chosen = np.bincount(decide(world, np.zeros(4000, bool)), minlength=3)
     assert chosen[2] == 0
     assert abs(chosen[0] - 2000) < 150
@@ -143,13 +155,19 @@ def test_random_play_takes_each_allowed_action_as_often():
 def test_snakes_and_names_of_agents_play_battlesnake(tmp_path):
     assert bundle_of_a_world("flood") is None
     assert bundle_of_a_world("no/such/run") is None
-    assert bundle_of_a_world("alphabeta?" + "&".join(f"weights.w{number}=1" for number in range(40))) is None
+    assert (
+        bundle_of_a_world("alphabeta?" + "&".join(f"weights.w{number}=1" for number in range(40)))
+        is None
+    )
     assert bundle_of_a_world(str(make_bundle(tmp_path / "snake"))) is None
 
 
 def test_a_world_that_nothing_registers_says_how_to_register_it(run):
     with pytest.raises(
-        ConfigError, match=r"world 'steps', which nothing here registers.*--imports MODULE \(it is \['my_steps'\]"
+        ConfigError,
+        match=(
+            r"world 'steps', which nothing here registers.*--imports MODULE \(it is \['my_steps'\]"
+        ),
     ):
         world_of(bundle_of_a_world(str(run)), num_games=1)
 
@@ -174,7 +192,9 @@ def test_an_episode_tells_what_came_of_it(steps, run):
 
 def test_actions_are_drawn_by_their_probability_among_those_that_the_mask_allows(steps, run):
     world = Steps(num_games=20_000)
-    actions = drawn(bundle_of_a_world(str(run)), np.random.default_rng(0))(world, np.ones(20_000, bool))
+    actions = drawn(bundle_of_a_world(str(run)), np.random.default_rng(0))(
+        world, np.ones(20_000, bool)
+    )
     # The logits are 0, 1 and 9, and the last is masked.
     assert set(actions) == {0, 1}
     assert actions.mean() == pytest.approx(np.e / (1 + np.e), abs=4 * 0.44 / 20_000**0.5)
@@ -187,7 +207,14 @@ def test_what_is_for_procgen_is_refused_in_other_worlds(steps, run, capsys, word
 
 
 def test_what_was_measured_is_kept_for_the_report_until_the_policy_is_another(run):
-    score = WorldScore(player="policy", world="steps", episodes=2, mean_return=2.5, interval=(2.0, 3.0), mean_length=2.5)
+    score = WorldScore(
+        player="policy",
+        world="steps",
+        episodes=2,
+        mean_return=2.5,
+        interval=(2.0, 3.0),
+        mean_length=2.5,
+    )
     policy = bundle_of_a_world(str(run)).card.files["policy.onnx"]
     WorldRecord(policy=policy, scores=[score]).write(run)
     found = read_world_record(run)

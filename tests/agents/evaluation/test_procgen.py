@@ -1,4 +1,6 @@
-"""Evaluation on levels: which they are, who is measured, and that the figures are those of the episodes."""
+"""Evaluation on levels: which they are, who is measured, and that the figures are those of the
+episodes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ import envs
 import procsnake
 from agents import bundle, networks
 from agents.evaluation import procgen as procgen_evaluation
-from agents.evaluation.procgen import ProcgenScore, aggregates_by_split, chosen_levels, evaluate, score_matrix, table
+from agents.evaluation.procgen import (
+    ProcgenScore,
+    aggregates_by_split,
+    chosen_levels,
+    evaluate,
+    score_matrix,
+    table,
+)
 from agents.evaluation.procgen_episodes import animation, pictures, play
 from agents.evaluation.procgen_report import _together
 from envs.common.errors import ConfigError
@@ -72,7 +81,9 @@ def test_each_row_plays_as_many_episodes_and_all_can_be_played_again() -> None:
     options = {"distribution_mode": "easy", "levels": "train:5", "action_repeat": 3, "gap_stack": 2}
     world = envs.make("procgen/starpilot", num_games=3, **options)
     generator = np.random.default_rng(0)
-    played = play(world, lambda world, begins: generator.integers(15, size=world.num_envs), 7, seed=0)
+    played = play(
+        world, lambda world, begins: generator.integers(15, size=world.num_envs), 7, seed=0
+    )
     world.close()
     assert len(played) == 9
     assert {episode.level for episode in played} <= set(range(5))
@@ -114,7 +125,9 @@ def test_the_pictures_are_those_of_the_episode() -> None:
 def test_a_policy_with_a_memory_plays_as_its_network_does_stepped_by_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The likeliest actions in each of three games, three episodes one after the other, each from an empty memory."""
+    """The likeliest actions in each of three games, three episodes one after the other, each from
+    an empty memory.
+    """
     monkeypatch.setattr(procgen_evaluation, "GAMES_AT_ONCE", 3)
     torch.manual_seed(0)
     options = {"body": "impala", "body_options": SMALL, "units": 8}
@@ -123,7 +136,8 @@ def test_a_policy_with_a_memory_plays_as_its_network_does_stepped_by_hand(
         network.heads.actor.weight *= 100.0
         # A forget gate that is open: what was seen lasts for whole episodes.
         network.lstm.bias_ih_l0[8:16] = 4.0
-    name, world_options = "procgen/starpilot", {"distribution_mode": "easy", "levels": "train:5", "num_games": 3}
+    name = "procgen/starpilot"
+    world_options = {"distribution_mode": "easy", "levels": "train:5", "num_games": 3}
     card = {
         "environment": {"name": name, "options": world_options},
         "observation": {"type": name, "version": 1},
@@ -143,7 +157,9 @@ def test_a_policy_with_a_memory_plays_as_its_network_does_stepped_by_hand(
             innermost(world).set_state([episode.start])
             state = torch.zeros(1, 16)
             for action in episode.actions:
-                logits, _, state = network(torch.from_numpy(world.observations), torch.tensor([1]), state)
+                logits, _, state = network(
+                    torch.from_numpy(world.observations), torch.tensor([1]), state
+                )
                 # The likeliest, or as likely up to rounding.
                 assert logits[0, action] > logits.max() - 1e-3
                 world.advance(np.array([action]))
@@ -225,7 +241,15 @@ def test_the_report_needs_nothing_else_and_shows_curve_references_and_films(
     films = re.findall(r"data:video/mp4;base64,([A-Za-z0-9+/=]+)", page)
     assert len(films) == 4
     assert all(b"ftyp" in base64.b64decode(film)[:16] for film in films)
-    for text in ("61.90", "18.40", "training", "evaluation", "test:200", "best: level", "worst: level"):
+    for text in (
+        "61.90",
+        "18.40",
+        "training",
+        "evaluation",
+        "test:200",
+        "best: level",
+        "worst: level",
+    ):
         assert text in page
 
 
@@ -234,7 +258,11 @@ def test_a_world_without_options_has_its_defaults(to_the_right: Path, tmp_path: 
     card = json.loads((to_the_right / "card.json").read_text())
     kept = {name: card[name] for name in ("observation", "observation_shape", "action", "network")}
     network = networks.build("impala", (64, 64, 3), 15, **SMALL)
-    path = bundle.export(tmp_path / "bundle", network=network, card={**kept, "environment": {"name": "procgen/starpilot"}})
+    path = bundle.export(
+        tmp_path / "bundle",
+        network=network,
+        card={**kept, "environment": {"name": "procgen/starpilot"}},
+    )
     policy, _ = evaluate([str(path)], levels="all", episodes=1)
     assert (policy.score.levels, policy.options) == ("all", {"num_games": 1, "levels": "all"})
 
@@ -250,20 +278,33 @@ def test_q_values_are_not_drawn_from(to_the_right: Path) -> None:
         card={**{k: card[k] for k in ("environment", "observation", "observation_shape", "action")},
               "network": {"name": "q-network", "options": {"body": "impala", "body_options": SMALL}}},
     )  # fmt: skip
-    first, again = (evaluate([str(exported)], levels="train", episodes=1, greedy=greedy)[0] for greedy in (False, True))
+    first, again = (
+        evaluate([str(exported)], levels="train", episodes=1, greedy=greedy)[0]
+        for greedy in (False, True)
+    )
     np.testing.assert_array_equal(first.episodes[0].actions, again.episodes[0].actions)
     assert (drawn == 7).all()
 
 
-def test_the_command_line_prints_the_scores(to_the_right: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_prints_the_scores(
+    to_the_right: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     load_library()
-    assert procsnake.main(["evaluate", str(to_the_right), "--levels", "test", "--episodes", "2", "--json"]) == 0
+    assert (
+        procsnake.main(
+            ["evaluate", str(to_the_right), "--levels", "test", "--episodes", "2", "--json"]
+        )
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
     assert [score["levels"] for score in found["scores"]] == ["test:200"] * 2
     assert found["together"] == {}
 
 
-@pytest.mark.parametrize(("arguments", "said"), [(["--levels", "frist:2"], "levels"), (["--levels", "100:300"], "overlap")])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--levels", "frist:2"], "levels"), (["--levels", "100:300"], "overlap")],
+)
 def test_bad_levels_are_refused_before_anything_is_played(
     to_the_right: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -276,7 +317,9 @@ def test_only_procgen_measures_several_at_once(capsys: pytest.CaptureFixture[str
     assert "one agent" in capsys.readouterr().err
 
 
-def test_signs_of_life_come_from_each_player_while_it_plays(to_the_right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signs_of_life_come_from_each_player_while_it_plays(
+    to_the_right: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(procgen_evaluation, "GAMES_AT_ONCE", 3)
     said: list[str] = []
     evaluate([str(to_the_right)], levels="train", episodes=4, say=said.append)

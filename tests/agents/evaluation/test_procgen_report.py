@@ -1,4 +1,6 @@
-"""The charts of an evaluation's page, beside episodes and curves whose charts can be drawn by hand."""
+"""The charts of an evaluation's page, beside episodes and curves whose charts can be drawn by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,8 @@ def test_many_outcomes_are_drawn_as_a_curve() -> None:
 @pytest.mark.parametrize(("measured", "says"), [("", False), ("4.0", True)])
 def test_only_a_curve_with_evaluations_has_a_gap(tmp_path: Path, measured: str, says: bool) -> None:
     curve = tmp_path / "progress.csv"
-    curve.write_text(f"agent_steps,episode_return_mean,evaluation_return_mean\n100,2.5,\n200,3.5,{measured}\n")
+    curve.write_text(
+        f"agent_steps,episode_return_mean,evaluation_return_mean\n100,2.5,\n200,3.5,{measured}\n"
+    )
     (chart,) = _curves(curve)
     assert ("gap" in chart.title) == says

@@ -33,9 +33,9 @@ from tests.waiting import until
 def scripted_snake(answers, *, hangs_up=False, says_so=False) -> Iterator[tuple[str, list[str]]]:
     """A server whose n-th answer to /move is `answers[n]` (the last one from then on).
 
-    An answer is (status, body), or seconds to sleep, or a function that writes the body with the `send` it gets. With
-    `hangs_up` every connection is closed after an answer that promised to keep it, or with `says_so` one that told of it.
-    """
+    An answer is (status, body), or seconds to sleep, or a function that writes the body with the
+    `send` it gets. With `hangs_up` every connection is closed after an answer that promised to keep
+    it, or with `says_so` one that told of it."""
     seen: list[str] = []
 
     class Handler(QuietHandler):
@@ -73,15 +73,20 @@ def scripted_snake(answers, *, hangs_up=False, says_so=False) -> Iterator[tuple[
 
 
 def moves_of(answers, turns, *, timeout_ms=2000, **how):
-    """The moves a referee plays for a scripted snake in a solo game from (12, 1), and the failures it noted."""
+    """The moves a referee plays for a scripted snake in a solo game from (12, 1), and the failures
+    it noted.
+    """
     with scripted_snake(answers, **how) as (url, _):
         frames = []
-        for frame in Referee([url], width=25, height=25, seed=5, timeout_ms=timeout_ms, max_turns=turns).play():
+        for frame in Referee(
+            [url], width=25, height=25, seed=5, timeout_ms=timeout_ms, max_turns=turns
+        ).play():
             frames.append((frame.moves[0], frame.failures.get(0, "")))
         return frames[1:]
 
 
-GOOD, LEFTWARDS = (200, b'{"move":"up"}'), (200, b'{"move":"left"}')
+GOOD = (200, b'{"move":"up"}')
+LEFTWARDS = (200, b'{"move":"left"}')
 
 
 @pytest.mark.parametrize(
@@ -106,9 +111,21 @@ def test_a_failed_answer_repeats_the_last_good_one(bad):
 @pytest.mark.parametrize(
     ("bad", "told"),
     [
-        ((200, b'{"move":"UP"}'), "the move is 'UP', which is no move: they are written in lower case, up, down, left, right"),
-        ((200, b'{"move":"north"}'), "the move is 'north', which is no move: there are up, down, left, right"),
-        ((200, b'{"move":["up"]}'), "the move is ['up'], which is no move: there are up, down, left, right"),
+        (
+            (200, b'{"move":"UP"}'),
+            (
+                "the move is 'UP', which is no move: they are written in lower case, up, down,"
+                " left, right"
+            ),
+        ),
+        (
+            (200, b'{"move":"north"}'),
+            "the move is 'north', which is no move: there are up, down, left, right",
+        ),
+        (
+            (200, b'{"move":["up"]}'),
+            "the move is ['up'], which is no move: there are up, down, left, right",
+        ),
         ((200, b'{"direction":"up"}'), 'the answer has no "move"'),
         ((200, b"[1]"), "the answer b'[1]' is no JSON object"),
         ((200, b"<html>"), "the answer b'<html>' is no JSON object"),
@@ -140,12 +157,21 @@ def test_how_snakes_want_to_look_is_told_to_all_and_recorded(tmp_path):
         return as_json(INFO | evil) if path == "/" else good_snake(path, body)
 
     with served(listening) as url, served(hostile) as other:
-        referee = Referee([url, other, agents.make("flood")], max_turns=3, timeout_ms=2000, recording=tmp_path / "game.jsonl")
+        referee = Referee(
+            [url, other, agents.make("flood")],
+            max_turns=3,
+            timeout_ms=2000,
+            recording=tmp_path / "game.jsonl",
+        )
         for _ in referee.play():
             pass
     assert referee.customizations == [loud, NO_LOOK, NO_LOOK]
     move = next(body for body in heard if body)
-    assert [snake["customizations"] for snake in move["board"]["snakes"]] == [loud, NO_LOOK, NO_LOOK]
+    assert [snake["customizations"] for snake in move["board"]["snakes"]] == [
+        loud,
+        NO_LOOK,
+        NO_LOOK,
+    ]
     drawn = Recording.read(tmp_path / "game.jsonl").boards()[-1]
     assert snake_colors(drawn)[0] == (255, 136, 0)
     assert "head evil, tail bolt" in animated_svg([drawn])
@@ -153,10 +179,20 @@ def test_how_snakes_want_to_look_is_told_to_all_and_recorded(tmp_path):
 
 def test_names_are_given_or_the_seats_own():
     flood = agents.make("flood")
-    assert Referee([flood, flood, flood], names=["me", "", ""]).names == ["me", "flood 1", "flood 2"]
+    assert Referee([flood, flood, flood], names=["me", "", ""]).names == [
+        "me",
+        "flood 1",
+        "flood 2",
+    ]
     assert Referee([flood, flood], names=["me", "me"]).names == ["me 1", "me 2"]
     assert Referee([flood, flood, flood], names=["a", "a 2", "a"]).names == ["a 1", "a 2", "a 3"]
-    assert Referee([flood] * 5, names=["a", "a", "a 1", "a 1", "a 2"]).names == ["a 1", "a 3", "a 1 1", "a 1 2", "a 2"]
+    assert Referee([flood] * 5, names=["a", "a", "a 1", "a 1", "a 2"]).names == [
+        "a 1",
+        "a 3",
+        "a 1 1",
+        "a 1 2",
+        "a 2",
+    ]
 
 
 def test_names_and_an_opening_are_for_all_seats():
@@ -172,15 +208,19 @@ class Told(AlwaysUp):
     """An agent of a user's own, which tells its value and shares as its library gives them."""
 
     def __init__(self, value, share):
-        self.value, self.share = value, share
+        self.value = value
+        self.share = share
 
     def act(self, state, you, deadline=None):
         return Decision(UP, np.full(4, self.share, np.float32), self.value)
 
 
 def test_what_agents_tell_of_their_decisions_is_recorded_as_json(tmp_path):
-    path, seats = tmp_path / "game.jsonl", [Told(np.float32(0.5), 0.25), Told(float("nan"), np.nan)]
-    referee = Referee(seats, recording=path, seed=1, width=np.int64(7), height=7, timeout_ms=np.int64(500))
+    path = tmp_path / "game.jsonl"
+    seats = [Told(np.float32(0.5), 0.25), Told(float("nan"), np.nan)]
+    referee = Referee(
+        seats, recording=path, seed=1, width=np.int64(7), height=7, timeout_ms=np.int64(500)
+    )
     for _ in referee.play():
         pass
     assert list(Recording.read(path).decisions(0).values()) == [
@@ -191,7 +231,12 @@ def test_what_agents_tell_of_their_decisions_is_recorded_as_json(tmp_path):
 
 def test_the_recording_names_the_winner_that_survived(tmp_path):
     path = tmp_path / "game.jsonl"
-    referee = Referee([AlwaysUp(), AlwaysUp(), agents.make("flood")], names=["a", "a 2", "a"], recording=path, seed=1)
+    referee = Referee(
+        [AlwaysUp(), AlwaysUp(), agents.make("flood")],
+        names=["a", "a 2", "a"],
+        recording=path,
+        seed=1,
+    )
     for _ in referee.play():
         pass
     assert [cause == ALIVE for cause in referee.result.causes] == [False, False, True]
@@ -226,7 +271,9 @@ def test_an_answer_that_trickles_in_is_late(says_so):
 
 def test_a_server_that_hangs_up_between_requests_is_called_again():
     with scripted_snake([LEFTWARDS], hangs_up=True) as (url, seen):
-        frames = list(Referee([url], width=25, height=25, seed=5, timeout_ms=2000, max_turns=4).play())
+        frames = list(
+            Referee([url], width=25, height=25, seed=5, timeout_ms=2000, max_turns=4).play()
+        )
     assert [frame.failures for frame in frames] == [{}] * 5
     assert seen == ["/start", *["/move"] * 4, "/end"]
 
@@ -282,8 +329,11 @@ def test_start_moves_and_end_are_told_to_everyone():
 
 
 def test_a_served_agent_plays_over_http_as_it_plays_here(tmp_path):
-    """The same seeds and agents, through HTTP and directly on the engine: the same game, and the same recording."""
-    flood, greedy = agents.make("flood"), agents.make("greedy")
+    """The same seeds and agents, through HTTP and directly on the engine: the same game, and the
+    same recording.
+    """
+    flood = agents.make("flood")
+    greedy = agents.make("greedy")
     state = State(1, num_snakes=4)
     state.seed(11)
     running_games = start_games(state)
@@ -297,11 +347,18 @@ def test_a_served_agent_plays_over_http_as_it_plays_here(tmp_path):
         boards.append(state.copy())
 
     with running(create_app(flood)) as url:
-        referee = Referee([url, greedy, greedy, greedy], seed=11, timeout_ms=5000, recording=tmp_path / "game.jsonl")
+        referee = Referee(
+            [url, greedy, greedy, greedy],
+            seed=11,
+            timeout_ms=5000,
+            recording=tmp_path / "game.jsonl",
+        )
         compared = 0
         for expected, frame in zip(boards, referee.play(), strict=True):
             for name in ("health", "length", "cause", "food", "turn"):
-                np.testing.assert_array_equal(getattr(frame.state.arrays, name), getattr(expected.arrays, name), err_msg=name)
+                np.testing.assert_array_equal(
+                    getattr(frame.state.arrays, name), getattr(expected.arrays, name), err_msg=name
+                )
             assert not frame.failures
             compared += 1
     assert compared > 10

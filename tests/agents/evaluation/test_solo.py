@@ -26,7 +26,9 @@ class Round(Agent):
     def act_batch(self, state, boards, slots):
         heads = [state.body(board, slot)[0] for board, slot in zip(boards, slots, strict=True)]
         # Up on even columns of even rows, then right, down, left: 0 up, 1 down, 2 left, 3 right.
-        return np.array([{(0, 0): 0, (0, 1): 3, (1, 1): 1, (1, 0): 2}[x % 2, y % 2] for x, y in heads], np.int8)
+        return np.array(
+            [{(0, 0): 0, (0, 1): 3, (1, 1): 1, (1, 0): 2}[x % 2, y % 2] for x, y in heads], np.int8
+        )
 
 
 def test_whoever_goes_up_survives_as_many_turns_as_there_are_rows_above():
@@ -66,7 +68,12 @@ def test_the_command_measures_several_players_on_several_boards(capsys):
     words = ["evaluate", "greedy", "random", "--solo", "--boards", "7,8", "--games", "5"]
     assert procsnake.main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [(score["agent"], score["width"]) for score in told] == [("greedy", 7), ("greedy", 8), ("random", 7), ("random", 8)]
+    assert [(score["agent"], score["width"]) for score in told] == [
+        ("greedy", 7),
+        ("greedy", 8),
+        ("random", 7),
+        ("random", 8),
+    ]
     assert all(score["games"] == 5 and 0 < score["mean_turns"] < 5000 for score in told)
     assert procsnake.main(words) == 0
     assert f"{told[0]['mean_turns']:.1f}" in capsys.readouterr().out.splitlines()[1]
@@ -74,7 +81,10 @@ def test_the_command_measures_several_players_on_several_boards(capsys):
 
 def test_boards_that_a_policy_cannot_play_are_left_out_and_said(capsys, tmp_path):
     policy = str(make_bundle(tmp_path / "policy"))
-    assert procsnake.main(["evaluate", policy, "--solo", "--games", "2", "--boards", "7,11", "--json"]) == 0
+    assert (
+        procsnake.main(["evaluate", policy, "--solo", "--games", "2", "--boards", "7,11", "--json"])
+        == 0
+    )
     out, err = capsys.readouterr()
     assert [score["width"] for score in json.loads(out)] == [11]
     assert "left out policy on 7×7" in err
@@ -87,7 +97,10 @@ def test_boards_that_a_policy_cannot_play_are_left_out_and_said(capsys, tmp_path
         (["--against", "flood"], "nobody else plays"),
         (["--boards", "7x7"], "7,11,19"),
         (["--boards", ","], "7,11,19"),
-        (["--height", "7", "--games", "1"], "--height is 7, but it is for games against others; with --solo, --boards has"),
+        (
+            ["--height", "7", "--games", "1"],
+            "--height is 7, but it is for games against others; with --solo, --boards has",
+        ),
     ],
 )
 def test_what_is_no_challenge_is_refused(capsys, words, message):

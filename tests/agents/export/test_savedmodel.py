@@ -1,4 +1,6 @@
-"""Needs TensorFlow, which no other test needs: `pip install 'procsnake[tensorflow]'`, then `make test-long`."""
+"""Needs TensorFlow, which no other test needs: `pip install 'procsnake[tensorflow]'`, then `make
+test-long`.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,20 @@ if find_spec("tensorflow") is None:
 import procsnake
 from agents import bundle, networks
 from agents.card import BundleError
-from agents.export.savedmodel import Parity, compare, export_savedmodel, observations_of, savedmodel_forward
+from agents.export.savedmodel import (
+    Parity,
+    compare,
+    export_savedmodel,
+    observations_of,
+    savedmodel_forward,
+)
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.starter_pack import StarterPackObservation
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
 
-WINDOW, PACK = EgocentricPlanes(radius=5, rotate=True), StarterPackObservation("bordered-num", own_first=True, num_snakes=4)
+WINDOW = EgocentricPlanes(radius=5, rotate=True)
+PACK = StarterPackObservation("bordered-num", own_first=True, num_snakes=4)
 C51 = {"body": "snake-cnn", "num_atoms": 11, "v_max": 5.0}
 
 
@@ -83,7 +92,11 @@ def test_the_signature_is_what_tensorflow_serving_asks_for(tmp_path):
     export_savedmodel(made, tmp_path / "served", states=64)
     signature = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
     (seen,) = signature.structured_input_signature[1].values()
-    assert (seen.name, seen.shape.as_list(), seen.dtype) == ("observations", [None, 11, 11, 12], tf.uint8)
+    assert (seen.name, seen.shape.as_list(), seen.dtype) == (
+        "observations",
+        [None, 11, 11, 12],
+        tf.uint8,
+    )
     assert {name: out.shape.as_list() for name, out in signature.structured_outputs.items()} == {
         "logits": [None, 3],
         "values": [None],
@@ -96,10 +109,24 @@ def test_the_command_writes_a_model_and_tells_its_parity_as_json(tmp_path, capsy
 
     exported(tmp_path / "bundle", WINDOW, "snake-cnn")
     out = tmp_path / "served"
-    command = ["export", "savedmodel", str(tmp_path / "bundle"), "--out", str(out), "--states", "64", "--json"]
+    command = [
+        "export",
+        "savedmodel",
+        str(tmp_path / "bundle"),
+        "--out",
+        str(out),
+        "--states",
+        "64",
+        "--json",
+    ]
     assert procsnake.main(command) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told == {"model": str(out / "1"), **json.loads((out / "parity.json").read_text()), "states": 64, "holds": True}
+    assert told == {
+        "model": str(out / "1"),
+        **json.loads((out / "parity.json").read_text()),
+        "states": 64,
+        "holds": True,
+    }
     assert told["same_action"] == told["clear"] > 32
     assert 0 <= told["largest_difference"] < 1e-3
     assert list(tf.saved_model.load(told["model"]).signatures) == ["serving_default"]
@@ -130,8 +157,11 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
         export_savedmodel(made, tmp_path / "mine")
 
 
-def test_an_export_that_is_interrupted_leaves_the_model_of_before_and_can_be_run_again(tmp_path, monkeypatch):
-    made, out = exported(tmp_path / "bundle", WINDOW, "mlp"), tmp_path / "served"
+def test_an_export_that_is_interrupted_leaves_the_model_of_before_and_can_be_run_again(
+    tmp_path, monkeypatch
+):
+    made = exported(tmp_path / "bundle", WINDOW, "mlp")
+    out = tmp_path / "served"
     (out / ".1.part").mkdir(parents=True)  # what a killed export leaves
     export_savedmodel(made, out, states=8)
     model = out / "1" / "saved_model.pb"

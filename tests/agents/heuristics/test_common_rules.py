@@ -29,7 +29,9 @@ def test_walls_and_neck():
 
 def test_eats_beside_food_only_when_hungry():
     beside = [(3, 4), (5, 5)]
-    assert said(rules.food_when_hungry, board([(3, 3), (2, 3)], food=beside, health=30)).tolist() == [True, False, False, False]
+    assert said(
+        rules.food_when_hungry, board([(3, 3), (2, 3)], food=beside, health=30)
+    ).tolist() == [True, False, False, False]
     assert said(rules.food_when_hungry, board([(3, 3), (2, 3)], food=beside, health=31)).all()
     assert said(rules.food_when_hungry, board([(3, 3), (2, 3)], food=[(5, 5)], health=3)).all()
 
@@ -49,11 +51,14 @@ def test_head_to_head_fears_equals_and_hunts_the_shorter():
 
 
 def test_food_is_nearest_by_the_way_not_by_the_bird():
-    # The food above is behind the own body, which stays; that to the right is farther off but nearer to walk.
+    # The food above is behind the own body, which stays; that to the right is farther off but
+    # nearer to walk.
     body = [(3, 3), (3, 2), (2, 2), (1, 2), (1, 3), (1, 4), (2, 4), (3, 4), (4, 4), (4, 4)]
     wishes = said(rules.food, board(body, food=[(3, 5)], health=10))
     assert wishes[RIGHT] > wishes[LEFT]
-    hungry, full = (said(rules.food, board([(3, 3), (2, 3)], food=[(3, 6)], health=h)) for h in (5, 100))
+    hungry, full = (
+        said(rules.food, board([(3, 3), (2, 3)], food=[(3, 6)], health=h)) for h in (5, 100)
+    )
     assert hungry[UP] - hungry[RIGHT] > 2 * (full[UP] - full[RIGHT]) > 0
 
 
@@ -79,10 +84,12 @@ class Watched(Agent):
     name = "watched"
 
     def __init__(self):
-        self.player, self.warned = classics(), 0
+        self.player = classics()
+        self.warned = 0
 
     def act_batch(self, state, boards, slots):
-        moves, safe = self.player.act_batch(state, boards, slots), safe_moves(state, boards, slots)
+        moves = self.player.act_batch(state, boards, slots)
+        safe = safe_moves(state, boards, slots)
         assert safe[np.arange(len(moves)), moves].all()
         self.warned += (~safe).any(axis=1).sum()
         return moves
@@ -91,7 +98,15 @@ class Watched(Agent):
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_the_classics_play_every_ruleset_and_never_step_into_certain_death_needlessly(ruleset):
     agent = Watched()
-    play_games([agent] * 2, num_games=1, width=7, height=7, settings=Settings(ruleset=ruleset), seed=4, max_turns=40)
+    play_games(
+        [agent] * 2,
+        num_games=1,
+        width=7,
+        height=7,
+        settings=Settings(ruleset=ruleset),
+        seed=4,
+        max_turns=40,
+    )
     assert agent.warned > 10
 
 
@@ -99,7 +114,10 @@ def test_the_classics_beat_random_and_the_starter_pack_never_runs_into_a_wall():
     results = play_games([starter_pack(), *[RandomLegal()] * 3], num_games=20, seed=1)
     causes = [CAUSE_NAMES[cause] for cause in results.cause[:, 0]]
     assert "wall-collision" not in causes
-    assert play_games([classics(), RandomLegal()], num_games=12, width=7, height=7, seed=1).wins[0] >= 11
+    assert (
+        play_games([classics(), RandomLegal()], num_games=12, width=7, height=7, seed=1).wins[0]
+        >= 11
+    )
 
 
 def test_every_rule_has_four_opinions():

@@ -32,7 +32,8 @@ class Fixed(Agent):
     name = "fixed"
 
     def __init__(self, logits=None, move=0):
-        self.logits, self.move = logits, move
+        self.logits = logits
+        self.move = move
 
     def act_batch(self, state, boards, slots):
         return np.full(len(boards), self.move, np.int8)
@@ -52,11 +53,13 @@ def bans(*moves):
 def test_a_ban_holds_whatever_the_sign_of_logits_and_preferences(sign):
     random = np.random.default_rng(3)
     for _ in range(200):
-        logits, wishes = sign * random.exponential(5, 4), sign * random.exponential(5, 4)
+        logits = sign * random.exponential(5, 4)
+        wishes = sign * random.exponential(5, 4)
         allowed = random.random(4) < 0.5
         rules = [lambda me, w=wishes: w, lambda me, a=allowed: a]
         decision = Heuristics(rules, Fixed(logits)).act(OPEN, 0)
-        # What the starter pack did, multiplying logits by masks, picks a banned move whenever all logits are negative.
+        # What the starter pack did, multiplying logits by masks, picks a banned move whenever all
+        # logits are negative.
         total = logits + wishes
         kept = allowed if allowed.any() else np.ones(4, bool)
         assert decision.move == max(np.flatnonzero(kept), key=lambda move: total[move])
@@ -87,7 +90,13 @@ def test_a_snake_whose_move_is_banned_takes_its_next_best_and_never_a_certain_de
     exec(FIVE_LINES, five)
     one = np.zeros(1, int)
     assert safe_moves(BESIDE_THE_EDGE, one, one)[0].tolist() == [True, True, False, False]
-    for base in (FloodFill(), agents.make("greedy"), agents.make("alphabeta", nodes=200), Fixed(move=DOWN), Fixed(move=LEFT)):
+    for base in (
+        FloodFill(),
+        agents.make("greedy"),
+        agents.make("alphabeta", nodes=200),
+        Fixed(move=DOWN),
+        Fixed(move=LEFT),
+    ):
         agent = Heuristics([five["middle"]], base)
         assert agent.act(BESIDE_THE_EDGE, 0).move == UP
         assert agent.act_batch(BESIDE_THE_EDGE, one, one).tolist() == [UP]
@@ -95,7 +104,9 @@ def test_a_snake_whose_move_is_banned_takes_its_next_best_and_never_a_certain_de
 
 
 def test_the_player_itself_chooses_among_the_moves_that_are_left():
-    """Down and left are as near to the food for greedy; if down is banned, it is left, and not the first of the rest."""
+    """Down and left are as near to the food for greedy; if down is banned, it is left, and not the
+    first of the rest.
+    """
     here = board([(4, 4)], food=[(2, 2)])
     one = np.zeros(1, int)
     assert agents.make("greedy").act(here, 0).move == DOWN
@@ -122,7 +133,10 @@ def test_a_batch_plays_as_one_at_a_time(tmp_path):
         Heuristics([lambda me: [0, 2, 0, 2]], agents.make("classics")),
         agents.make("classics"),
     ):
-        one_by_one = [agent.act(state.select(np.array([b])), i).move for b, i in zip(boards, slots, strict=True)]
+        one_by_one = [
+            agent.act(state.select(np.array([b])), i).move
+            for b, i in zip(boards, slots, strict=True)
+        ]
         np.testing.assert_array_equal(agent.act_batch(state, boards, slots), one_by_one)
 
 
@@ -130,17 +144,25 @@ def test_rules_that_say_nothing_leave_a_policy_as_it_is(tmp_path):
     policy = Policy.load(make_bundle(tmp_path / "bundle", EgocentricPlanes(view="board")))
     for state, boards, slots in played_boards(3)[:8]:
         wrapped = Heuristics([lambda me: [True] * 4, lambda me: [0.0] * 4], policy)
-        np.testing.assert_array_equal(wrapped.act_batch(state, boards, slots), policy.act_batch(state, boards, slots))
+        np.testing.assert_array_equal(
+            wrapped.act_batch(state, boards, slots), policy.act_batch(state, boards, slots)
+        )
 
 
 def test_five_lines_in_a_file_are_a_snake_and_wrap_another(tmp_path):
     path = tmp_path / "my_rule.py"
     path.write_text(FIVE_LINES)
     beside = board([(1, 3), (2, 3), (3, 3)])
-    alone, wrapped = agents.make(path), agents.make(f"{path}+flood")
+    alone = agents.make(path)
+    wrapped = agents.make(f"{path}+flood")
     assert (alone.name, wrapped.name) == ("my_rule", "my_rule+flood")
     assert LEFT not in {alone.act(beside, 0).move, wrapped.act(beside, 0).move}
-    assert wrapped.act(beside, 0).note["rules"]["middle"] == {"up": True, "down": True, "left": False, "right": True}
+    assert wrapped.act(beside, 0).note["rules"]["middle"] == {
+        "up": True,
+        "down": True,
+        "left": False,
+        "right": True,
+    }
 
 
 def test_a_file_wraps_a_policy_with_its_search(tmp_path):
@@ -149,7 +171,9 @@ def test_a_file_wraps_a_policy_with_its_search(tmp_path):
     bundle = make_bundle(tmp_path / "bundle", EgocentricPlanes(rotate=True))
     agent = agents.make(f"{path}+{bundle}+mcts", simulations=8)
     assert agent.base.policy is not None
-    assert safe_moves(OPEN, np.zeros(1, int), np.zeros(1, int))[0, agent.act(board([(3, 3), (2, 3)], size=(11, 11)), 0).move]
+    assert safe_moves(OPEN, np.zeros(1, int), np.zeros(1, int))[
+        0, agent.act(board([(3, 3), (2, 3)], size=(11, 11)), 0).move
+    ]
 
 
 def test_a_file_that_is_edited_is_read_anew(tmp_path):
@@ -162,7 +186,12 @@ def test_a_file_that_is_edited_is_read_anew(tmp_path):
 
 @pytest.mark.parametrize(
     "head",
-    [b"", b"from __future__ import annotations\n", b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\n# \xe4\n"],
+    [
+        b"",
+        b"from __future__ import annotations\n",
+        b"\xef\xbb\xbf",
+        b"# -*- coding: latin-1 -*-\n# \xe4\n",
+    ],
     ids=["plain", "annotations", "byte order mark", "latin-1"],
 )
 def test_a_file_is_run_as_python_runs_it(tmp_path, head):
@@ -193,9 +222,15 @@ def test_a_list_names_the_rules_and_their_order(tmp_path):
     ("text", "message"),
     [
         ("def rule(me): return me.nose", r"failed on turn 10.*nose.* \(.*faulty\.py:1\)"),
-        ("import numpy\ndef rule(me):\n  return numpy.ones(3).reshape(5, 5)", r"reshape.* \(.*faulty\.py:3\)"),
+        (
+            "import numpy\ndef rule(me):\n  return numpy.ones(3).reshape(5, 5)",
+            r"reshape.* \(.*faulty\.py:3\)",
+        ),
         ("def rule(): return [0] * 4", r"failed on turn 10.*1 was given$"),
-        ("def rule(me): raise SystemExit(3)", r"failed on turn 10.*SystemExit: 3 \(.*faulty\.py:1\)"),
+        (
+            "def rule(me): raise SystemExit(3)",
+            r"failed on turn 10.*SystemExit: 3 \(.*faulty\.py:1\)",
+        ),
         ("\nraise SystemExit(3)", r"can't be loaded: SystemExit: 3 \(.*faulty\.py:2\)"),
         ("def rule(me): return [True, False]", "returned.*four booleans"),
         ("def rule(me): return 'up'", "returned"),
@@ -219,7 +254,13 @@ def test_unknown_rules_and_missing_files_are_refused(tmp_path):
 
 
 def test_sight_shows_the_board_as_it_is():
-    state = board([(0, 3), (0, 2), (0, 2)], [(5, 5), (5, 6)], food=[(1, 3)], hazards=[(1, 1), (1, 1)], ruleset="wrapped")
+    state = board(
+        [(0, 3), (0, 2), (0, 2)],
+        [(5, 5), (5, 6)],
+        food=[(1, 3)],
+        hazards=[(1, 1), (1, 1)],
+        ruleset="wrapped",
+    )
     me = Sight(state, 0, 0)
     assert (me.head, me.length, me.health, me.turn) == ((0, 3), 3, 90, 10)
     assert [(other.slot, other.head, other.length) for other in me.others] == [(1, (5, 5), 2)]

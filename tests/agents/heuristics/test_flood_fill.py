@@ -24,8 +24,14 @@ def area(state, move):
 
 
 def blocked_cells(state, board_, slot, eaten, horizon):
-    """For k = 0, 1, …: the cells that today's bodies still cover after k moves, taking their last entries off one by one."""
-    bodies = {j: state.body(board_, j) for j in range(state.num_snakes) if state.arrays.cause[board_, j] == 0}
+    """For k = 0, 1, …: the cells that today's bodies still cover after k moves, taking their last
+    entries off one by one.
+    """
+    bodies = {
+        j: state.body(board_, j)
+        for j in range(state.num_snakes)
+        if state.arrays.cause[board_, j] == 0
+    }
     blocked = [{p for body in bodies.values() for p in body}]
     for k in range(1, horizon + 1):
         for j, body in bodies.items():
@@ -39,8 +45,10 @@ def blocked_cells(state, board_, slot, eaten, horizon):
 
 def reference_reach(state, board_, slot, move):
     """(area, food, relief) by a breadth-first search on points, dictionaries and lists."""
-    r, a = state.rules, state.arrays
-    food, layers = set(state.points(a.food[board_])), a.hazards[board_]
+    r = state.rules
+    a = state.arrays
+    food = set(state.points(a.food[board_]))
+    layers = a.hazards[board_]
 
     def arrive(p, health):
         if p in food:
@@ -62,8 +70,14 @@ def reference_reach(state, board_, slot, move):
             if q not in arrival and q not in blocked[k + 1] and left > 0:
                 arrival[q] = (k + 1, left)
                 queue.append(q)
-    clean = [k - 1 for p, (k, _) in arrival.items() if layers[state.cell(*p)] * r.hazard_damage <= 0]
-    return len(arrival), min((k for p, (k, _) in arrival.items() if p in food), default=FAR), min(clean, default=FAR)
+    clean = [
+        k - 1 for p, (k, _) in arrival.items() if layers[state.cell(*p)] * r.hazard_damage <= 0
+    ]
+    return (
+        len(arrival),
+        min((k for p, (k, _) in arrival.items() if p in food), default=FAR),
+        min(clean, default=FAR),
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +106,9 @@ def test_reach_agrees_with_an_independent_search(settings):
 
 
 def disturb(state, rng):
-    """Up to two layers of hazard on a fifth of the cells, and any health, so that hunger and hazards decide something."""
+    """Up to two layers of hazard on a fifth of the cells, and any health, so that hunger and
+    hazards decide something.
+    """
     a = state.arrays
     a.health[:] = rng.integers(1, 101, a.health.shape)
     inner = a.hazards.reshape(-1, state.height + 2, state.width + 2)[:, 1:-1, 1:-1]
@@ -102,27 +118,34 @@ def disturb(state, rng):
 
 class TestTailTiming:
     def test_a_tail_in_front_of_the_head_is_free_in_time(self):
-        # A ring of 8 round the middle of a 3x3 board, the head next to its tail: each cell leaves just before the fill comes.
+        # A ring of 8 round the middle of a 3x3 board, the head next to its tail: each cell leaves
+        # just before the fill comes.
         ring = [(0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0)]
         assert area(board(ring, size=(3, 3)), RIGHT) == 9
 
     def test_a_doubled_tail_stays_one_move_longer(self):
         # The fill comes to (3, 1) on move 2; if that is too early, then by way of (3, 0) on move 4.
-        me, wall = [(1, 1), (0, 1), (0, 0)], [(3, 2), (3, 1), (3, 0)]
+        me = [(1, 1), (0, 1), (0, 0)]
+        wall = [(3, 2), (3, 1), (3, 0)]
         assert reach(board(me, wall, size=(7, 3), food=[(3, 1)]), 0, 0, RIGHT).food == 2
-        assert reach(board(me, [*wall, wall[-1]], size=(7, 3), food=[(3, 1)]), 0, 0, RIGHT).food == 4
+        assert (
+            reach(board(me, [*wall, wall[-1]], size=(7, 3), food=[(3, 1)]), 0, 0, RIGHT).food == 4
+        )
 
     def test_a_wall_of_body_opens_if_it_leaves_before_the_fill_comes(self):
-        # The other's three entries at x = 3 leave on moves 1, 2, 3 (bottom to top); the fill is at x = 3 on move 2 and later.
+        # The other's three entries at x = 3 leave on moves 1, 2, 3 (bottom to top); the fill is at
+        # x = 3 on move 2 and later.
         passing = board([(1, 1), (0, 1), (0, 0)], [(3, 2), (3, 1), (3, 0)], size=(7, 3))
         assert area(passing, RIGHT) == 21
-        # Followed by five more entries they leave on moves 6, 7, 8: the fill has seen all of x < 3 by move 4.
+        # Followed by five more entries they leave on moves 6, 7, 8: the fill has seen all of x < 3
+        # by move 4.
         tail = [(4, 0), (4, 1), (4, 2), (5, 2), (5, 1)]
         staying = board([(1, 1), (0, 1), (0, 0)], [(3, 2), (3, 1), (3, 0), *tail], size=(7, 3))
         assert area(staying, RIGHT) == 9
 
     def test_eating_keeps_the_own_body_one_move_longer(self):
-        # Its own body crosses the way at (3, 1) and leaves on move 2, just in time; after a meal it must go round by (3, 0).
+        # Its own body crosses the way at (3, 1) and leaves on move 2, just in time; after a meal it
+        # must go round by (3, 0).
         body = [(1, 1), (0, 1), (0, 2), (1, 2), (2, 2), (3, 2), (3, 1), (3, 0)]
         hazards = [(x, y) for x in range(5) for y in range(3) if (x, y) != (4, 1)]
         there = {"size": (5, 3), "hazards": hazards, "hazard_damage": 1}
@@ -130,14 +153,30 @@ class TestTailTiming:
         assert reach(board(body, food=[(2, 1)], **there), 0, 0, RIGHT).relief == 4
 
     def test_nothing_leaves_in_constrictor(self):
-        me, wall = [(1, 1), (0, 1), (0, 0)], [(3, 2), (3, 1), (3, 0)]
+        me = [(1, 1), (0, 1), (0, 0)]
+        wall = [(3, 2), (3, 1), (3, 0)]
         assert area(board(me, wall, size=(7, 3), ruleset="constrictor"), RIGHT) == 6
 
 
 class TestChoice:
     def test_prefers_room_to_a_pocket_with_food(self):
-        # Left: a pocket of three cells with food, closed by its own long body. Right: the open board.
-        body = [(3, 0), (3, 1), (2, 1), (1, 1), (0, 1), (0, 2), (1, 2), (2, 2), (3, 2), (4, 2), (5, 2), (5, 3), (4, 3)]
+        # Left: a pocket of three cells with food, closed by its own long body. Right: the open
+        # board.
+        body = [
+            (3, 0),
+            (3, 1),
+            (2, 1),
+            (1, 1),
+            (0, 1),
+            (0, 2),
+            (1, 2),
+            (2, 2),
+            (3, 2),
+            (4, 2),
+            (5, 2),
+            (5, 3),
+            (4, 3),
+        ]
         assert area(board(body, food=[(2, 0)]), LEFT) == 3
         assert move_on(board(body, food=[(2, 0)])) == RIGHT
 
@@ -152,9 +191,12 @@ class TestChoice:
         assert move_on(board(me, other, food=[(3, 3)])) == RIGHT
 
     def test_meets_one_rival_rather_than_two(self):
-        # Heading left between two rivals and a third ahead: ahead all meet, below only the lower one.
+        # Heading left between two rivals and a third ahead: ahead all meet, below only the lower
+        # one.
         me = [(4, 3), (5, 3), (6, 3)]
-        above, ahead, below = [(3, 4), (3, 5), (3, 6)], [(2, 3), (1, 3), (0, 3)], [(3, 2), (3, 1), (3, 0)]
+        above = [(3, 4), (3, 5), (3, 6)]
+        ahead = [(2, 3), (1, 3), (0, 3)]
+        below = [(3, 2), (3, 1), (3, 0)]
         assert move_on(board(me, above, ahead, below, food=[(3, 3)])) in (UP, DOWN)
 
     def test_leaves_a_hazard_by_the_shortest_way(self):
@@ -164,7 +206,20 @@ class TestChoice:
 
     def test_goes_for_food_by_path_and_not_as_the_crow_flies(self):
         # The food beyond the wall is 2 away in a line but 12 on foot; the other one is 4 away.
-        wall = [(4, 5), (4, 4), (4, 3), (4, 2), (4, 1), (4, 0), (5, 0), (6, 0), (6, 1), (6, 2), (6, 3), (6, 4)]
+        wall = [
+            (4, 5),
+            (4, 4),
+            (4, 3),
+            (4, 2),
+            (4, 1),
+            (4, 0),
+            (5, 0),
+            (6, 0),
+            (6, 1),
+            (6, 2),
+            (6, 3),
+            (6, 4),
+        ]
         me = [(3, 2), (2, 2), (1, 2)]
         assert move_on(board(me, wall, food=[(5, 1), (3, 0)])) == DOWN
 

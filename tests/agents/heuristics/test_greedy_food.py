@@ -57,11 +57,14 @@ def test_walks_through_a_hazard_that_does_not_kill_and_round_one_that_does():
 def test_agrees_with_a_plain_reading_of_its_rule(ruleset):
     compared = 0
     for state, boards, slots in played_boards(6, width=9, height=7, ruleset=ruleset):
-        moves, safe = GreedyFood().act_batch(state, boards, slots), safe_moves(state, boards, slots)
+        moves = GreedyFood().act_batch(state, boards, slots)
+        safe = safe_moves(state, boards, slots)
         for row, (b, i) in enumerate(zip(boards, slots)):
             x, y = state.body(b, i)[0]
             food = state.points(state.arrays.food[b])
-            distance = [_nearest(x + dx, y + dy, food, state, ruleset == "wrapped") for dx, dy in MOVE_STEPS]
+            distance = [
+                _nearest(x + dx, y + dy, food, state, ruleset == "wrapped") for dx, dy in MOVE_STEPS
+            ]
             candidates = [m for m in range(4) if safe[row, m]]
             assert moves[row] == min(candidates, key=lambda m: (distance[m], m))
             compared += 1
@@ -73,4 +76,6 @@ def _nearest(x, y, food, state, wrapped):
         dx = abs(dx) % side if wrapped else abs(dx)
         return min(dx, side - dx) if wrapped else dx
 
-    return min((one(x - fx, state.width) + one(y - fy, state.height) for fx, fy in food), default=np.inf)
+    return min(
+        (one(x - fx, state.width) + one(y - fy, state.height) for fx, fy in food), default=np.inf
+    )

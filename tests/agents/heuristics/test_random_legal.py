@@ -39,7 +39,9 @@ def test_is_uniform_over_the_turns_of_one_game():
 def test_two_slots_of_a_board_draw_independently():
     many = many_games_like(board([(1, 3), (1, 2), (1, 1)], [(5, 3), (5, 2), (5, 1)]))
     pairs = moves_of(many, 0).astype(int) * 4 + moves_of(many, 1)
-    counts = np.bincount(pairs, minlength=16).reshape(4, 4)[np.ix_([UP, LEFT, RIGHT], [UP, LEFT, RIGHT])]
+    counts = np.bincount(pairs, minlength=16).reshape(4, 4)[
+        np.ix_([UP, LEFT, RIGHT], [UP, LEFT, RIGHT])
+    ]
     assert counts.sum() == DRAWS
     assert chisquare(counts.ravel()).pvalue > 1e-3
 
@@ -52,7 +54,8 @@ def test_takes_the_only_way_out():
 
 def test_same_board_same_answer_and_the_seed_matters():
     many = many_games_like(board([(3, 3), (2, 3), (1, 3)]), 200)
-    rows, slots = np.arange(200), np.zeros(200, np.int64)
+    rows = np.arange(200)
+    slots = np.zeros(200, np.int64)
     backwards = RandomLegal(seed=1).act_batch(many, rows[::-1], slots)[::-1]
     assert (moves_of(many) == backwards).all()
     assert (moves_of(many) != RandomLegal(seed=2).act_batch(many, rows, slots)).any()

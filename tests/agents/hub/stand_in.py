@@ -1,7 +1,8 @@
-"""A stand-in for the Hugging Face Hub, written from what huggingface_hub 2.4 asks and expects of it, refusals included.
+"""A stand-in for the Hugging Face Hub, written from what huggingface_hub 2.4 asks and expects of
+it, refusals included.
 
-Models only, and files over LFS, not Xet. It keeps what is committed, and accepts nothing that isn't listed here.
-"""
+Models only, and files over LFS, not Xet. It keeps what is committed, and accepts nothing that isn't
+listed here."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ import yaml
 
 from tests.http_server import QuietHandler, serving
 
-TOKEN, READ_TOKEN, OTHERS_TOKEN = "hf_adas-token", "hf_adas-token-for-reading", "hf_bobs-token"
+TOKEN = "hf_adas-token"
+READ_TOKEN = "hf_adas-token-for-reading"
+OTHERS_TOKEN = "hf_bobs-token"
 ACCOUNTS = {TOKEN: ("ada", True), READ_TOKEN: ("ada", False), OTHERS_TOKEN: ("bob", True)}
 """The owner of each token, and whether it may write."""
 LFS_SUFFIXES = (".onnx", ".safetensors", ".bin", ".pt", ".pkl")
@@ -38,8 +41,12 @@ class Refused(Exception):
 
     def __init__(self, status: int, code: str = "", message: str = "", body: Any = None) -> None:
         super().__init__(message)
-        self.status, self.body = status, body if body is not None else {"error": message or code}
-        self.headers = {**({"X-Error-Code": code} if code else {}), **({"X-Error-Message": message} if message else {})}
+        self.status = status
+        self.body = body if body is not None else {"error": message or code}
+        self.headers = {
+            **({"X-Error-Code": code} if code else {}),
+            **({"X-Error-Message": message} if message else {}),
+        }
 
 
 @dataclass
@@ -56,9 +63,15 @@ class Model:
     def commit(self, files: Files, branch: str = "main", message: str = "") -> str:
         """Add a commit with these files beside those that are there. Returns its hash."""
         content = {**self.commits.get(self.branches.get(branch, ""), {}), **files}
-        told = repr([sorted((path, hashlib.sha256(data).hexdigest()) for path, data in content.items()), len(self.commits)])
+        told = repr(
+            [
+                sorted((path, hashlib.sha256(data).hexdigest()) for path, data in content.items()),
+                len(self.commits),
+            ]
+        )
         sha = hashlib.sha1(told.encode()).hexdigest()
-        self.commits[sha], self.branches[branch] = content, sha
+        self.commits[sha] = content
+        self.branches[branch] = sha
         self.messages.append(message)
         return sha
 
@@ -90,12 +103,17 @@ class Hub:
         return self.models[name].commit(files)
 
     def visible(self, name: str, user: str | None, *, content: bool = True) -> Model:
-        """The model, if this user may see it. The Hub tells strangers that what is private isn't there."""
-        model, owner = self.models.get(name), name.partition("/")[0]
+        """The model, if this user may see it. The Hub tells strangers that what is private isn't
+        there.
+        """
+        model = self.models.get(name)
+        owner = name.partition("/")[0]
         if model is None or (model.private and user != owner):
             raise Refused(404 if user else 401, "RepoNotFound", "Repository not found")
         if content and model.gated and user != owner:
-            raise Refused(403 if user else 401, "GatedRepo", f"Access to model {name} is restricted.")
+            raise Refused(
+                403 if user else 401, "GatedRepo", f"Access to model {name} is restricted."
+            )
         return model
 
 
@@ -143,7 +161,11 @@ class Handler(QuietHandler):
             self.close_connection = True
 
     def _send_json(self, status: int, told: Any, headers: dict[str, str] | None = None) -> None:
-        self._send(status, json.dumps(told).encode(), {"Content-Type": "application/json", **(headers or {})})
+        self._send(
+            status,
+            json.dumps(told).encode(),
+            {"Content-Type": "application/json", **(headers or {})},
+        )
 
     def _send(self, status: int, content: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
@@ -157,11 +179,14 @@ class Handler(QuietHandler):
             return self.hub.hostile(self, content)
         if "ETag" in headers and "gzip" in self.headers.get("Accept-Encoding", ""):
             # What isn't in LFS comes compressed to whoever can read that.
-            content, headers = gzip.compress(content), {**headers, "Content-Encoding": "gzip"}
+            content = gzip.compress(content)
+            headers = {**headers, "Content-Encoding": "gzip"}
         return self._send(200, content, headers)
 
     def _user(self, *, writes: str = "") -> str | None:
-        """Who asks; None for strangers. With `writes`, a model's name, only somebody who may write to it goes on."""
+        """Who asks; None for strangers. With `writes`, a model's name, only somebody who may write
+        to it goes on.
+        """
         given = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if given and given not in ACCOUNTS:
             raise Refused(401, message="Invalid credentials in Authorization header")
@@ -177,12 +202,25 @@ class Handler(QuietHandler):
         sha = model.find(revision) if model.commits else None
         blobs = "blobs" in parse_qs(urlsplit(self.path).query)
         files = model.commits[sha] if sha else {}
-        siblings = [{"rfilename": path, **(self._blob(path, data) if blobs else {})} for path, data in files.items()]
-        return {"id": name, "modelId": name, "sha": sha, "private": model.private, "tags": [], "siblings": siblings}
+        siblings = [
+            {"rfilename": path, **(self._blob(path, data) if blobs else {})}
+            for path, data in files.items()
+        ]
+        return {
+            "id": name,
+            "modelId": name,
+            "sha": sha,
+            "private": model.private,
+            "tags": [],
+            "siblings": siblings,
+        }
 
     def _blob(self, path: str, content: bytes) -> dict[str, Any]:
         size = self.hub.told_sizes.get(path, len(content))
-        blob = {"size": size, "blobId": hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()}
+        blob = {
+            "size": size,
+            "blobId": hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest(),
+        }
         lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": size, "pointerSize": 134}
         return {**blob, "lfs": lfs} if is_lfs(path, len(content)) else blob
 
@@ -190,7 +228,10 @@ class Handler(QuietHandler):
         model = self.hub.visible(name, self._user())
         kinds = {"branches": ("heads", model.branches), "tags": ("tags", model.tags)}
         return {
-            kind: [{"name": one, "ref": f"refs/{ref}/{one}", "targetCommit": sha} for one, sha in named.items()]
+            kind: [
+                {"name": one, "ref": f"refs/{ref}/{one}", "targetCommit": sha}
+                for one, sha in named.items()
+            ]
             for kind, (ref, named) in kinds.items()
         } | {"converts": []}
 
@@ -205,34 +246,65 @@ class Handler(QuietHandler):
             return self._send_file(content, **{"ETag": f'"{blob}"', "X-Repo-Commit": sha})
         oid = hashlib.sha256(content).hexdigest()
         self.hub.stored[oid] = content
-        linked = {"X-Linked-Size": str(len(content)), "X-Linked-Etag": f'"{oid}"', "X-Repo-Commit": sha}
+        linked = {
+            "X-Linked-Size": str(len(content)),
+            "X-Linked-Etag": f'"{oid}"',
+            "X-Repo-Commit": sha,
+        }
         return self._send(302, b"", {"Location": f"{self.hub.url}/cdn/{oid}", **linked})
 
     def _create(self) -> Any:
         asked = json.loads(self.body)
         user = self._user(writes=f"{asked.get('organization') or '?'}/")
         name = f"{user}/{asked['name']}"
-        if asked.get("type", "model") != "model" or asked.keys() - {"name", "organization", "type", "visibility", "private"}:
+        if asked.get("type", "model") != "model" or asked.keys() - {
+            "name",
+            "organization",
+            "type",
+            "visibility",
+            "private",
+        }:
             raise Refused(400, message=f"unknown fields: {sorted(asked)}")
         if name in self.hub.models:
             told = {"error": "You already created this model repo", "url": f"{self.hub.url}/{name}"}
             raise Refused(409, message=told["error"], body=told)
         private = asked.get("private") is True or asked.get("visibility") == "private"
-        self.hub.add(name, {".gitattributes": b"*.onnx filter=lfs\n*.safetensors filter=lfs\n"}, private=private)
+        self.hub.add(
+            name,
+            {".gitattributes": b"*.onnx filter=lfs\n*.safetensors filter=lfs\n"},
+            private=private,
+        )
         return {"url": f"{self.hub.url}/{name}", "name": name}
 
     def _validate(self) -> Any:
-        """The model-index has the fields that the Hub's documentation of model cards calls required."""
+        """The model-index has the fields that the Hub's documentation of model cards calls
+        required.
+        """
         _, front, _ = json.loads(self.body)["content"].split("---\n", 2)
         data = yaml.safe_load(front)
         errors = []
         for model in data.get("model-index", []):
-            for place, result in enumerate([{"task": {}}] if not model.get("results") else model["results"]):
+            for place, result in enumerate(
+                [{"task": {}}] if not model.get("results") else model["results"]
+            ):
                 parts = [("task", ["type"]), ("dataset", ["type", "name"])]
-                missing = [f"{part}.{key}" for part, keys in parts for key in keys if not result.get(part, {}).get(key)]
+                missing = [
+                    f"{part}.{key}"
+                    for part, keys in parts
+                    for key in keys
+                    if not result.get(part, {}).get(key)
+                ]
                 missing += ["metrics"] if not result.get("metrics") else []
-                missing += [key for one in result.get("metrics", ()) for key in ("type", "value") if key not in one]
-                errors += [{"message": f'"model-index[0].results[{place}].{one}" is required'} for one in missing]
+                missing += [
+                    key
+                    for one in result.get("metrics", ())
+                    for key in ("type", "value")
+                    if key not in one
+                ]
+                errors += [
+                    {"message": f'"model-index[0].results[{place}].{one}" is required'}
+                    for one in missing
+                ]
         if errors:
             raise Refused(400, body={"errors": errors, "warnings": []})
         return {"errors": [], "warnings": []}
@@ -263,20 +335,34 @@ class Handler(QuietHandler):
     def _batch(self, name: str) -> Any:
         self._writable(name)
         asked = json.loads(self.body)
-        fits = asked["operation"] == "upload" and asked["hash_algo"] == "sha256" and "basic" in asked["transfers"]
-        if not fits or self.headers["Accept"] != LFS_TYPE or self.headers["Content-Type"] != LFS_TYPE:
+        fits = (
+            asked["operation"] == "upload"
+            and asked["hash_algo"] == "sha256"
+            and "basic" in asked["transfers"]
+        )
+        if (
+            not fits
+            or self.headers["Accept"] != LFS_TYPE
+            or self.headers["Content-Type"] != LFS_TYPE
+        ):
             raise Refused(422, message="not a request of LFS for an upload")
         objects = []
         for one in asked["objects"]:
             verify = {"href": f"{self.hub.url}/{name}.git/info/lfs/verify"}
             upload = {"href": f"{self.hub.url}/upload/{one['oid']}"}
-            actions = {} if one["oid"] in self.hub.stored else {"actions": {"upload": upload, "verify": verify}}
+            actions = (
+                {}
+                if one["oid"] in self.hub.stored
+                else {"actions": {"upload": upload, "verify": verify}}
+            )
             objects.append({"oid": one["oid"], "size": one["size"], **actions})
         return {"transfer": "basic", "objects": objects}
 
     def _store(self, oid: str) -> None:
         if "Content-Length" not in self.headers or hashlib.sha256(self.body).hexdigest() != oid:
-            raise Refused(400, message="The Content-SHA256 you specified did not match what we received")
+            raise Refused(
+                400, message="The Content-SHA256 you specified did not match what we received"
+            )
         self.hub.stored[oid] = self.body
         self._send(200, b"", {})
 
@@ -291,12 +377,19 @@ class Handler(QuietHandler):
         model = self._writable(name)
         if revision not in model.branches or self.headers["Content-Type"] != "application/x-ndjson":
             raise Refused(400, message="a commit goes to a branch, as application/x-ndjson")
-        (head, header), *lines = [(one["key"], one["value"]) for one in map(json.loads, self.body.splitlines())]
+        (head, header), *lines = [
+            (one["key"], one["value"]) for one in map(json.loads, self.body.splitlines())
+        ]
         if head != "header" or not header["summary"]:
             raise Refused(400, message="the header with a summary comes first")
         files = dict(self._committed(kind, value) for kind, value in lines)
         sha = model.commit(files, revision, header["summary"])
-        return {"success": True, "commitOid": sha, "commitUrl": f"{self.hub.url}/{name}/commit/{sha}", "hookOutput": ""}
+        return {
+            "success": True,
+            "commitOid": sha,
+            "commitUrl": f"{self.hub.url}/{name}/commit/{sha}",
+            "hookOutput": "",
+        }
 
     def _committed(self, kind: str, value: dict[str, Any]) -> tuple[str, bytes]:
         path = value["path"]
@@ -309,7 +402,10 @@ class Handler(QuietHandler):
         else:
             content = base64.b64decode(value["content"], validate=True)
         if kind not in ("file", "lfsFile") or (kind == "lfsFile") != is_lfs(path, len(content)):
-            raise Refused(400, message="Your push was rejected because it contains binary files. Please use LFS")
+            raise Refused(
+                400,
+                message="Your push was rejected because it contains binary files. Please use LFS",
+            )
         return path, content
 
 

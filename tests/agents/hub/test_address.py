@@ -58,6 +58,8 @@ def test_what_is_none_is_refused_with_what_one_looks_like(text):
         Address.parse(text)
 
 
-@pytest.mark.parametrize(("folder", "player"), [("", "snake"), ("/bundle", "snake"), ("/runs/second", "second")])
+@pytest.mark.parametrize(
+    ("folder", "player"), [("", "snake"), ("/bundle", "snake"), ("/runs/second", "second")]
+)
 def test_a_player_is_called_as_the_repository_or_the_folder(folder, player):
     assert Address.parse(f"hf://ada/snake{folder}").player == player

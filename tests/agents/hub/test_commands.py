@@ -36,11 +36,15 @@ sys.exit(procsnake.main(sys.argv[1:]))
 @pytest.fixture
 def commit(hub: Hub, bundle_path, tmp_path, monkeypatch) -> str:
     monkeypatch.chdir(tmp_path)
-    return hub.add("ada/snake", {path.name: path.read_bytes() for path in Path(bundle_path).iterdir()})
+    return hub.add(
+        "ada/snake", {path.name: path.read_bytes() for path in Path(bundle_path).iterdir()}
+    )
 
 
 def test_push_says_where_it_lies_and_how_to_play_it(hub, owner, capsys, bundle_path):
-    code, out, _ = run(capsys, "push", str(bundle_path), "hf://ada/snake", "--message", "see hf://ada/other")
+    code, out, _ = run(
+        capsys, "push", str(bundle_path), "hf://ada/snake", "--message", "see hf://ada/other"
+    )
     model = hub.models["ada/snake"]
     sha = model.branches["main"]
     assert code == 0
@@ -50,7 +54,9 @@ def test_push_says_where_it_lies_and_how_to_play_it(hub, owner, capsys, bundle_p
 
 
 def test_push_tells_its_results_as_json(hub, owner, capsys, bundle_path):
-    code, out, _ = run(capsys, "push", str(bundle_path), "hf://ada/snake", "--revision", "trial", "--json")
+    code, out, _ = run(
+        capsys, "push", str(bundle_path), "hf://ada/snake", "--revision", "trial", "--json"
+    )
     sha = hub.models["ada/snake"].branches["trial"]
     assert (code, json.loads(out)) == (
         0,
@@ -73,7 +79,9 @@ def test_a_mistake_takes_one_line(hub, capsys):
     assert "has no model ada/snake" in err
 
 
-@pytest.mark.parametrize("words", [("match", "hf://ada/snake", "flood"), ("push", "champion-duel", "hf://ada/snake")])
+@pytest.mark.parametrize(
+    "words", [("match", "hf://ada/snake", "flood"), ("push", "champion-duel", "hf://ada/snake")]
+)
 def test_without_the_library_its_extra_is_named(hub, capsys, monkeypatch, words):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     code, _, err = run(capsys, *words)
@@ -99,7 +107,9 @@ def test_a_match_is_that_of_the_same_bundle_here(hub, commit, capsys, bundle_pat
 
 
 def test_a_tournament_keeps_the_commit_that_played(hub, commit, capsys):
-    code, _, err = run(capsys, "tournament", "mine=hf://ada/snake", "random", "--games", "2", "--store", "t.db")
+    code, _, err = run(
+        capsys, "tournament", "mine=hf://ada/snake", "random", "--games", "2", "--store", "t.db"
+    )
     assert code == 0, err
     with Store("t.db", Tournament) as store:
         assert store.load().players[0].spec == f"hf://ada/snake@{commit}"
@@ -111,10 +121,30 @@ def test_a_run_that_begins_with_it_keeps_its_address(hub, commit):
 
 
 def test_it_plays_where_neither_torch_nor_ray_is_installed(hub, commit, tmp_path):
-    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "none"), "PYTHONPATH": str(ROOT)}
-    words = ["evaluate", "hf://ada/snake", "--against", "random", "--games", "2", "--num-snakes", "2", "--json"]
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": hub.url,
+        "HF_HOME": str(tmp_path / "none"),
+        "PYTHONPATH": str(ROOT),
+    }
+    words = [
+        "evaluate",
+        "hf://ada/snake",
+        "--against",
+        "random",
+        "--games",
+        "2",
+        "--num-snakes",
+        "2",
+        "--json",
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", SLIM, *words], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", SLIM, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[0]["agent"] == "snake"

@@ -73,22 +73,33 @@ def test_a_branch_is_looked_up_again_but_not_fetched_again(hub, commit):
 @pytest.mark.parametrize("folder", ["runs/second", "bundle", "snakes"])
 def test_a_folder_of_a_repository_can_be_a_bundle_beside_others(hub, files, folder):
     other = {**files, "card.json": files["card.json"].replace(b'"ppo"', b'"dqn"', 1)}
-    sha = hub.add("ada/snakes", {**files, **{f"{folder}/{name}": content for name, content in other.items()}})
+    sha = hub.add(
+        "ada/snakes", {**files, **{f"{folder}/{name}": content for name, content in other.items()}}
+    )
     assert bundle.load(f"hf://ada/snakes@{sha}/{folder}").card.algorithm == "dqn"
     assert bundle.load(f"hf://ada/snakes@{sha}").card.algorithm == "ppo"
 
 
 def test_only_a_bundles_files_are_fetched_and_no_pickle(hub, files, tmp_path):
     strangers = {
-        name: pickle.dumps(print) for name in ("model.pkl", "model.pt", "pytorch_model.bin", "weights.safetensors.pkl")
+        name: pickle.dumps(print)
+        for name in ("model.pkl", "model.pt", "pytorch_model.bin", "weights.safetensors.pkl")
     }
     hub.add("ada/snake", {**files, **strangers, "setup.py": b"print()"})
     bundle.load("hf://ada/snake")
     assert kept(tmp_path) == sorted(files)
-    assert not any(name in asked for name in (*strangers, "setup.py") for asked in hub.asked if asked.endswith(name))
+    assert not any(
+        name in asked
+        for name in (*strangers, "setup.py")
+        for asked in hub.asked
+        if asked.endswith(name)
+    )
 
 
-@pytest.mark.parametrize("path", ["../card.json", "../../policy.onnx", "/etc/card.json", "..\\card.json", "a/../../card.json"])
+@pytest.mark.parametrize(
+    "path",
+    ["../card.json", "../../policy.onnx", "/etc/card.json", "..\\card.json", "a/../../card.json"],
+)
 def test_paths_that_lead_out_of_the_repository_are_not_followed(hub, files, tmp_path, path):
     hub.add("ada/snake", {**files, path: b"hostile"})
     bundle.load("hf://ada/snake")
@@ -98,17 +109,23 @@ def test_paths_that_lead_out_of_the_repository_are_not_followed(hub, files, tmp_
         bundle.load("hf://ada/other")
 
 
-@pytest.mark.parametrize("found", [{"model.pkl": b"x"}, {"pytorch_model.bin": b"x", "config.json": b"{}"}, {}])
+@pytest.mark.parametrize(
+    "found", [{"model.pkl": b"x"}, {"pytorch_model.bin": b"x", "config.json": b"{}"}, {}]
+)
 def test_what_is_no_bundle_is_refused_before_anything_is_fetched(hub, tmp_path, found):
     hub.add("ada/model", found)
-    with pytest.raises(HubError, match=r"is no policy bundle: it has no card\.json.*procsnake push"):
+    with pytest.raises(
+        HubError, match=r"is no policy bundle: it has no card\.json.*procsnake push"
+    ):
         bundle.load("hf://ada/model")
     assert len(hub.asked) == 1
 
 
 def test_a_bundle_in_a_folder_is_offered(hub, files):
     sha = hub.add("ada/snakes", {f"runs/best/{name}": content for name, content in files.items()})
-    with pytest.raises(HubError, match=rf"There is one in a folder: hf://ada/snakes@{sha}/runs/best"):
+    with pytest.raises(
+        HubError, match=rf"There is one in a folder: hf://ada/snakes@{sha}/runs/best"
+    ):
         bundle.load("hf://ada/snakes")
 
 
@@ -167,7 +184,9 @@ def failing(handler, content):
         (failing, "the Hub answers 503"),
     ],
 )
-def test_a_server_that_misbehaves_ends_in_an_error_and_leaves_nothing(hub, commit, tmp_path, hostile, message):
+def test_a_server_that_misbehaves_ends_in_an_error_and_leaves_nothing(
+    hub, commit, tmp_path, hostile, message
+):
     hub.hostile = hostile
     with pytest.raises(HubError, match=message):
         bundle.load("hf://ada/snake")
@@ -205,14 +224,18 @@ def test_another_commit_than_was_asked_for_is_refused(hub, commit):
 
 def test_a_revision_that_is_missing_gets_an_offer(hub, commit):
     hub.models["ada/snake"].tags["v1.0"] = commit
-    with pytest.raises(HubError, match=r"no branch, tag or commit 'v1\.1'\. Did you mean hf://ada/snake@v1\.0\?"):
+    with pytest.raises(
+        HubError, match=r"no branch, tag or commit 'v1\.1'\. Did you mean hf://ada/snake@v1\.0\?"
+    ):
         bundle.load("hf://ada/snake@v1.1")
     with pytest.raises(HubError, match=f"no branch, tag or commit '{MISSING}'. Leave it out"):
         bundle.load(f"hf://ada/snake@{MISSING}")
 
 
 def test_a_repository_that_is_missing_is_told_with_what_to_try(hub, monkeypatch):
-    with pytest.raises(HubError, match=r"has no model ada/snake, or it is private.*HF_TOKEN, or run: hf auth login"):
+    with pytest.raises(
+        HubError, match=r"has no model ada/snake, or it is private.*HF_TOKEN, or run: hf auth login"
+    ):
         bundle.load("hf://ada/snake")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     with pytest.raises(HubError, match=r"has no model ada/snake.*spelling"):
@@ -233,7 +256,9 @@ def test_what_is_private_needs_its_owners_token(hub, files, monkeypatch):
 
 def test_a_token_that_nobody_has_is_told(hub, commit, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_nobodys")
-    with pytest.raises(HubError, match=r"answers 401.*Invalid credentials.*settings/tokens") as told:
+    with pytest.raises(
+        HubError, match=r"answers 401.*Invalid credentials.*settings/tokens"
+    ) as told:
         bundle.load("hf://ada/snake")
     assert "hf_nobodys" not in str(told.value)
 
@@ -255,12 +280,16 @@ def test_without_a_network_only_what_was_had_before_is_loaded(hub, commit, monke
     before = bundle.load(address)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     assert bundle.load(address) == before
-    with pytest.raises(HubError, match=r"127\.0\.0\.1:9 can't be reached .*Look at the network; .*hf://…@COMMIT"):
+    with pytest.raises(
+        HubError, match=r"127\.0\.0\.1:9 can't be reached .*Look at the network; .*hf://…@COMMIT"
+    ):
         bundle.load("hf://ada/snake")
 
 
 def test_a_page_that_is_no_json_is_told(hub, commit, monkeypatch):
-    monkeypatch.setattr("tests.agents.hub.stand_in.Handler._info", lambda self, *_: self._send(200, b"<html>", {}))
+    monkeypatch.setattr(
+        "tests.agents.hub.stand_in.Handler._info", lambda self, *_: self._send(200, b"<html>", {})
+    )
     with pytest.raises(HubError, match="answers what can't be read"):
         bundle.load("hf://ada/snake")
 

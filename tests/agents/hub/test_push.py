@@ -34,12 +34,17 @@ def pushed(hub, owner, bundle_path):
 def test_a_champion_that_was_pushed_plays_the_same_moves(hub, owner):
     there = push("champion-duel", "hf://ada/champion")
     assert len(hub.models["ada/champion"].messages) == 2  # the Hub's own first commit, and ours
-    again, own = bundle.load(str(there.address)), bundle.load("champion-duel")
+    again = bundle.load(str(there.address))
+    own = bundle.load("champion-duel")
     assert (again.onnx, again.weights) == (own.onnx, own.weights)
-    ours, theirs = agents.make("champion-duel"), agents.make(str(there.address))
+    ours = agents.make("champion-duel")
+    theirs = agents.make(str(there.address))
     moves = 0
     for state, games, slots in played_boards(20, num_snakes=2):
-        assert ours.act_batch(state, games, slots).tolist() == theirs.act_batch(state, games, slots).tolist()
+        assert (
+            ours.act_batch(state, games, slots).tolist()
+            == theirs.act_batch(state, games, slots).tolist()
+        )
         moves += len(games)
     assert moves > 300
 
@@ -54,7 +59,9 @@ def test_one_commit_has_the_bundle_and_its_address_names_it(hub, pushed):
 
 
 def test_large_files_went_over_lfs_and_small_ones_in_the_commit(hub, pushed, bundle_path):
-    assert set(hub.stored.values()) == {(bundle_path / name).read_bytes() for name in ("policy.onnx", "weights.safetensors")}
+    assert set(hub.stored.values()) == {
+        (bundle_path / name).read_bytes() for name in ("policy.onnx", "weights.safetensors")
+    }
 
 
 def test_the_player_is_called_as_the_repository(pushed):
@@ -100,12 +107,21 @@ def test_the_model_card_has_the_ratings_with_their_intervals(hub, owner):
     there = push("champion-standard", "hf://ada/champion", license="apache-2.0")
     text = hub.models["ada/champion"].commits[there.address.revision]["README.md"].decode()
     data = ModelCard(text).data
-    assert (data.library_name, data.license, data.pipeline_tag) == ("procsnake", "apache-2.0", "reinforcement-learning")
+    assert (data.library_name, data.license, data.pipeline_tag) == (
+        "procsnake",
+        "apache-2.0",
+        "reinforcement-learning",
+    )
     assert data.model_name == "champion"
     assert {"reinforcement-learning", "onnx", "battlesnake", "ppo"} <= set(data.tags)
-    ratings = json.loads((champions.path("champion-standard") / "card.json").read_text())["metrics"]["ratings"]
+    ratings = json.loads((champions.path("champion-standard") / "card.json").read_text())[
+        "metrics"
+    ]["ratings"]
     assert {result.metric_name: result.metric_value for result in data.eval_results} == ratings
-    assert all(re.fullmatch(r"[\d.]+ % of \d+ games \([\d.]+ to [\d.]+\)", rating) for rating in ratings.values())
+    assert all(
+        re.fullmatch(r"[\d.]+ % of \d+ games \([\d.]+ to [\d.]+\)", rating)
+        for rating in ratings.values()
+    )
     assert "procsnake match hf://ada/champion flood --watch" in text
 
 
@@ -113,13 +129,28 @@ def test_what_was_measured_of_a_run_is_in_its_model_card(hub, owner, bundle_path
     run = tmp_path / "first-run"
     run.mkdir()
     (run / "bundle").symlink_to(bundle_path)
-    figures = {"games": 400, "wins": 228, "draws": 0, "capped": 0, "mean_turns": 90.0, "mean_length": 9.0, "causes": {}}
+    figures = {
+        "games": 400,
+        "wins": 228,
+        "draws": 0,
+        "capped": 0,
+        "mean_turns": 90.0,
+        "mean_length": 9.0,
+        "causes": {},
+    }
     score = MatchupScore(agent="first-run", opponents=["flood"] * 3, **figures)
     policy = json.loads((bundle_path / "card.json").read_text())["files"]["policy.onnx"]
-    EvaluationRecord(policy=policy, games=400, scores=[score], board={**STANDARD_BOARD, "minimum_food": 9}).write(run)
+    EvaluationRecord(
+        policy=policy, games=400, scores=[score], board={**STANDARD_BOARD, "minimum_food": 9}
+    ).write(run)
     there = push(str(run), "hf://ada/snake")
-    (result,) = ModelCard(hub.models["ada/snake"].commits[there.address.revision]["README.md"].decode()).data.eval_results
-    assert (result.metric_type, result.metric_name) == ("win_rate", "wins against flood, flood, flood")
+    (result,) = ModelCard(
+        hub.models["ada/snake"].commits[there.address.revision]["README.md"].decode()
+    ).data.eval_results
+    assert (result.metric_type, result.metric_name) == (
+        "win_rate",
+        "wins against flood, flood, flood",
+    )
     assert result.metric_value == "57.0% of 400 games (52.1 to 61.8 %)"
     assert result.dataset_name == "battlesnake: standard on 11×11, map standard, minimum_food 9"
     assert hub.models["ada/snake"].messages[-1] == "first-run, by procsnake"
@@ -134,7 +165,9 @@ def test_a_policy_of_another_world_has_its_mean_return(hub, owner, bundle_path, 
     policy = json.loads((bundle_path / "card.json").read_text())["files"]["policy.onnx"]
     WorldRecord(policy=policy, scores=scores).write(run)
     there = push(str(run), "hf://ada/runner")
-    (result,) = ModelCard(hub.models["ada/runner"].commits[there.address.revision]["README.md"].decode()).data.eval_results
+    (result,) = ModelCard(
+        hub.models["ada/runner"].commits[there.address.revision]["README.md"].decode()
+    ).data.eval_results
     assert (result.metric_type, result.dataset_type) == ("mean_return", "procgen/coinrun")
     assert result.metric_value == "7.250 in 200 episodes (6.500 to 8.000)"
 
@@ -146,7 +179,9 @@ def test_figures_of_another_policy_are_left_out(hub, owner, bundle_path, tmp_pat
     scores = [WorldScore(player="policy", mean_return=7.25, interval=(6.5, 8.0), **figures)]
     WorldRecord(policy="an older one's", scores=scores).write(tmp_path / "run")
     there = push(str(tmp_path / "run"), "hf://ada/runner")
-    assert b"model-index" not in hub.models["ada/runner"].commits[there.address.revision]["README.md"]
+    assert (
+        b"model-index" not in hub.models["ada/runner"].commits[there.address.revision]["README.md"]
+    )
 
 
 def test_a_card_without_ratings_claims_no_results(hub, pushed):
@@ -183,7 +218,9 @@ def test_only_the_owner_writes(hub, monkeypatch, bundle_path, token, message):
         ("ada/snake", {}, "it looks like hf://user/name"),
     ],
 )
-def test_impossible_targets_are_told_before_anything_is_asked(hub, owner, bundle_path, target, options, message):
+def test_impossible_targets_are_told_before_anything_is_asked(
+    hub, owner, bundle_path, target, options, message
+):
     with pytest.raises(HubError, match=message):
         push(str(bundle_path), target, **options)
     assert hub.asked == []
@@ -196,9 +233,15 @@ def test_what_is_no_bundle_is_not_pushed(hub, owner, tmp_path):
     assert hub.asked == []
 
 
-def test_a_push_that_is_refused_half_way_leaves_no_commit(hub, owner, bundle_path: Path, monkeypatch):
-    monkeypatch.setattr("tests.agents.hub.stand_in.MAX_REGULAR", 100)  # now the card belongs into LFS, as the Hub may say later
-    monkeypatch.setattr("tests.agents.hub.stand_in.Handler._verify", lambda *_: hub.visible("ada/none", "ada"))
+def test_a_push_that_is_refused_half_way_leaves_no_commit(
+    hub, owner, bundle_path: Path, monkeypatch
+):
+    monkeypatch.setattr(
+        "tests.agents.hub.stand_in.MAX_REGULAR", 100
+    )  # now the card belongs into LFS, as the Hub may say later
+    monkeypatch.setattr(
+        "tests.agents.hub.stand_in.Handler._verify", lambda *_: hub.visible("ada/none", "ada")
+    )
     with pytest.raises(HubError):
         push(str(bundle_path), "hf://ada/snake")
     assert len(hub.models["ada/snake"].commits) == 1

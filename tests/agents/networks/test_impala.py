@@ -23,13 +23,17 @@ def _pictures(batch: int = 4, channels: int = 3) -> torch.Tensor:
 
 def test_the_number_of_parameters_is_the_papers() -> None:
     network = networks.build("impala", SHAPE, 15)
-    # By hand: an entry and four block convolutions a stage, the dense layer on 8·8·32 values, and two heads.
+    # By hand: an entry and four block convolutions a stage, the dense layer on 8·8·32 values, and
+    # two heads.
     stages = sum((9 * a + 1) * b + 4 * (9 * b + 1) * b for a, b in ((3, 16), (16, 32), (32, 32)))
-    dense, heads = (2048 + 1) * 256, (256 + 1) * 16
+    dense = (2048 + 1) * 256
+    heads = (256 + 1) * 16
     assert sum(p.numel() for p in network.parameters()) == stages + dense + heads
 
 
-@pytest.mark.parametrize(("pooling", "features"), [("flatten", 2048 * 2), ("average", 64), ("max", 64)])
+@pytest.mark.parametrize(
+    ("pooling", "features"), [("flatten", 2048 * 2), ("average", 64), ("max", 64)]
+)
 def test_width_and_pooling_set_what_the_dense_layer_reads(pooling: str, features: int) -> None:
     network = networks.build("impala", SHAPE, 15, width=2, pooling=pooling, hidden=100)
     assert network.dense.weight.shape == (100, features)
@@ -40,15 +44,23 @@ def test_width_and_pooling_set_what_the_dense_layer_reads(pooling: str, features
     assert logits.dtype == values.dtype == torch.float32
 
 
-def _as_drawn(network: nn.Module, pictures: torch.Tensor, stem_stride: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """(Logits, values) of the paper's network with these weights, in plain torch: float32, channels first, nothing in place."""
+def _as_drawn(
+    network: nn.Module, pictures: torch.Tensor, stem_stride: int = 1
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(Logits, values) of the paper's network with these weights, in plain torch: float32, channels
+    first, nothing in place.
+    """
     x = (pictures.permute(0, 3, 1, 2).float().contiguous() - network.offset) / 255
     for stage, stride in zip(network.stages, (stem_stride, 1, 1), strict=True):
         x = nn.functional.conv2d(x, stage.entry.weight, stage.entry.bias, stride, padding=1)
         x = nn.functional.max_pool2d(x, 3, 2, 1)
         for block in stage.blocks:
-            inner = nn.functional.conv2d(torch.relu(x), block.first.weight, block.first.bias, padding=1)
-            x = x + nn.functional.conv2d(torch.relu(inner), block.second.weight, block.second.bias, padding=1)
+            inner = nn.functional.conv2d(
+                torch.relu(x), block.first.weight, block.first.bias, padding=1
+            )
+            x = x + nn.functional.conv2d(
+                torch.relu(inner), block.second.weight, block.second.bias, padding=1
+            )
     x = torch.relu(x)
     flat = x.permute(0, 2, 3, 1).reshape(len(x), -1)
     pooled = {"flatten": flat, "average": x.mean((2, 3)), "max": x.amax((2, 3))}[network.pooling]
@@ -59,7 +71,9 @@ def _as_drawn(network: nn.Module, pictures: torch.Tensor, stem_stride: int = 1) 
 @pytest.mark.parametrize("stem_stride", [1, 2, 3])
 @pytest.mark.parametrize("pooling", ["flatten", "average", "max"])
 def test_it_computes_what_the_paper_draws(pooling: str, stem_stride: int) -> None:
-    network = networks.build("impala", SHAPE, 15, pooling=pooling, offset=128, stem_stride=stem_stride)
+    network = networks.build(
+        "impala", SHAPE, 15, pooling=pooling, offset=128, stem_stride=stem_stride
+    )
     expected = _as_drawn(network, _pictures(), stem_stride)
     torch.testing.assert_close(network(_pictures()), expected, atol=1e-5, rtol=1e-4)
 
@@ -97,14 +111,26 @@ def test_bfloat16_is_close_and_the_heads_stay_float32(stem_stride: int) -> None:
 def test_blocks_begin_small_and_the_first_policy_nearly_uniform() -> None:
     torch.manual_seed(0)
     network = networks.build("impala", SHAPE, 15)
-    gains = [torch.linalg.svdvals(block.second.weight.flatten(1))[0].item() for s in network.stages for block in s.blocks]
+    gains = [
+        torch.linalg.svdvals(block.second.weight.flatten(1))[0].item()
+        for s in network.stages
+        for block in s.blocks
+    ]
     assert gains == pytest.approx([2**0.5 / 6] * 6, rel=1e-4)
     probabilities = network(_pictures())[0].softmax(-1)
     assert (probabilities - 1 / 15).abs().max() < 0.01
 
 
 @pytest.mark.parametrize(
-    "options", [{"pooling": "mean"}, {"depths": []}, {"width": 0}, {"stem_stride": 0}, {"hiden": 3}, {"scales": [1.0]}]
+    "options",
+    [
+        {"pooling": "mean"},
+        {"depths": []},
+        {"width": 0},
+        {"stem_stride": 0},
+        {"hiden": 3},
+        {"scales": [1.0]},
+    ],
 )
 def test_bad_options_are_refused(options: dict) -> None:
     with pytest.raises(ConfigError, match="impala"):

@@ -11,7 +11,9 @@ from agents import networks
 from envs.common.errors import ConfigError, UnknownNameError
 
 BODIES = ("impala", "mlp", "snake-cnn")
-"""The networks that others build upon; `recurrent` and `starter-pack` have other faces, and tests of their own."""
+"""The networks that others build upon; `recurrent` and `starter-pack` have other faces, and tests
+of their own.
+"""
 SHAPES = [(11, 11, 12), (21, 21, 12)]
 
 

@@ -21,17 +21,23 @@ def test_a_network_with_dueling_heads_has_q_values_of_mean_v():
 
 
 def test_noise_is_off_until_it_is_drawn_and_has_the_papers_covariance():
-    network = networks.build("q-network", (1, 1, 5), 3, noisy=True, dueling=False, body_options={"hidden_sizes": [8]})
-    layer, generator = network.advantage, torch.Generator().manual_seed(0)
+    network = networks.build(
+        "q-network", (1, 1, 5), 3, noisy=True, dueling=False, body_options={"hidden_sizes": [8]}
+    )
+    layer = network.advantage
+    generator = torch.Generator().manual_seed(0)
     features = torch.randn(4, 8)
-    torch.testing.assert_close(layer(features), torch.nn.functional.linear(features, layer.weight, layer.bias))
+    torch.testing.assert_close(
+        layer(features), torch.nn.functional.linear(features, layer.weight, layer.bias)
+    )
     drawn = []
     for _ in range(4000):
         network.draw_noise(generator)
         drawn.append(torch.outer(layer.noise_out, layer.noise_in).flatten())
     drawn = torch.stack(drawn)
     assert drawn.mean(0).abs().max() < 0.06
-    # E |x| = sqrt(2/pi) for a standard normal x, so the product of two independent roots has that variance squared.
+    # E |x| = sqrt(2/pi) for a standard normal x, so the product of two independent roots has that
+    # variance squared.
     torch.testing.assert_close((drawn**2).mean(), torch.tensor(2 / math.pi), atol=0.02, rtol=0)
     assert "noise_in" not in " ".join(network.state_dict())
 
@@ -63,4 +69,6 @@ def test_means_of_distributions_stay_float32_in_bfloat16():
         values = network(seen)[0]
         probabilities = network.atoms(seen).softmax(-1)
     assert values.dtype == torch.float32
-    torch.testing.assert_close(values, (probabilities.double() @ network.support.double()).float(), atol=1e-4, rtol=1e-5)
+    torch.testing.assert_close(
+        values, (probabilities.double() @ network.support.double()).float(), atol=1e-4, rtol=1e-5
+    )

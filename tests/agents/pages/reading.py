@@ -7,12 +7,16 @@ from html.parser import HTMLParser
 
 
 class Page(HTMLParser):
-    """Tags with their attributes, the text that is shown, the scripts, and the data of the charts."""
+    """Tags with their attributes, the text that is shown, the scripts, and the data of the
+    charts.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text, self.scripts, self._inside = "", [], ""
+        self.text = ""
+        self.scripts = []
+        self._inside = ""
         self.feed(html)
 
     def handle_starttag(self, tag, attributes):
@@ -32,15 +36,26 @@ class Page(HTMLParser):
     def charts(self) -> dict[str, dict]:
         """By what their aria-label says."""
         shown = [attributes for _, attributes in self.tags if "data-chart" in attributes]
-        return {attributes["aria-label"]: json.loads(attributes["data-chart"]) for attributes in shown}
+        return {
+            attributes["aria-label"]: json.loads(attributes["data-chart"]) for attributes in shown
+        }
 
     def assert_needs_nothing_else(self) -> None:
-        """No address of anything but what the page itself carries, and a policy that lets nothing else run or load."""
+        """No address of anything but what the page itself carries, and a policy that lets nothing
+        else run or load.
+        """
         names = {"src", "href", "srcset", "action", "data", "poster"}
-        addresses = [value for _, attributes in self.tags for name, value in attributes.items() if name in names]
+        addresses = [
+            value
+            for _, attributes in self.tags
+            for name, value in attributes.items()
+            if name in names
+        ]
         assert all(value.startswith("data:") for value in addresses), addresses
         assert not {"link", "iframe", "object", "embed", "form"} & {tag for tag, _ in self.tags}
-        (policy,) = (a["content"] for _, a in self.tags if a.get("http-equiv") == "Content-Security-Policy")
+        (policy,) = (
+            a["content"] for _, a in self.tags if a.get("http-equiv") == "Content-Security-Policy"
+        )
         assert "default-src 'none'" in policy
         assert "unsafe-eval" not in policy
         assert "http" not in policy

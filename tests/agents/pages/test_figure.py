@@ -16,7 +16,10 @@ from envs.common.errors import ConfigError
 
 def chart(*names: str, **options) -> Chart:
     x = np.linspace(0, 2e6, 5)
-    lines = [Line(name=name, x=x, y=x / 1e6 + k, low=x / 1e6 + k - 0.5, high=x / 1e6 + k + 0.5) for k, name in enumerate(names)]
+    lines = [
+        Line(name=name, x=x, y=x / 1e6 + k, low=x / 1e6 + k - 0.5, high=x / 1e6 + k + 0.5)
+        for k, name in enumerate(names)
+    ]
     return Chart(title="lengths", x_label="decisions", y_label="turns", lines=lines, **options)
 
 
@@ -29,7 +32,11 @@ def drawn(shown: Chart) -> Figure:
 
 def test_lines_bands_axes_and_legend_are_those_of_the_chart():
     (axes,) = drawn(chart("a", "b")).axes
-    assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == ("lengths", "decisions", "turns")
+    assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == (
+        "lengths",
+        "decisions",
+        "turns",
+    )
     np.testing.assert_allclose(axes.lines[1].get_ydata(), [1.0, 1.5, 2.0, 2.5, 3.0])
     edges = axes.collections[1].get_paths()[0].vertices[:, 1]
     assert (edges.min(), edges.max()) == (0.5, 3.5)
@@ -54,7 +61,9 @@ def test_parts_of_a_whole_fill_the_frame():
     np.testing.assert_allclose(axes.lines[1].get_ydata(), 1.0)
 
 
-@pytest.mark.parametrize("values", [[-1.0, -0.6, -0.5], [-1.0, 0.2, 3.0], [0.2, 1.0, 3.0], [0.0, 0.0, 0.0]])
+@pytest.mark.parametrize(
+    "values", [[-1.0, -0.6, -0.5], [-1.0, 0.2, 3.0], [0.2, 1.0, 3.0], [0.0, 0.0, 0.0]]
+)
 @pytest.mark.parametrize("spread", [None, 0.5])
 def test_an_axis_from_zero_shows_all_values_the_right_way_up(values, spread):
     y = np.array(values)
@@ -78,6 +87,12 @@ def test_charts_are_saved_below_each_other_or_not_at_all(tmp_path):
 
 def test_matplotlib_is_imported_with_the_first_picture_only():
     code = (
-        "import sys, agents.pages.figure, procsnake, train.runs.curves, train.runs.report; print('matplotlib' in sys.modules)"
+        "import sys, agents.pages.figure, procsnake, train.runs.curves, train.runs.report;"
+        " print('matplotlib' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "False\n"
+    )

@@ -36,25 +36,35 @@ def data_of(*charts) -> list[dict]:
 
 
 def test_a_page_carries_all_it_needs_and_forbids_the_rest():
-    page = Page(html_page("x", [chart_grid([chart(Line(name="a", x=np.arange(3.0), y=np.arange(3.0)))])]))
+    page = Page(
+        html_page("x", [chart_grid([chart(Line(name="a", x=np.arange(3.0), y=np.arange(3.0)))])])
+    )
     page.assert_needs_nothing_else()
     (policy,) = (attributes["content"] for _, attributes in page.tags if "http-equiv" in attributes)
     allowed = re.findall(r"'sha256-([^']+)'", policy)
-    assert allowed == [base64.b64encode(sha256(script.encode()).digest()).decode() for script in page.scripts]
+    assert allowed == [
+        base64.b64encode(sha256(script.encode()).digest()).decode() for script in page.scripts
+    ]
     assert "uPlot" in page.scripts[0]
 
 
 def test_a_page_without_charts_runs_no_script():
     page = Page(html_page("x", [lead("x", "y")]))
     assert not page.scripts
-    assert any("script-src 'none'" in (attributes.get("content") or "") for _, attributes in page.tags)
+    assert any(
+        "script-src 'none'" in (attributes.get("content") or "") for _, attributes in page.tags
+    )
 
 
 def test_hostile_names_are_only_text():
     line = Line(name=HOSTILE, x=np.arange(2.0), y=np.arange(2.0))
     hostile = Chart(title=HOSTILE, x_label=HOSTILE, y_label=HOSTILE, lines=[line])
     rows = Intervals(title=HOSTILE, x_label=HOSTILE, rows=[(HOSTILE, 1.0, 0.0, 2.0)])
-    parts = [lead(HOSTILE, HOSTILE), note(HOSTILE), section(HOSTILE, fold(HOSTILE, table([(HOSTILE,)], head=(HOSTILE,))))]
+    parts = [
+        lead(HOSTILE, HOSTILE),
+        note(HOSTILE),
+        section(HOSTILE, fold(HOSTILE, table([(HOSTILE,)], head=(HOSTILE,)))),
+    ]
     page = Page(html_page(HOSTILE, [*parts, chart_grid([hostile, rows])]))
     assert page.text.count(HOSTILE) == 10
     assert "img" not in {tag for tag, _ in page.tags}
@@ -63,13 +73,16 @@ def test_hostile_names_are_only_text():
 
 
 def test_a_chart_says_what_its_axes_are_and_goes_through_its_points():
-    (found,) = data_of(chart(Line(name="a", x=np.array([0.0, 1.0, 2.0, 4.0]), y=np.array([0.0, 1.0, np.nan, 2.0]))))
+    (found,) = data_of(
+        chart(Line(name="a", x=np.array([0.0, 1.0, 2.0, 4.0]), y=np.array([0.0, 1.0, np.nan, 2.0])))
+    )
     assert (found["x_label"], found["y_label"]) == ("decisions", "turns")
     assert (found["lines"][0]["x"], found["lines"][0]["y"]) == ([0.0, 1.0, 4.0], [0.0, 1.0, 2.0])
 
 
 def test_long_curves_are_thinned_to_their_means():
-    x, y = np.arange(10_000.0), np.random.default_rng(0).normal(5.0, 1.0, 10_000)
+    x = np.arange(10_000.0)
+    y = np.random.default_rng(0).normal(5.0, 1.0, 10_000)
     (found,) = data_of(chart(Line(name="a", x=x, y=y)))
     shown = np.array(found["lines"][0]["y"])
     assert 150 <= len(shown) <= 300
@@ -79,7 +92,10 @@ def test_long_curves_are_thinned_to_their_means():
 
 def test_parts_of_a_whole_lie_upon_each_other_and_gaps_count_as_nothing():
     x = np.array([0.0, 1.0])
-    lines = [Line(name="a", x=x, y=np.array([1.0, 2.0])), Line(name="b", x=x, y=np.array([1.0, np.nan]))]
+    lines = [
+        Line(name="a", x=x, y=np.array([1.0, 2.0])),
+        Line(name="b", x=x, y=np.array([1.0, np.nan])),
+    ]
     (found,) = data_of(chart(*lines, stacked=True))
     first, second = found["lines"]
     assert (first["low"], first["high"]) == ([0.0, 0.0], [1.0, 2.0])
@@ -97,7 +113,12 @@ def test_parts_of_a_whole_lie_upon_each_other_and_gaps_count_as_nothing():
 )
 def test_what_has_no_point_is_left_out(nothing):
     assert chart_grid([nothing]) == ""
-    assert section("empty", chart_grid([nothing])) == fold("empty", chart_grid([nothing])) == columns("") == ""
+    assert (
+        section("empty", chart_grid([nothing]))
+        == fold("empty", chart_grid([nothing]))
+        == columns("")
+        == ""
+    )
 
 
 def test_a_game_travels_compressed():

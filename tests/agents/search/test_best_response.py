@@ -1,4 +1,6 @@
-"""The best reply to what a policy expects, against the mean worked out by hand on positions of one turn."""
+"""The best reply to what a policy expects, against the mean worked out by hand on positions of one
+turn.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ from tests.agents.boards import board
 from tests.agents.bundles import make_bundle
 from tests.agents.tactics.test_tactics import PUZZLES
 
-ME, RIVAL = 0, 1
-# I can go up or right, the rival left (my square if I go up), down (my square if I go right) and up.
+ME = 0
+RIVAL = 1
+# I can go up or right, the rival left (my square if I go up), down (my square if I go right) and
+# up.
 CONTESTED = [[(2, 0), (1, 0), (0, 0)], [(3, 1), (4, 1), (5, 1), (5, 2), (5, 3)]]
 AS_LONG = [[(2, 0), (1, 0), (0, 0), (0, 1), (0, 2)], CONTESTED[1]]
 
@@ -42,7 +46,9 @@ class Expecting(Policy):
 
 @pytest.mark.parametrize(("left", "down", "move"), [(0.7, 0.2, RIGHT), (0.2, 0.7, UP)])
 @pytest.mark.parametrize("budget", [{"nodes": 2000}, {"seconds": 0.2}], ids=str)
-def test_of_two_squares_that_a_longer_rival_may_take_it_goes_to_the_one_that_is_less_expected(left, down, move, budget):
+def test_of_two_squares_that_a_longer_rival_may_take_it_goes_to_the_one_that_is_less_expected(
+    left, down, move, budget
+):
     policy = Expecting(slot1={LEFT: left, DOWN: down, UP: 1 - left - down})
     state = board(*CONTESTED)
     deadline = time.monotonic() + budget["seconds"] if "seconds" in budget else None
@@ -54,7 +60,8 @@ def test_of_two_squares_that_a_longer_rival_may_take_it_goes_to_the_one_that_is_
 
 @pytest.mark.parametrize("chance", [0.3, 0.5])
 def test_a_move_is_worth_the_mean_of_what_follows(chance):
-    # Up: a draw if the rival goes left, else 700. Right: a draw if it goes down, else a little more or less than would be even.
+    # Up: a draw if the rival goes left, else 700. Right: a draw if it goes down, else a little more
+    # or less than would be even.
     policy = Expecting(slot1={LEFT: chance, DOWN: 0.5 - chance / 2, UP: 0.5 - chance / 2})
     up = (1 - chance) * 0.8 * math.tanh(700 / SCALE)
     break_even = SCALE * math.atanh(up / (0.5 + chance / 2) / 0.8)
@@ -77,10 +84,21 @@ def test_a_move_is_worth_the_mean_of_what_follows(chance):
         (WIN - 9, 5000, UP),
     ],
 )
-def test_won_is_better_than_judged_better_than_lost_and_lost_later_better_than_lost_now(if_up, if_right, move):
+def test_won_is_better_than_judged_better_than_lost_and_lost_later_better_than_lost_now(
+    if_up, if_right, move
+):
     scores = {(2, 1): if_up, (3, 0): if_right}
     policy = Expecting(slot1={UP: 1.0, LEFT: 0.0, DOWN: 0.0})
-    assert best_reply(policy, board(*CONTESTED), ME, RIVAL, lambda onward, share: scores[onward.body(0, ME)[0]]) == move
+    assert (
+        best_reply(
+            policy,
+            board(*CONTESTED),
+            ME,
+            RIVAL,
+            lambda onward, share: scores[onward.body(0, ME)[0]],
+        )
+        == move
+    )
 
 
 @pytest.mark.parametrize(("rival_length", "move"), [(5, UP), (6, RIGHT)])
@@ -93,7 +111,8 @@ def test_a_draw_is_better_than_a_loss(rival_length, move):
 
 
 def test_the_others_make_the_move_that_is_likeliest_and_the_position_asked_about_stays_as_it_is():
-    third, seen = [(6, 5), (6, 6), (5, 6)], set()
+    third = [(6, 5), (6, 6), (5, 6)]
+    seen = set()
     state = board(*CONTESTED, third)
     before = state.copy()
 
@@ -108,7 +127,13 @@ def test_the_others_make_the_move_that_is_likeliest_and_the_position_asked_about
 
 def test_the_budget_is_shared_out_to_its_end():
     shares = []
-    best_reply(Expecting(slot1={UP: 1.0}), board(*AS_LONG), ME, RIVAL, lambda onward, share: shares.append(share) or 0)
+    best_reply(
+        Expecting(slot1={UP: 1.0}),
+        board(*AS_LONG),
+        ME,
+        RIVAL,
+        lambda onward, share: shares.append(share) or 0,
+    )
     # Two of the six pairs of moves are head to head: over without a search.
     assert len(shares) == 4
     assert shares == sorted(set(shares))
@@ -122,8 +147,13 @@ def test_with_one_move_there_is_nothing_to_guess():
 
 def test_what_is_not_soon_lost_is_left_to_the_search(tmp_path):
     # A window of the board fits boards of every size.
-    policy = Policy.load(make_bundle(tmp_path / "window", EgocentricPlanes(view="window", radius=3, rotate=True), "mlp"))
-    plain, advised = AlphaBeta(nodes=5000), AlphaBeta(policy, nodes=5000)
+    policy = Policy.load(
+        make_bundle(
+            tmp_path / "window", EgocentricPlanes(view="window", radius=3, rotate=True), "mlp"
+        )
+    )
+    plain = AlphaBeta(nodes=5000)
+    advised = AlphaBeta(policy, nodes=5000)
     left = late = 0
     for puzzle in PUZZLES:
         expected, decision = (agent.act(puzzle.state(), 0) for agent in (plain, advised))
@@ -146,7 +176,8 @@ def test_the_first_search_of_all_guesses_too_for_itself_so_that_no_game_waits_fo
             return super().move_probabilities(state, boards, slots)
 
     policy = Counting()
-    agent, fine = AlphaBeta(policy, nodes=500), board([(1, 1), (2, 1), (2, 0)], [(5, 5), (5, 4), (5, 3)])
+    agent = AlphaBeta(policy, nodes=500)
+    fine = board([(1, 1), (2, 1), (2, 0)], [(5, 5), (5, 4), (5, 3)])
     decisions = [agent.act(fine, ME) for _ in range(3)]
     assert policy.asked == 1
     assert len({(decision.move, str(decision.note)) for decision in decisions}) == 1

@@ -40,20 +40,25 @@ NOTHING = {"up_to": None, "mine": {}, "theirs": {}, "shared": {}}
 
 def random_weights(seed, most=400):
     random = np.random.default_rng(seed)
-    phases = (Phase.of(end, random.integers(-most, most + 1, NUM_FEATURES)) for end in (8, 12, None))
+    phases = (
+        Phase.of(end, random.integers(-most, most + 1, NUM_FEATURES)) for end in (8, 12, None)
+    )
     return LearnedEvaluation(width=11, height=11, phases=tuple(phases))
 
 
 def constant(points):
     """An evaluation that adds so many points to every position of a duel on 11×11."""
     return LearnedEvaluation(
-        width=11, height=11, phases=(Phase(up_to=None, mine={}, theirs={}, shared={"tempo": points * UNIT}),)
+        width=11,
+        height=11,
+        phases=(Phase(up_to=None, mine={}, theirs={}, shared={"tempo": points * UNIT}),),
     )
 
 
 def correction(learned, state, me):
     """The points, and the features behind them."""
-    territory, features = new_territory(state, with_stages=True), np.zeros(NUM_FEATURES, np.int64)
+    territory = new_territory(state, with_stages=True)
+    features = np.zeros(NUM_FEATURES, np.int64)
     arrays = new_correction(state, territory, learned)
     survey(state.arrays, state.rules, territory)
     judge(state.arrays, state.rules, territory, Weights(), me)
@@ -62,33 +67,47 @@ def correction(learned, state, me):
 
 
 def test_the_correction_is_the_sum_of_weights_times_features_of_its_phase():
-    learned, seen = random_weights(3), set()
+    learned = random_weights(3)
+    seen = set()
     for state, me in positions(width=11, height=11):
         points, features = correction(learned, state, me)
         together = sum(len(state.body(0, i)) for i in (0, 1))
-        phase = next(n for n, one in enumerate(learned.phases) if one.up_to is None or together <= one.up_to)
-        assert points == sum(a * b for a, b in zip(learned.phases[phase].weights, map(int, features))) // UNIT
+        phase = next(
+            n for n, one in enumerate(learned.phases) if one.up_to is None or together <= one.up_to
+        )
+        assert (
+            points
+            == sum(a * b for a, b in zip(learned.phases[phase].weights, map(int, features))) // UNIT
+        )
         seen.add(phase)
     assert seen == {0, 1, 2}
 
 
 @pytest.mark.slow
 def test_weights_of_zero_change_neither_moves_nor_scores_nor_nodes():
-    plain, zero = AlphaBeta(nodes=1500, evaluation=HAND_WRITTEN), AlphaBeta(nodes=1500, evaluation=constant(0))
+    plain = AlphaBeta(nodes=1500, evaluation=HAND_WRITTEN)
+    zero = AlphaBeta(nodes=1500, evaluation=constant(0))
     compared = 0
     for state, me in positions(width=11, height=11):
-        before, after = plain.act(state, me), zero.act(state, me)
-        assert (before.note.pop("evaluation"), after.note.pop("evaluation")) == (HAND_WRITTEN, "learned")
+        before = plain.act(state, me)
+        after = zero.act(state, me)
+        assert (before.note.pop("evaluation"), after.note.pop("evaluation")) == (
+            HAND_WRITTEN,
+            "learned",
+        )
         assert (before.move, before.value, before.note) == (after.move, after.value, after.note)
         compared += 1
     assert compared > 20
 
 
 def test_points_for_every_position_move_the_score_by_as_many():
-    plain, richer = (AlphaBeta(nodes=1500, max_depth=3, evaluation=one) for one in (HAND_WRITTEN, constant(7)))
+    plain, richer = (
+        AlphaBeta(nodes=1500, max_depth=3, evaluation=one) for one in (HAND_WRITTEN, constant(7))
+    )
     compared = 0
     for state, me in positions(width=11, height=11):
-        before, after = plain.act(state, me), richer.act(state, me)
+        before = plain.act(state, me)
+        after = richer.act(state, me)
         # A proven line can lie between evaluated ones, and a draw keeps its score.
         if abs(before.note["score"]) < 1500 and before.note["depth"] == after.note["depth"] == 3:
             assert after.note["score"] == before.note["score"] + 7
@@ -106,7 +125,9 @@ def test_the_largest_weights_neither_overflow_nor_look_like_a_proven_win(sign, g
         largest = LearnedEvaluation(width=11, height=11, phases=(one,))
         for state, me in list(positions(width=11, height=11))[:3]:
             points, features = correction(largest, state, me)
-            assert points == int(np.clip(sum(a * int(b) for a, b in zip(one.weights, features)) // UNIT, -MOST, MOST))
+            assert points == int(
+                np.clip(sum(a * int(b) for a, b in zip(one.weights, features)) // UNIT, -MOST, MOST)
+            )
             assert abs(points) + 30 * 128 + 600 * 20 + 8000 < SURE
 
 
@@ -120,13 +141,22 @@ def test_weights_that_could_overflow_together_are_refused():
 def test_a_mirrored_board_has_the_same_score(turned):
     agent = AlphaBeta(nodes=10**6, max_depth=2, evaluation=random_weights(1))
     for state, me in list(positions(width=11, height=11))[:12]:
-        assert agent.act(mirrored(state, turned), me).note["score"] == agent.act(state, me).note["score"]
+        assert (
+            agent.act(mirrored(state, turned), me).note["score"]
+            == agent.act(state, me).note["score"]
+        )
 
 
 def test_weights_that_are_opposite_for_the_two_snakes_make_a_correction_that_changes_sign_with_the_view():
     mine = dict(zip(OWN, range(-11 * UNIT, 12 * UNIT, UNIT)))
-    phase = Phase(up_to=None, mine=mine, theirs={name: -w for name, w in mine.items()}, shared={"lead_8": 5 * UNIT})
-    learned, compared = LearnedEvaluation(width=11, height=11, phases=(phase,)), 0
+    phase = Phase(
+        up_to=None,
+        mine=mine,
+        theirs={name: -w for name, w in mine.items()},
+        shared={"lead_8": 5 * UNIT},
+    )
+    learned = LearnedEvaluation(width=11, height=11, phases=(phase,))
+    compared = 0
     for state, me in positions(width=11, height=11):
         if state.arrays.length[0, 0] != state.arrays.length[0, 1]:
             assert correction(learned, state, me)[0] == -correction(learned, state, 1 - me)[0]
@@ -148,10 +178,12 @@ def test_weights_that_are_opposite_for_the_two_snakes_make_a_correction_that_cha
     ids=str,
 )
 def test_elsewhere_the_hand_written_evaluation_is_used_and_the_note_says_so(settings):
-    plain, learned = AlphaBeta(nodes=300, evaluation=HAND_WRITTEN), AlphaBeta(nodes=300, evaluation=random_weights(0))
+    plain = AlphaBeta(nodes=300, evaluation=HAND_WRITTEN)
+    learned = AlphaBeta(nodes=300, evaluation=random_weights(0))
     state, boards, slots = played_boards(2, **settings)[0]
     one = state.select(boards[[0]])
-    before, after = plain.act(one, int(slots[0])), learned.act(one, int(slots[0]))
+    before = plain.act(one, int(slots[0]))
+    after = learned.act(one, int(slots[0]))
     assert after.note["evaluation"] == HAND_WRITTEN
     assert (before.move, before.note) == (after.move, after.note)
 
@@ -161,9 +193,18 @@ def test_elsewhere_the_hand_written_evaluation_is_used_and_the_note_says_so(sett
     [
         ({"num_snakes": 2}, "learned (duel)"),
         ({"num_snakes": 4}, "hand-written, because the game has 4 snakes, and duel is for duels"),
-        ({"num_snakes": 2, "width": 7, "height": 9}, "hand-written, because the board is 7×9, and duel is for 11×11"),
-        ({"num_snakes": 2, "ruleset": "constrictor"}, "hand-written, because constrictor isn't the standard game"),
-        ({"num_snakes": 2, "ruleset": "royale"}, "hand-written, because royale isn't the standard game"),
+        (
+            {"num_snakes": 2, "width": 7, "height": 9},
+            "hand-written, because the board is 7×9, and duel is for 11×11",
+        ),
+        (
+            {"num_snakes": 2, "ruleset": "constrictor"},
+            "hand-written, because constrictor isn't the standard game",
+        ),
+        (
+            {"num_snakes": 2, "ruleset": "royale"},
+            "hand-written, because royale isn't the standard game",
+        ),
     ],
     ids=str,
 )
@@ -171,24 +212,35 @@ def test_which_evaluation_plays_is_told_with_the_reason(settings, told):
     state, _, _ = played_boards(1, **settings)[0]
     assert make("alphabeta").evaluation_in_words(state) == told
     # As the note of its moves says.
-    assert make("alphabeta", nodes=50).act(state, 0).note["evaluation"] == told.partition(",")[0].partition(" ")[0]
+    assert (
+        make("alphabeta", nodes=50).act(state, 0).note["evaluation"]
+        == told.partition(",")[0].partition(" ")[0]
+    )
 
 
 def test_which_evaluation_plays_is_told_of_other_players(tmp_path):
     state, _, _ = played_boards(1, num_snakes=2)[0]
-    assert make("alphabeta?evaluation=hand-written").evaluation_in_words(state) == "hand-written, because that was asked for"
+    assert (
+        make("alphabeta?evaluation=hand-written").evaluation_in_words(state)
+        == "hand-written, because that was asked for"
+    )
     assert make("flood").evaluation_in_words(state) is None
     everywhere = "learned (duel) in duels of the standard game on 11×11, hand-written elsewhere"
     assert make("alphabeta").evaluation_in_words() == everywhere
     assert Heuristics(["walls"], make("alphabeta")).evaluation_in_words() == everywhere
     path = tmp_path / "mine.json"
     replace(random_weights(0), training={"accepted": False}).write(path)
-    assert AlphaBeta(evaluation=path).evaluation_in_words(state) == "learned (mine.json, not accepted by a test)"
+    assert (
+        AlphaBeta(evaluation=path).evaluation_in_words(state)
+        == "learned (mine.json, not accepted by a test)"
+    )
 
 
 def test_a_file_is_json_also_with_an_infinite_elo_in_what_was_read(tmp_path):
     path = tmp_path / "mine.json"
-    replace(random_weights(0), training={"test": {"elo": {"value": math.inf, "low": 9.5}}}).write(path)
+    replace(random_weights(0), training={"test": {"elo": {"value": math.inf, "low": 9.5}}}).write(
+        path
+    )
     assert "Infinity" not in path.read_text()
     assert LearnedEvaluation.read(path).training == {"test": {"elo": {"value": None, "low": 9.5}}}
 
@@ -197,31 +249,41 @@ def test_hazards_are_left_to_the_hand_written_evaluation():
     duel = {"size": (11, 11), "hazards": [(5, 5)], "hazard_damage": 10}
     state = board([(1, 1), (1, 2), (1, 3)], [(9, 9), (9, 8), (9, 7)], **duel)
     assert not random_weights(0).applies_to(state)
-    assert AlphaBeta(nodes=300, evaluation=random_weights(0)).act(state, 0).note["evaluation"] == "hand-written"
+    assert (
+        AlphaBeta(nodes=300, evaluation=random_weights(0)).act(state, 0).note["evaluation"]
+        == "hand-written"
+    )
 
 
 def test_the_last_two_of_four_snakes_are_left_to_the_hand_written_evaluation():
     states = (s.select(boards[[0]]) for s, boards, _ in played_boards(60, num_snakes=4))
     state = next(s for s in states if s.arrays.num_alive[0] == 2)
     me = int(np.flatnonzero(state.arrays.cause[0] == ALIVE)[0])
-    default, plain = AlphaBeta(nodes=300).act(state, me), AlphaBeta(nodes=300, evaluation=HAND_WRITTEN).act(state, me)
+    default = AlphaBeta(nodes=300).act(state, me)
+    plain = AlphaBeta(nodes=300, evaluation=HAND_WRITTEN).act(state, me)
     assert default.note["evaluation"] == HAND_WRITTEN
     assert (default.move, default.note) == (plain.move, plain.note)
 
 
 @pytest.mark.parametrize("ruleset", ["constrictor", "royale", "wrapped", "solo"])
 def test_other_rules_are_played_by_default_as_with_the_hand_written_evaluation(ruleset):
-    default, plain = AlphaBeta(nodes=300), AlphaBeta(nodes=300, evaluation=HAND_WRITTEN)
-    for state, boards, slots in played_boards(20, num_snakes=1 if ruleset == "solo" else 2, ruleset=ruleset)[::4]:
-        one, me = state.select(boards[[0]]), int(slots[0])
-        before, after = plain.act(one, me), default.act(one, me)
+    default = AlphaBeta(nodes=300)
+    plain = AlphaBeta(nodes=300, evaluation=HAND_WRITTEN)
+    for state, boards, slots in played_boards(
+        20, num_snakes=1 if ruleset == "solo" else 2, ruleset=ruleset
+    )[::4]:
+        one = state.select(boards[[0]])
+        me = int(slots[0])
+        before = plain.act(one, me)
+        after = default.act(one, me)
         assert after.note["evaluation"] == HAND_WRITTEN
         assert (before.move, before.note) == (after.move, after.note)
 
 
 def test_a_duel_on_11x11_is_played_by_the_learned_evaluation_by_default():
     state, me = next(positions(width=11, height=11))
-    default, named = AlphaBeta(nodes=300).act(state, me), make("alphabeta?evaluation=duel&nodes=300").act(state, me)
+    default = AlphaBeta(nodes=300).act(state, me)
+    named = make("alphabeta?evaluation=duel&nodes=300").act(state, me)
     assert default.note["evaluation"] == "learned"
     assert (default.move, default.note) == (named.move, named.note)
 
@@ -230,11 +292,16 @@ def test_one_agent_may_see_both_kinds_of_games_in_turn():
     agent = AlphaBeta(nodes=300, evaluation=random_weights(0))
     (duel, _, _), *_ = played_boards(1, num_snakes=2)
     (wrapped, _, _), *_ = played_boards(1, num_snakes=2, ruleset="wrapped")
-    assert [agent.act(s, 0).note["evaluation"] for s in (duel, wrapped, duel)] == ["learned", "hand-written", "learned"]
+    assert [agent.act(s, 0).note["evaluation"] for s in (duel, wrapped, duel)] == [
+        "learned",
+        "hand-written",
+        "learned",
+    ]
 
 
 def test_a_file_is_read_as_it_was_written_and_a_player_names_it(tmp_path):
-    learned, path = random_weights(2), tmp_path / "learned.json"
+    learned = random_weights(2)
+    path = tmp_path / "learned.json"
     learned.write(path)
     assert LearnedEvaluation.read(path) == learned
     state, me = next(positions(width=11, height=11))
@@ -266,12 +333,18 @@ def test_a_file_is_read_as_it_was_written_and_a_player_names_it(tmp_path):
 )
 def test_a_file_with_something_wrong_is_refused_and_told_what(tmp_path, change, told):
     path = tmp_path / "learned.json"
-    path.write_text(json.dumps({"procsnake_evaluation": 1, "width": 11, "height": 11, "phases": [NOTHING], **change}))
+    path.write_text(
+        json.dumps(
+            {"procsnake_evaluation": 1, "width": 11, "height": 11, "phases": [NOTHING], **change}
+        )
+    )
     with pytest.raises(LearnedEvaluationError, match=told):
         AlphaBeta(evaluation=path)
 
 
-@pytest.mark.parametrize("content", ["", "[" * 100_000, "3", '{"training": "' + "x" * (256 << 10) + '"}'], ids=range(4))
+@pytest.mark.parametrize(
+    "content", ["", "[" * 100_000, "3", '{"training": "' + "x" * (256 << 10) + '"}'], ids=range(4)
+)
 def test_what_is_no_such_file_is_refused(tmp_path, content):
     path = tmp_path / "learned.json"
     path.write_text(content)
@@ -291,11 +364,17 @@ def test_what_comes_with_procsnake_is_known_by_name_and_belongs_to_the_installat
     for name in shipped_evaluations():
         learned = chosen_evaluation(name)
         assert (learned.width, learned.height) == (11, 11)
-        assert any(PurePath(f"search/evaluations/{name}.json").match(pattern) for pattern in patterns)
+        assert any(
+            PurePath(f"search/evaluations/{name}.json").match(pattern) for pattern in patterns
+        )
     state, me = next(positions(width=11, height=11))
-    named, given = make("alphabeta?evaluation=duel&nodes=400"), AlphaBeta(nodes=400, evaluation=chosen_evaluation("duel"))
+    named = make("alphabeta?evaluation=duel&nodes=400")
+    given = AlphaBeta(nodes=400, evaluation=chosen_evaluation("duel"))
     assert named.act(state, me).note == given.act(state, me).note
-    assert make("alphabeta?evaluation=hand-written&nodes=400").act(state, me).note["evaluation"] == HAND_WRITTEN
+    assert (
+        make("alphabeta?evaluation=hand-written&nodes=400").act(state, me).note["evaluation"]
+        == HAND_WRITTEN
+    )
 
 
 def test_all_names_are_different():

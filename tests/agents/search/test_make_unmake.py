@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.search.make_unmake import new_turns, play, position_hash, search_rules, start_hash, take_back
+from agents.search.make_unmake import (
+    new_turns,
+    play,
+    position_hash,
+    search_rules,
+    start_hash,
+    take_back,
+)
 from envs.battlesnake.rules import is_over
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE
@@ -18,7 +25,11 @@ WHOLE = ("cause", "occupied", "food", "hazards", "num_food", "num_hazards", "num
 def snapshot(state):
     """What the rules read: everything of living snakes, in canonical form, and the cells."""
     a = state.arrays
-    bodies = [(i, tuple(state.body(0, i)), int(a.health[0, i])) for i in range(state.num_snakes) if a.cause[0, i] == ALIVE]
+    bodies = [
+        (i, tuple(state.body(0, i)), int(a.health[0, i]))
+        for i in range(state.num_snakes)
+        if a.cause[0, i] == ALIVE
+    ]
     return bodies, {name: getattr(a, name).tolist() for name in WHOLE}
 
 
@@ -33,12 +44,15 @@ def test_taking_back_restores_the_board_and_the_hash_follows_it(ruleset):
     rng = np.random.default_rng(3)
     boards = [
         state.select(rows[[k]])
-        for state, rows, _ in played_boards(60, num_snakes=3, width=7, height=7, ruleset=ruleset, food_spawn_chance=60)
+        for state, rows, _ in played_boards(
+            60, num_snakes=3, width=7, height=7, ruleset=ruleset, food_spawn_chance=60
+        )
         for k in range(0, len(rows), 9)
     ]
     assert len(boards) > 20
     for state in boards[:60]:
-        a, r = state.arrays, search_rules(state.rules)
+        a = state.arrays
+        r = search_rules(state.rules)
         turns = new_turns(state, 12)
         start_hash(a, turns)
         line = [(snapshot(state), int(position_hash(a, turns, 0)))]

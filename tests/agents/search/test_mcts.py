@@ -46,7 +46,9 @@ def test_a_full_tree_goes_on_counting(duel):
     assert (note["nodes"], note["simulations"]) == (50, 2000)
 
 
-@pytest.mark.parametrize("ruleset", ["standard", "solo", "royale", "wrapped", "constrictor", "wrapped_constrictor"])
+@pytest.mark.parametrize(
+    "ruleset", ["standard", "solo", "royale", "wrapped", "constrictor", "wrapped_constrictor"]
+)
 def test_it_plays_every_ruleset_and_leaves_the_board_as_it_was(ruleset):
     agent = MCTS(simulations=50)
     for state, boards, slots in played_boards(4, num_snakes=5, ruleset=ruleset)[:3]:
@@ -73,7 +75,8 @@ def test_with_a_policy_the_first_tries_follow_its_priors(bundle_path, duel):
 def test_with_a_policy_a_simulation_is_worth_what_the_policy_says_of_its_end(bundle_path, duel):
     # The first simulation goes one turn on, each snake by its likeliest move.
     policy = Policy.load(bundle_path)
-    end, moves = duel.copy(), [policy.act(duel, i).move for i in range(2)]
+    end = duel.copy()
+    moves = [policy.act(duel, i).move for i in range(2)]
     step_board(end.arrays, 0, end.rules, np.array([moves], np.int8))
     end.arrays.turn[0] += 1
     decision = MCTS(policy, simulations=1).act(duel, 0)
@@ -82,9 +85,13 @@ def test_with_a_policy_a_simulation_is_worth_what_the_policy_says_of_its_end(bun
 
 
 def test_there_is_room_for_the_bodies_of_any_board(bundle_path):
-    """A stranger's board of much food comes with longer body rings, which a kernel copies without looking at bounds."""
+    """A stranger's board of much food comes with longer body rings, which a kernel copies without
+    looking at bounds.
+    """
     everywhere = [(x, y) for x in range(11) for y in range(11)]
-    usual, crowded = (board([(5, 5)], [(8, 8)], size=(11, 11), food=food) for food in ([(2, 2)], everywhere))
+    usual, crowded = (
+        board([(5, 5)], [(8, 8)], size=(11, 11), food=food) for food in ([(2, 2)], everywhere)
+    )
     assert crowded.arrays.body.shape > usual.arrays.body.shape
     agent = MCTS(Policy.load(bundle_path), simulations=20)
     for state in (usual, crowded, usual):
@@ -94,11 +101,17 @@ def test_there_is_room_for_the_bodies_of_any_board(bundle_path):
 
 
 def test_a_policy_sees_the_rules_of_the_game_whatever_was_played_before(bundle_path):
-    policy, bodies = Policy.load(bundle_path), ([(0, 3), (1, 3), (2, 3)], [(9, 9), (9, 8), (9, 7)])
-    wrapped, standard = (board(*bodies, size=(11, 11), ruleset=ruleset) for ruleset in ("wrapped", "standard"))
+    policy = Policy.load(bundle_path)
+    bodies = ([(0, 3), (1, 3), (2, 3)], [(9, 9), (9, 8), (9, 7)])
+    wrapped, standard = (
+        board(*bodies, size=(11, 11), ruleset=ruleset) for ruleset in ("wrapped", "standard")
+    )
     agent, fresh = (MCTS(policy, simulations=100) for _ in range(2))
     agent.act(wrapped, 0)
-    assert agent.act(standard, 0).probabilities.tolist() == fresh.act(standard, 0).probabilities.tolist()
+    assert (
+        agent.act(standard, 0).probabilities.tolist()
+        == fresh.act(standard, 0).probabilities.tolist()
+    )
 
 
 def test_a_policy_for_another_board_is_refused(bundle_path):

@@ -29,7 +29,8 @@ def zero_sum(rows):
 
 
 def test_pennies_of_unequal_stakes_come_to_their_mixed_equilibrium():
-    # Of a game (a b; c d) without a saddle point: row 0 with (d - c) / (a - b - c + d), column 0 with (d - b) / the same.
+    # Of a game (a b; c d) without a saddle point: row 0 with (d - c) / (a - b - c + d), column 0
+    # with (d - b) / the same.
     mine, theirs = average_strategies(zero_sum([[3, -1], [-2, 1]]), rounds=40_000)
     assert mine.tolist() == pytest.approx([3 / 7, 4 / 7, 0, 0], abs=0.03)
     assert theirs.tolist() == pytest.approx([2 / 7, 5 / 7, 0, 0], abs=0.03)
@@ -39,7 +40,11 @@ def test_pennies_of_unequal_stakes_come_to_their_mixed_equilibrium():
 def test_rock_paper_scissors_comes_to_its_equilibrium(stakes):
     # Each is played in proportion to the stake between the other two.
     paper_rock, rock_scissors, scissors_paper = stakes
-    rows = [[0, -paper_rock, rock_scissors], [paper_rock, 0, -scissors_paper], [-rock_scissors, scissors_paper, 0]]
+    rows = [
+        [0, -paper_rock, rock_scissors],
+        [paper_rock, 0, -scissors_paper],
+        [-rock_scissors, scissors_paper, 0],
+    ]
     expected = np.array([scissors_paper, rock_scissors, paper_rock]) / sum(stakes)
     for strategy in average_strategies(zero_sum(rows), rounds=40_000):
         assert strategy[:3] == pytest.approx(expected, abs=0.04)
@@ -63,18 +68,24 @@ def test_at_the_root_of_a_tree_it_repeats_itself_and_keeps_to_moves_that_are_not
 
 
 def test_two_heads_before_the_same_two_cells_keep_each_other_guessing():
-    # I can only go up or right, and so can the longer snake come, to kill: whichever I always took would be where it went.
-    mine, theirs = [(1, 1), (0, 1), (0, 0), (1, 0), (1, 0)], [(2, 2), (3, 2), (3, 1), (3, 0), (4, 0), (5, 0)]
-    decision = MCTS(simulations=5000, root="regret").act(board(mine, theirs, food_spawn_chance=0), 0)
+    # I can only go up or right, and so can the longer snake come, to kill: whichever I always took
+    # would be where it went.
+    mine = [(1, 1), (0, 1), (0, 0), (1, 0), (1, 0)]
+    theirs = [(2, 2), (3, 2), (3, 1), (3, 0), (4, 0), (5, 0)]
+    decision = MCTS(simulations=5000, root="regret").act(
+        board(mine, theirs, food_spawn_chance=0), 0
+    )
     assert decision.probabilities[[0, 3]].min() > 0.2
     assert decision.probabilities[[1, 2]].tolist() == [0, 0]
 
 
 def test_drawn_moves_follow_the_shares():
-    mine, theirs = [(1, 1), (0, 1), (0, 0), (1, 0), (1, 0)], [(2, 2), (3, 2), (3, 1), (3, 0), (4, 0), (5, 0)]
+    mine = [(1, 1), (0, 1), (0, 0), (1, 0), (1, 0)]
+    theirs = [(2, 2), (3, 2), (3, 1), (3, 0), (4, 0), (5, 0)]
     state = board(mine, theirs, food_spawn_chance=0)
     agents = [MCTS(simulations=50, root="regret", sample=True, seed=seed) for seed in range(100)]
-    moves, share = [agent.act(state, 0).move for agent in agents], agents[0].act(state, 0).probabilities[0]
+    moves = [agent.act(state, 0).move for agent in agents]
+    share = agents[0].act(state, 0).probabilities[0]
     assert set(moves) <= {0, 3}
     assert moves.count(0) / 100 == pytest.approx(share, abs=0.2)
 

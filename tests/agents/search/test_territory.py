@@ -18,14 +18,21 @@ def filled(state, viewer, steps=24, divide=divide):
     survey(state.arrays, state.rules, territory)
     divide(state.arrays, state.rules, territory, viewer)
     living = [i for i in range(state.num_snakes) if state.arrays.cause[0, i] == ALIVE]
-    return {i: (territory.area[i], territory.clean_area[i], territory.food_distance[i]) for i in living}
+    return {
+        i: (territory.area[i], territory.clean_area[i], territory.food_distance[i]) for i in living
+    }
 
 
 def reference(state, viewer, steps=24):
     """By the description of `divide`, a move at a time."""
-    r, a = state.rules, state.arrays
+    r = state.rules
+    a = state.arrays
     bodies = {i: state.body(0, i) for i in range(state.num_snakes) if a.cause[0, i] == ALIVE}
-    damage = {(x, y): a.hazards[0, state.cell(x, y)] * r.hazard_damage for x in range(r.width) for y in range(r.height)}
+    damage = {
+        (x, y): a.hazards[0, state.cell(x, y)] * r.hazard_damage
+        for x in range(r.width)
+        for y in range(r.height)
+    }
     food = set(state.points(a.food[0]))
     order = sorted(bodies, key=lambda i: (-len(bodies[i]), i == viewer, i))
     regions = {i: {bodies[i][0]} for i in bodies}
@@ -47,7 +54,10 @@ def reference(state, viewer, steps=24):
                             meal[i] = k
         if before == regions and (k > 3 or r.constrictor):
             break
-    return {i: (len(region), sum(damage[p] <= 0 for p in region), meal[i]) for i, region in regions.items()}
+    return {
+        i: (len(region), sum(damage[p] <= 0 for p in region), meal[i])
+        for i, region in regions.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,9 @@ def test_fill_agrees_with_sets_of_points(setting):
     for state, boards, slots in played_boards(12, food_spawn_chance=50, **setting):
         for b, slot in list(zip(boards, slots))[::5]:
             one = state.select([b])
-            assert filled(one, slot) == filled(one, slot, divide=divide_rows) == reference(one, slot)
+            assert (
+                filled(one, slot) == filled(one, slot, divide=divide_rows) == reference(one, slot)
+            )
             compared += 1
     assert compared > 5
 

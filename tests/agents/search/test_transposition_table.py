@@ -4,11 +4,21 @@ import numpy as np
 import pytest
 
 from agents.search.evaluation import WIN
-from agents.search.transposition_table import AT_LEAST, AT_MOST, EXACT, NO_MOVE, look_up, new_table, store
+from agents.search.transposition_table import (
+    AT_LEAST,
+    AT_MOST,
+    EXACT,
+    NO_MOVE,
+    look_up,
+    new_table,
+    store,
+)
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 4321, -4321, 2_000_000, -2_000_000])
-@pytest.mark.parametrize(("depth", "bound", "move"), [(0, EXACT, 0), (56, AT_LEAST, 3), (-4, AT_MOST, 2)])
+@pytest.mark.parametrize(
+    ("depth", "bound", "move"), [(0, EXACT, 0), (56, AT_LEAST, 3), (-4, AT_MOST, 2)]
+)
 def test_what_was_stored_is_found(value, depth, bound, move):
     table = new_table(8)
     if abs(value) < WIN:
@@ -19,7 +29,8 @@ def test_what_was_stored_is_found(value, depth, bound, move):
 
 def test_the_newer_of_two_that_share_a_place_stays():
     table = new_table(8)
-    first, second = np.uint64(3), np.uint64(3 + 256)
+    first = np.uint64(3)
+    second = np.uint64(3 + 256)
     store(table, first, 10, 1, EXACT, 1, 0)
     store(table, second, 20, 1, EXACT, 2, 0)
     assert look_up(table, first, 0)[3] == NO_MOVE
@@ -35,7 +46,8 @@ def test_a_proven_win_counts_its_turns_from_the_position():
 
 
 def test_a_row_that_two_threads_wrote_half_each_is_nobodys():
-    table, halves = new_table(8), []
+    table = new_table(8)
+    halves = []
     keys = np.uint64(3), np.uint64(3 + 256)
     for key in keys:
         store(table, key, int(key), 1, EXACT, 1, 0)

@@ -16,7 +16,11 @@ from tests.agents.tournament.made import players
 
 def small(*specs: str, elo1: float = 60.0, **options) -> Sprt:
     hypotheses = Hypotheses(elo0=0, elo1=elo1)
-    return Sprt(players=players(*specs), hypotheses=hypotheses, **{"width": 7, "height": 7, "max_turns": 200, **options})
+    return Sprt(
+        players=players(*specs),
+        hypotheses=hypotheses,
+        **{"width": 7, "height": 7, "max_turns": 200, **options},
+    )
 
 
 def play(test, path, **options):
@@ -27,7 +31,12 @@ def play(test, path, **options):
 def with_book(*lengths: int) -> Sprt:
     """A test whose book has openings of so many turns."""
     test = small("flood", "greedy", seed=1)
-    return replace(test, book=tuple(opening(replace(test, opening_turns=turns), n) for n, turns in enumerate(lengths)))
+    return replace(
+        test,
+        book=tuple(
+            opening(replace(test, opening_turns=turns), n) for n, turns in enumerate(lengths)
+        ),
+    )
 
 
 def num_played(path: Path, kind: type[Match] = Sprt) -> int:

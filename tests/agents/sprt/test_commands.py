@@ -24,7 +24,9 @@ def test_it_tells_the_verdict_keeps_the_games_and_writes_a_page(folder, capsys):
     assert main(["sprt", "flood", "greedy", *SMALL]) == 0
     told = capsys.readouterr()
     assert re.search(
-        r"H1 accepted: flood is stronger: against greedy, flood measured \+\d+ \(\+\d+ … \+\d+\) normalised Elo; 60", told.out
+        r"H1 accepted: flood is stronger: against greedy, flood measured \+\d+ \(\+\d+ … \+\d+\)"
+        r" normalised Elo; 60",
+        told.out,
     )
     assert "LLR 2.9" in told.out or "LLR 3." in told.out
     assert (folder / "outputs" / "sprt.db").is_file()
@@ -47,9 +49,16 @@ def test_undecided_it_says_so_and_can_be_gone_on_with(capsys):
 
 def test_a_setting_of_another_test_is_refused_where_the_stores_players_go_on(capsys):
     assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "2"]) == 0
-    for words, told in ((["--elo1", "30"], "hypotheses"), (["--nodes", "50"], "nodes"), (["--snakes", "3"], "seats")):
+    for words, told in (
+        (["--elo1", "30"], "hypotheses"),
+        (["--nodes", "50"], "nodes"),
+        (["--snakes", "3"], "seats"),
+    ):
         assert main(["sprt", *words, "--jobs", "1"]) == 2
-        assert f"outputs/sprt.db holds another sprt: {told} differ. Name neither players nor these" in capsys.readouterr().err
+        assert (
+            f"outputs/sprt.db holds another sprt: {told} differ. Name neither players nor these"
+            in capsys.readouterr().err
+        )
     assert main(["sprt", *SMALL, "--games", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["games"] == 4
 
@@ -62,12 +71,17 @@ def test_a_name_that_was_misspelt_is_no_test_that_the_mended_command_would_not_b
 
 
 def test_games_of_rules_as_they_were_are_no_verdict_on_those_of_now(folder, capsys):
-    rules, told = folder / "my_rule.py", "outputs/sprt.db has games of my_rule.py+flood as it was before"
+    rules = folder / "my_rule.py"
+    told = "outputs/sprt.db has games of my_rule.py+flood as it was before"
     test = ["sprt", "my_rule.py+flood", "flood", *SMALL]
     rules.write_text("def nothing(me):\n    return [True] * 4\n")
     assert main([*test, "--games", "4"]) == 0
     rules.write_text("def upwards(me):\n    return [20, 0, 0, 0]\n")
-    for words in ([*test, "--games", "4"], [*test, "--games", "6"], ["sprt", "--games", "6", "--jobs", "1"]):
+    for words in (
+        [*test, "--games", "4"],
+        [*test, "--games", "6"],
+        ["sprt", "--games", "6", "--jobs", "1"],
+    ):
         capsys.readouterr()
         assert main(words) == 2
         assert told in capsys.readouterr().err
@@ -80,17 +94,27 @@ def test_games_of_rules_as_they_were_are_no_verdict_on_those_of_now(folder, caps
 
 
 def test_a_book_is_written_and_played_to_its_end(folder, capsys):
-    assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "6", "--write-book", "book.jsonl"]) == 0
+    assert (
+        main(["sprt", "flood", "twin=flood", *SMALL, "--games", "6", "--write-book", "book.jsonl"])
+        == 0
+    )
     assert len((folder / "book.jsonl").read_text().splitlines()) == 4
     assert main(["sprt", "flood", "twin=flood", *SMALL, "--book", "book.jsonl", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["games"] == 6
 
 
 def test_whom_the_effort_does_not_reach_is_said(capsys):
-    assert main(["sprt", "alphabeta", "flood", *SMALL, "--games", "2", "--nodes", "20", "--json"]) == 0
+    assert (
+        main(["sprt", "alphabeta", "flood", *SMALL, "--games", "2", "--nodes", "20", "--json"]) == 0
+    )
     told = capsys.readouterr()
     assert "note: flood keeps its own effort, not 20 nodes per move" in told.err
-    assert json.loads(told.out)["effort"] == {"nodes": 20, "cpu_ms": None, "wall_ms": None, "own": ["flood"]}
+    assert json.loads(told.out)["effort"] == {
+        "nodes": 20,
+        "cpu_ms": None,
+        "wall_ms": None,
+        "own": ["flood"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -104,8 +128,14 @@ def test_whom_the_effort_does_not_reach_is_said(capsys):
         (["flood", "greedy", "--nodes", "5", "--time", "5"], "one way"),
         (["flood", "alphabeta?cpu_ms=0"], "cpu_ms is 0"),
         (["flood", "greedy", "--book", "nowhere.jsonl"], "can't be read"),
-        (["flood", "greedy", "--book", "a.jsonl", "--write-book", "b.jsonl"], "--book is a.jsonl, but it is for a test that"),
-        (["flood", "greedy", "--write-book", "no/folder/book.jsonl", "--games", "2"], "can't be written"),
+        (
+            ["flood", "greedy", "--book", "a.jsonl", "--write-book", "b.jsonl"],
+            "--book is a.jsonl, but it is for a test that",
+        ),
+        (
+            ["flood", "greedy", "--write-book", "no/folder/book.jsonl", "--games", "2"],
+            "can't be written",
+        ),
     ],
 )
 def test_what_cannot_be_right_is_said_in_a_line(capsys, words, told):

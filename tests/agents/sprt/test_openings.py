@@ -21,7 +21,9 @@ from tests.agents.sprt.made import small
 
 def after(test, one):
     """The board behind an opening, and whether the game goes on."""
-    state = State(1, width=test.width, height=test.height, num_snakes=test.seats, settings=test.settings)
+    state = State(
+        1, width=test.width, height=test.height, num_snakes=test.seats, settings=test.settings
+    )
     state.seed(one.seed)
     running = start_games(state)
     for turn in one.as_array(test.seats):
@@ -39,7 +41,9 @@ def test_everybody_lives_and_nobody_is_lost(seats):
         state, goes_on = after(test, one)
         assert goes_on
         assert (state.arrays.turn[0], (state.arrays.cause[0] == ALIVE).all()) == (6, True)
-        scores = [AlphaBeta(nodes=500).act(state.copy(), slot).note["score"] for slot in range(seats)]
+        scores = [
+            AlphaBeta(nodes=500).act(state.copy(), slot).note["score"] for slot in range(seats)
+        ]
         assert min(scores) > -SURE
 
 
@@ -61,7 +65,9 @@ def test_the_search_has_the_same_weights_whatever_alphabetas_defaults_become(mon
     monkeypatch.setattr("agents.search.evaluation.CROWD", Weights(length=600))
     monkeypatch.setattr("agents.sprt.openings.AlphaBeta", Noted)
     opening(small("flood", "greedy", seats=4), 0)
-    assert {(one.weights, one.crowd_weights, one.learned) for one in made} == {(Weights(), Weights(), None)}
+    assert {(one.weights, one.crowd_weights, one.learned) for one in made} == {
+        (Weights(), Weights(), None)
+    }
 
 
 def test_too_many_random_turns_are_said(monkeypatch):
@@ -92,7 +98,8 @@ def test_a_book_is_read_as_it_was_written(tmp_path):
     ],
 )
 def test_a_book_that_leads_nowhere_is_refused(tmp_path, line, told):
-    test, path = small("flood", "greedy"), tmp_path / "book.jsonl"
+    test = small("flood", "greedy")
+    path = tmp_path / "book.jsonl"
     write_book(path, test, [])
     path.write_text(path.read_text() + line)
     with pytest.raises(BookError, match=told):
@@ -100,11 +107,16 @@ def test_a_book_that_leads_nowhere_is_refused(tmp_path, line, told):
 
 
 @pytest.mark.parametrize(
-    ("one", "fit"), [(Opening(1, ()), 10_000), (Opening(1 << 62, ("udlr",) * 40), (1 << 20) // 450)], ids=["many", "long"]
+    ("one", "fit"),
+    [(Opening(1, ()), 10_000), (Opening(1 << 62, ("udlr",) * 40), (1 << 20) // 450)],
+    ids=["many", "long"],
 )
 def test_no_book_is_written_that_could_not_be_read(tmp_path, one, fit):
-    test, path = small("flood", "greedy", seats=4), tmp_path / "book.jsonl"
-    with pytest.raises(BookError, match=r"Ask for at most --games \d+, or for fewer --opening-turns") as refused:
+    test = small("flood", "greedy", seats=4)
+    path = tmp_path / "book.jsonl"
+    with pytest.raises(
+        BookError, match=r"Ask for at most --games \d+, or for fewer --opening-turns"
+    ) as refused:
         write_book(path, test, repeat(one))
     assert not path.exists()
     most = int(re.search(r"--games (\d+)", str(refused.value))[1])
@@ -113,7 +125,8 @@ def test_no_book_is_written_that_could_not_be_read(tmp_path, one, fit):
 
 
 def test_a_book_of_too_many_openings_is_refused_and_not_cut(tmp_path):
-    test, path = small("flood", "greedy"), tmp_path / "book.jsonl"
+    test = small("flood", "greedy")
+    path = tmp_path / "book.jsonl"
     write_book(path, test, [])
     path.write_text(path.read_text() + '{"seed": 1, "moves": []}\n' * 10_001)
     with pytest.raises(BookError, match="10001 openings, and 10000 are the most"):

@@ -1,7 +1,8 @@
-"""The rules once more, in plain Python from their description, and what can be forced by trying everything.
+"""The rules once more, in plain Python from their description, and what can be forced by trying
+everything.
 
-Its rules share no code with the engine or the search, so that they can judge both. Slow: for small positions.
-"""
+Its rules share no code with the engine or the search, so that they can judge both. Slow: for small
+positions."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def position_of(state: State) -> Position:
     """The position on a board of the engine."""
     a = state.arrays
     living = [i if a.cause[0, i] == ALIVE else None for i in range(state.num_snakes)]
-    snakes = tuple(None if i is None else Snake(tuple(state.body(0, i)), int(a.health[0, i])) for i in living)
+    snakes = tuple(
+        None if i is None else Snake(tuple(state.body(0, i)), int(a.health[0, i])) for i in living
+    )
     return Position(snakes, frozenset(state.points(a.food[0])))
 
 
@@ -57,7 +60,9 @@ def step(world: World, position: Position, moves: tuple[int | None, ...]) -> Pos
         if snake is None:
             continue
         (x, y), (dx, dy) = snake.body[0], STEPS[moves[slot]]
-        head = ((x + dx) % world.width, (y + dy) % world.height) if world.wrapped else (x + dx, y + dy)
+        head = (
+            ((x + dx) % world.width, (y + dy) % world.height) if world.wrapped else (x + dx, y + dy)
+        )
         health = snake.health - 1
         if head in layers and head not in position.food:
             health = max(0, min(100, health - layers[head] * world.damage))
@@ -68,7 +73,11 @@ def step(world: World, position: Position, moves: tuple[int | None, ...]) -> Pos
     for slot, snake in moved.items():
         if snake.body[0] in eaten:
             moved[slot] = Snake((*snake.body, snake.body[-1]), 100)
-    moved = {slot: snake for slot, snake in moved.items() if snake.health > 0 and _is_inside(world, snake.body[0])}
+    moved = {
+        slot: snake
+        for slot, snake in moved.items()
+        if snake.health > 0 and _is_inside(world, snake.body[0])
+    }
     alive = {slot: snake for slot, snake in moved.items() if not _collides(slot, moved)}
     food = position.food - eaten
     if world.constrictor:
@@ -82,10 +91,13 @@ def _is_inside(world: World, point: Point) -> bool:
 
 
 def _collides(slot: int, moved: dict[int, Snake]) -> bool:
-    head, length = moved[slot].body[0], len(moved[slot].body)
+    head = moved[slot].body[0]
+    length = len(moved[slot].body)
     if any(head in snake.body[1:] for snake in moved.values()):
         return True
-    return any(other != slot and s.body[0] == head and len(s.body) >= length for other, s in moved.items())
+    return any(
+        other != slot and s.body[0] == head and len(s.body) >= length for other, s in moved.items()
+    )
 
 
 def _grown(snake: Snake) -> Snake:
@@ -94,7 +106,9 @@ def _grown(snake: Snake) -> Snake:
 
 
 class Solver:
-    """What slot 0 can force in a world, whatever the others answer, even if they knew each of its moves before they move."""
+    """What slot 0 can force in a world, whatever the others answer, even if they knew each of its
+    moves before they move.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -103,25 +117,37 @@ class Solver:
 
     def surviving_moves(self, position: Position, turns: int) -> list[int]:
         """The moves after which slot 0 can be sure to live for `turns` turns, this one counted."""
-        return [m for m in range(4) if all(self.survives(p, turns - 1) for p in self._answers(position, m))]
+        return [
+            m
+            for m in range(4)
+            if all(self.survives(p, turns - 1) for p in self._answers(position, m))
+        ]
 
     def winning_moves(self, position: Position, turns: int) -> list[int]:
-        """The moves after which slot 0 can be sure to be the last one within `turns` turns, this one counted."""
-        return [m for m in range(4) if all(self.wins(p, turns - 1) for p in self._answers(position, m))]
+        """The moves after which slot 0 can be sure to be the last one within `turns` turns, this
+        one counted.
+        """
+        return [
+            m for m in range(4) if all(self.wins(p, turns - 1) for p in self._answers(position, m))
+        ]
 
     def _survives(self, position: Position, turns: int) -> bool:
         if position.snakes[0] is None:
             return False
         if turns == 0 or self._has_won(position):
             return True
-        return any(all(self.survives(p, turns - 1) for p in self._answers(position, m)) for m in range(4))
+        return any(
+            all(self.survives(p, turns - 1) for p in self._answers(position, m)) for m in range(4)
+        )
 
     def _wins(self, position: Position, turns: int) -> bool:
         if position.snakes[0] is None:
             return False
         if self._has_won(position):
             return True
-        return turns > 0 and any(all(self.wins(p, turns - 1) for p in self._answers(position, m)) for m in range(4))
+        return turns > 0 and any(
+            all(self.wins(p, turns - 1) for p in self._answers(position, m)) for m in range(4)
+        )
 
     def _has_won(self, position: Position) -> bool:
         return not self.world.solo and not any(position.snakes[1:])
@@ -132,14 +158,18 @@ class Solver:
         return [step(self.world, position, (move, *answer)) for answer in product(*others)]
 
     def _sensible_moves(self, snake: Snake | None) -> list[int | None]:
-        """Not off the board and not into the own neck: who does that dies and hinders nobody by it."""
+        """Not off the board and not into the own neck: who does that dies and hinders nobody by
+        it.
+        """
         if snake is None:
             return [None]
         moves: list[int | None] = []
         for move, (dx, dy) in enumerate(STEPS):
-            x, y = snake.body[0][0] + dx, snake.body[0][1] + dy
+            x = snake.body[0][0] + dx
+            y = snake.body[0][1] + dy
             if self.world.wrapped:
-                x, y = x % self.world.width, y % self.world.height
+                x = x % self.world.width
+                y = y % self.world.height
             if _is_inside(self.world, (x, y)) and (len(snake.body) < 3 or (x, y) != snake.body[1]):
                 moves.append(move)
         return moves or [0]

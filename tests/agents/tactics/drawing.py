@@ -13,14 +13,14 @@
     . . . ^ A < .~
     . . . . * . .~
 
-The top row is y = height - 1. A cell is two characters: what is there, and the number of hazard layers (blank: none, ~: one).
-`A` is the snake to move, `B`, `C`, … are the others; each letter is a head, and `^ v < >` are body entries that point to the
-one before them. `*` is food. A body of which `length` says more than is drawn has the rest on its last cell. Health is 100
-where nothing is said.
+The top row is y = height - 1. A cell is two characters: what is there, and the number of hazard
+layers (blank: none, ~: one). `A` is the snake to move, `B`, `C`, … are the others; each letter is a
+head, and `^ v < >` are body entries that point to the one before them. `*` is food. A body of which
+`length` says more than is drawn has the rest on its last cell. Health is 100 where nothing is said.
 
-The task `survive N`: the move is the only one after which A can be sure to live for N turns, whatever the others do. `win N`:
-the only one after which A is sure to be the last snake within N turns. Nothing spawns meanwhile.
-"""
+The task `survive N`: the move is the only one after which A can be sure to live for N turns,
+whatever the others do. `win N`: the only one after which A is sure to be the last snake within N
+turns. Nothing spawns meanwhile."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def _xy(point: Point) -> dict[str, int]:
 
 
 def read_puzzles(text: str, theme: str) -> list[Puzzle]:
-    """All positions of a text, in which lines of dashes set them apart. Raises `ValueError` for a drawing that can't be."""
+    """All positions of a text, in which lines of dashes set them apart. Raises `ValueError` for a
+    drawing that can't be.
+    """
     return [_read(theme, part) for part in text.split("\n---\n") if part.strip()]
 
 
@@ -80,21 +82,49 @@ def _read(theme: str, text: str) -> Puzzle:
     task, turns = said["task"].split()
     values = dict(pair.split("=") for pair in said.get("settings", "").split())
     settings = Settings(**{key: int(v) if key in _INTEGERS else v for key, v in values.items()})
-    world, position = _read_drawing(drawing, settings, _numbers(said.get("health", "")), _numbers(said.get("length", "")))
-    return Puzzle(theme, said["name"], said["why"], task, int(turns), MOVE_NAMES.index(said["move"]), settings, world, position)
+    world, position = _read_drawing(
+        drawing, settings, _numbers(said.get("health", "")), _numbers(said.get("length", ""))
+    )
+    return Puzzle(
+        theme,
+        said["name"],
+        said["why"],
+        task,
+        int(turns),
+        MOVE_NAMES.index(said["move"]),
+        settings,
+        world,
+        position,
+    )
 
 
 def _numbers(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in (pair.split("=") for pair in text.split())}
 
 
-def _read_drawing(drawing: str, settings: Settings, health: dict[str, int], length: dict[str, int]) -> tuple[World, Position]:
+def _read_drawing(
+    drawing: str, settings: Settings, health: dict[str, int], length: dict[str, int]
+) -> tuple[World, Position]:
     rows = drawing.splitlines()[::-1]
     width = max(len(row) + 1 for row in rows) // 2
-    cells = {(x, y): (row.ljust(2 * width)[2 * x : 2 * x + 2]) for y, row in enumerate(rows) for x in range(width)}
+    cells = {
+        (x, y): row.ljust(2 * width)[2 * x : 2 * x + 2]
+        for y, row in enumerate(rows)
+        for x in range(width)
+    }
     rules = settings.rules(width, len(rows))
-    hazards = frozenset((p, 1 if c[1] == "~" else int(c[1])) for p, c in cells.items() if c[1] != " ")
-    world = World(width, len(rows), hazards, settings.hazard_damage, rules.wrapped, rules.constrictor, rules.solo)
+    hazards = frozenset(
+        (p, 1 if c[1] == "~" else int(c[1])) for p, c in cells.items() if c[1] != " "
+    )
+    world = World(
+        width,
+        len(rows),
+        hazards,
+        settings.hazard_damage,
+        rules.wrapped,
+        rules.constrictor,
+        rules.solo,
+    )
     things = {p: c[0] for p, c in cells.items()}
     heads = {c: p for p, c in things.items() if c.isupper()}
     snakes = []
@@ -103,7 +133,9 @@ def _read_drawing(drawing: str, settings: Settings, health: dict[str, int], leng
         body += [body[-1]] * (length.get(name, len(body)) - len(body))
         snakes.append(Snake(tuple(body), health.get(name, 100)))
     entries = sum(len(set(s.body)) for s in snakes)
-    if entries != sum(c.isupper() or c in _ARROWS for c in things.values()) or len(set(heads)) != len(snakes):
+    if entries != sum(c.isupper() or c in _ARROWS for c in things.values()) or len(
+        set(heads)
+    ) != len(snakes):
         raise ValueError(f"some body entries lead to no head, or some to two:\n{drawing}")
     return world, Position(tuple(snakes), frozenset(p for p, c in things.items() if c == "*"))
 
@@ -136,7 +168,9 @@ def draw(world: World, position: Position) -> str:
             things[snake.body[0]] = chr(ord("A") + slot)
     layers = {p: "~" if n == 1 else str(n) for p, n in world.hazards}
     rows = (
-        "".join(things.get((x, y), ".") + layers.get((x, y), " ") for x in range(world.width)).rstrip()
+        "".join(
+            things.get((x, y), ".") + layers.get((x, y), " ") for x in range(world.width)
+        ).rstrip()
         for y in reversed(range(world.height))
     )
     return "\n".join(rows)

@@ -14,7 +14,9 @@ from tests.agents.tactics.brute_force import Snake, Solver, position_of, step
 from tests.agents.tactics.drawing import draw, read_puzzles
 
 POSITIONS = Path(__file__).with_name("positions")
-PUZZLES = [p for path in sorted(POSITIONS.glob("*.txt")) for p in read_puzzles(path.read_text(), path.stem)]
+PUZZLES = [
+    p for path in sorted(POSITIONS.glob("*.txt")) for p in read_puzzles(path.read_text(), path.stem)
+]
 DRAWING = """\
 name: An example
 why: to test the reader
@@ -41,7 +43,9 @@ def test_there_are_enough_of_each_kind():
 @pytest.mark.parametrize("puzzle", PUZZLES, ids=NAMES)
 def test_trying_everything_finds_the_listed_move_and_no_other(puzzle):
     solver = Solver(puzzle.world)
-    moves = (solver.surviving_moves if puzzle.task == "survive" else solver.winning_moves)(puzzle.position, puzzle.turns)
+    moves = (solver.surviving_moves if puzzle.task == "survive" else solver.winning_moves)(
+        puzzle.position, puzzle.turns
+    )
     assert moves == [puzzle.move], puzzle.why
 
 
@@ -61,10 +65,13 @@ def test_the_search_announces_the_forced_wins():
 
 @pytest.mark.parametrize("puzzle", PUZZLES[::4], ids=NAMES[::4])
 def test_the_plain_rules_are_the_engines(puzzle):
-    """Both sides of the suite's argument play the same game: random lines of play from the positions, turn by turn."""
+    """Both sides of the suite's argument play the same game: random lines of play from the
+    positions, turn by turn.
+    """
     rng = np.random.default_rng(len(puzzle.name))
     for _ in range(5):
-        state, position = puzzle.state(), puzzle.position
+        state = puzzle.state()
+        position = puzzle.position
         for _ in range(10):
             if state.arrays.num_alive[0] < 2 and not puzzle.world.solo:
                 break

@@ -27,7 +27,9 @@ def players(*specs: str) -> tuple[Player, ...]:
 
 def small(*specs: str, **options) -> Tournament:
     """On 7×7, where games are short."""
-    return Tournament(players=players(*specs), **{"width": 7, "height": 7, "max_turns": 60, **options})
+    return Tournament(
+        players=players(*specs), **{"width": 7, "height": 7, "max_turns": 60, **options}
+    )
 
 
 def of(num_players: int, **options) -> Tournament:

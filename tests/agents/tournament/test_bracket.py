@@ -1,4 +1,6 @@
-"""Single elimination: who meets, who has a bye, who goes on; as closed forms for 2 to 17 players, and as it is played."""
+"""Single elimination: who meets, who has a bye, who goes on; as closed forms for 2 to 17 players,
+and as it is played.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,13 @@ from tests.agents.tournament.made import drawn, of, small, won
 
 def played(tournament, winner_of=min):
     """All games, if `winner_of` says which of two players wins: a number, or None for a draw."""
-    games, waves = [], []
+    games = []
+    waves = []
     while schedule := games_of_round(tournament, len(waves), games):
         waves.append(schedule)
         for number, pair in enumerate(schedule):
-            winner, where = winner_of(pair), {"round_": len(waves) - 1, "number": number}
+            winner = winner_of(pair)
+            where = {"round_": len(waves) - 1, "number": number}
             loser = sum(pair) - winner if winner is not None else None
             games.append(drawn(*pair, **where) if winner is None else won(winner, loser, **where))
     return games, waves
@@ -48,10 +52,13 @@ def test_pairings_byes_and_numbers_of_games_are_the_closed_forms(num):
     byes = [pairing.players[0] for pairing in rounds[0] if pairing.players[1] is None]
     assert sorted(byes) == list(range(size - num))
     assert all(pairing.players[1] is not None for later in rounds[1:] for pairing in later)
-    # If the better seed always wins, then in each round the seeds of a full pairing add up to the players that are left.
+    # If the better seed always wins, then in each round the seeds of a full pairing add up to the
+    # players that are left.
     for left, round_ in zip((size >> k for k in range(len(rounds))), rounds, strict=True):
         assert len(round_) == left // 2
-        assert all(sum(pairing.players) == left - 1 for pairing in round_ if pairing.players[1] is not None)
+        assert all(
+            sum(pairing.players) == left - 1 for pairing in round_ if pairing.players[1] is not None
+        )
     assert bracket.champion(tournament, games) == 0
     # Everybody else has lost exactly one match.
     losses = Counter(seat.player for game in games for seat in game.seats if seat.place == 2)
@@ -101,7 +108,9 @@ def test_what_no_bracket_can_be_is_refused():
 
 
 def test_a_bracket_that_was_killed_goes_on_with_the_same_games(tmp_path):
-    tournament = small("random", "greedy", "flood", "r2=random", "r3=random", form="bracket", games=3, seed=4)
+    tournament = small(
+        "random", "greedy", "flood", "r2=random", "r3=random", form="bracket", games=3, seed=4
+    )
     with Store(tmp_path / "whole.db", Tournament) as store:
         whole = play_tournament(tournament, store)
     killed = []
@@ -114,15 +123,37 @@ def test_a_bracket_that_was_killed_goes_on_with_the_same_games(tmp_path):
     with Store(tmp_path / "t.db", Tournament) as store:
         with pytest.raises(KeyboardInterrupt):
             play_tournament(tournament, store, on_game=kill)
-        again = play_tournament(tournament, store, concurrency=2, on_game=lambda games: killed.append(len(games)))
+        again = play_tournament(
+            tournament, store, concurrency=2, on_game=lambda games: killed.append(len(games))
+        )
     assert killed == list(range(1, len(whole) + 1))
-    assert [(g.round, g.number, g.seed, g.winner) for g in again] == [(g.round, g.number, g.seed, g.winner) for g in whole]
+    assert [(g.round, g.number, g.seed, g.winner) for g in again] == [
+        (g.round, g.number, g.seed, g.winner) for g in whole
+    ]
     assert bracket.champion(tournament, again) is not None
 
 
 def test_the_command_tells_the_bracket_as_table_json_and_page(tmp_path, capsys):
-    words = ["tournament", "flood", "greedy", "random", "--form", "bracket", "--width", "7", "--height", "7"]
-    words += ["--store", str(tmp_path / "t.db"), "--report", str(tmp_path / "t.html"), "--replays", "0"]
+    words = [
+        "tournament",
+        "flood",
+        "greedy",
+        "random",
+        "--form",
+        "bracket",
+        "--width",
+        "7",
+        "--height",
+        "7",
+    ]
+    words += [
+        "--store",
+        str(tmp_path / "t.db"),
+        "--report",
+        str(tmp_path / "t.html"),
+        "--replays",
+        "0",
+    ]
     assert procsnake.main(words) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[1].split() == ["semifinal", "1.", "flood", "nobody", "bye", "flood"]
@@ -138,7 +169,12 @@ def test_the_command_tells_the_bracket_as_table_json_and_page(tmp_path, capsys):
 
 def test_a_place_where_no_report_can_be_is_refused_before_the_games(tmp_path, capsys):
     path = tmp_path / "t.db"
-    assert procsnake.main(["tournament", "random", "greedy", "--store", str(path), "--report", str(tmp_path)]) == 2
+    assert (
+        procsnake.main(
+            ["tournament", "random", "greedy", "--store", str(path), "--report", str(tmp_path)]
+        )
+        == 2
+    )
     assert "can't be written: it is a folder" in capsys.readouterr().err
     with Store(path, Tournament) as store:
         assert store.games() == []

@@ -49,7 +49,18 @@ def test_the_verdict_and_the_store_are_those_of_one_job(cluster, tmp_path):
 
 
 def test_the_command_plays_a_tournament_on_it(cluster, tmp_path, capsys):
-    words = ["tournament", "flood", "greedy", "--width", "7", "--height", "7", "--max-turns", "60", "--json"]
+    words = [
+        "tournament",
+        "flood",
+        "greedy",
+        "--width",
+        "7",
+        "--height",
+        "7",
+        "--max-turns",
+        "60",
+        "--json",
+    ]
     games = []
     for name, where in (("a.db", ["--jobs", "1"]), ("b.db", ["--cluster", cluster.address])):
         assert main([*words, "--store", str(tmp_path / name), *where]) == 0
@@ -60,7 +71,9 @@ def test_the_command_plays_a_tournament_on_it(cluster, tmp_path, capsys):
 
 def test_a_lost_nodes_game_is_played_anew_on_another(cluster):
     # Long enough for the node to be lost while it plays.
-    match, fixture, told = small("alphabeta", "twin=alphabeta", width=11, height=11, nodes=40_000), Fixture(0, 0, 7, (0, 1)), []
+    match = small("alphabeta", "twin=alphabeta", width=11, height=11, nodes=40_000)
+    fixture = Fixture(0, 0, 7, (0, 1))
+    told = []
     with InThreads(match, 1) as workers:
         expected = workers.play(fixture)
     (node,) = [node for node in cluster.list_all_nodes() if node is not cluster.head_node]
@@ -80,7 +93,10 @@ def test_a_lost_nodes_game_is_played_anew_on_another(cluster):
 
 def test_what_an_agent_raises_is_raised_here_and_what_is_stopped_ends(cluster, monkeypatch):
     monkeypatch.setattr("ray.cancel", None)
-    with OnCluster(small("flood", "gredy=nobody"), 1) as workers, pytest.raises(ProcsnakeError, match="nobody"):
+    with (
+        OnCluster(small("flood", "gredy=nobody"), 1) as workers,
+        pytest.raises(ProcsnakeError, match="nobody"),
+    ):
         workers.play(Fixture(0, 0, 7, (0, 1)))
     match = small("alphabeta", "twin=alphabeta", width=11, height=11, nodes=10**7)
     with OnCluster(match, 1) as workers, ThreadPoolExecutor(1) as pool:

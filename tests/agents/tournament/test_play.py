@@ -38,8 +38,12 @@ def play(tournament, path, **options):
 
 
 def same(a, b):
-    return [(g.round, g.number, g.seed, [(s.player, s.place, s.cause, s.died) for s in g.seats]) for g in a] == [
-        (g.round, g.number, g.seed, [(s.player, s.place, s.cause, s.died) for s in g.seats]) for g in b
+    return [
+        (g.round, g.number, g.seed, [(s.player, s.place, s.cause, s.died) for s in g.seats])
+        for g in a
+    ] == [
+        (g.round, g.number, g.seed, [(s.player, s.place, s.cause, s.died) for s in g.seats])
+        for g in b
     ] and all(np.array_equal(x.moves, y.moves) for x, y in zip(a, b, strict=True))
 
 
@@ -49,11 +53,17 @@ def test_among_agents_a_tournament_is_a_function_of_its_seed(tmp_path, form):
     alone = play(tournament, tmp_path / "a.db")
     together = play(tournament, tmp_path / "b.db", concurrency=4)
     assert same(alone, together)
-    assert not same(alone, play(small("random", "greedy", "flood", "r2=random", form=form, rounds=2), tmp_path / "c.db"))
+    assert not same(
+        alone,
+        play(
+            small("random", "greedy", "flood", "r2=random", form=form, rounds=2), tmp_path / "c.db"
+        ),
+    )
 
 
 def test_what_is_finished_is_not_played_again_and_rounds_may_be_added(tmp_path):
-    path, heard = tmp_path / "t.db", []
+    path = tmp_path / "t.db"
+    heard = []
     first = play(small("random", "greedy", "flood"), path)
     longer = small("random", "greedy", "flood", rounds=3)
     after = play(longer, path, on_game=lambda games: heard.append(games[-1]))
@@ -64,7 +74,9 @@ def test_what_is_finished_is_not_played_again_and_rounds_may_be_added(tmp_path):
         play(small("random", "greedy", "flood", seed=1), path)
 
 
-def test_a_setting_of_another_tournament_is_refused_where_the_stores_players_go_on(tmp_path, capsys):
+def test_a_setting_of_another_tournament_is_refused_where_the_stores_players_go_on(
+    tmp_path, capsys
+):
     go_on = ["tournament", "--store", str(tmp_path / "t.db")]
     assert main([*go_on, "random", "greedy", "--games", "1", "--max-turns", "3"]) == 0
     for words, told in (
@@ -74,7 +86,10 @@ def test_a_setting_of_another_tournament_is_refused_where_the_stores_players_go_
         (["--map", "royale"], "settings"),
     ):
         assert main([*go_on, *words]) == 2
-        assert f"t.db holds another tournament: {told} differ. Name neither players nor these" in capsys.readouterr().err
+        assert (
+            f"t.db holds another tournament: {told} differ. Name neither players nor these"
+            in capsys.readouterr().err
+        )
     assert main([*go_on, "--games", "1", "--max-turns", "3", "--rounds", "2", "--json"]) == 0
     assert len(_games(tmp_path / "t.db")) == 2
 
@@ -83,12 +98,29 @@ def test_a_setting_of_another_tournament_is_refused_where_the_stores_players_go_
     ("words", "told"),
     [
         (["--out", "game.gif"], "--out is game.gif, but it is for --replay alone"),
-        (["--replay", "0/0", "--report", "page.html"], "--report is page.html, but it is for the standings"),
+        (
+            ["--replay", "0/0", "--report", "page.html"],
+            "--report is page.html, but it is for the standings",
+        ),
         (["--replay", "0/0", "--json"], "--json prints the standings"),
     ],
 )
 def test_a_file_that_would_not_be_written_is_refused(tmp_path, capsys, words, told):
-    assert main(["tournament", "random", "greedy", "--games", "1", "--store", str(tmp_path / "t.db"), *words]) == 2
+    assert (
+        main(
+            [
+                "tournament",
+                "random",
+                "greedy",
+                "--games",
+                "1",
+                "--store",
+                str(tmp_path / "t.db"),
+                *words,
+            ]
+        )
+        == 2
+    )
     assert told in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -99,9 +131,13 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         Store(tmp_path / "x.db", Tournament)
 
 
-@pytest.mark.parametrize("ruleset", ["standard", "royale", "wrapped", "constrictor", "wrapped_constrictor"])
+@pytest.mark.parametrize(
+    "ruleset", ["standard", "royale", "wrapped", "constrictor", "wrapped_constrictor"]
+)
 def test_the_stored_moves_are_the_whole_game(tmp_path, ruleset):
-    tournament = small("flood", "greedy", "r=random", seats=3, games=1, settings=Settings(ruleset=ruleset), seed=2)
+    tournament = small(
+        "flood", "greedy", "r=random", seats=3, games=1, settings=Settings(ruleset=ruleset), seed=2
+    )
     (game,) = play(tournament, tmp_path / "t.db")
     with Store(tmp_path / "t.db", Tournament) as store:
         assert same(store.games(), [game])
@@ -141,11 +177,23 @@ def test_bad_company_harms_only_its_own_games(tmp_path):
     rows = {row.name: row for row in standings(tournament, games)}
     assert all(rows[name].failures > 0 for name in bad)
     assert [rows[name].failures for name in ("flood", "greedy")] == [0, 0]
-    # In one game or another the first failure isn't that a busy machine took longer than a quarter of a second.
-    for name, failure in {"hangs": "no answer within 250 ms", "floods": "larger than", "fails": "500"}.items():
-        assert any(failure in seat.failure for game in games for seat in game.seats if tournament.names[seat.player] == name)
+    # In one game or another the first failure isn't that a busy machine took longer than a quarter
+    # of a second.
+    for name, failure in {
+        "hangs": "no answer within 250 ms",
+        "floods": "larger than",
+        "fails": "500",
+    }.items():
+        assert any(
+            failure in seat.failure
+            for game in games
+            for seat in game.seats
+            if tournament.names[seat.player] == name
+        )
     # Who never answers goes up until the wall: nobody good loses to it.
-    assert max(rows[name].points for name in bad) < min(rows[name].points for name in ("flood", "greedy"))
+    assert max(rows[name].points for name in bad) < min(
+        rows[name].points for name in ("flood", "greedy")
+    )
     local = small("flood", "greedy", games=1, max_turns=25)
     assert same(games[:1], play(local, tmp_path / "local.db"))
 
@@ -166,13 +214,21 @@ def test_late_answers_of_a_busy_machine_are_kept_and_told_but_not_charged(tmp_pa
     with Store(tmp_path / "t.db", Tournament) as store:
         (game,) = store.games()
         assert store.load().nodes == 50
-    assert [(seat.player, seat.failures, seat.excused) for seat in game.seats] == [(0, 0, 1), (1, 0, 0)]
+    assert [(seat.player, seat.failures, seat.excused) for seat in game.seats] == [
+        (0, 0, 1),
+        (1, 0, 0),
+    ]
     assert "not charged (turns): http 1" in table(standings(tournament, games))
-    assert "50 nodes per move (http, flood keep their own effort, not 50 nodes per move)" in tournament.effort_in_words
+    assert (
+        "50 nodes per move (http, flood keep their own effort, not 50 nodes per move)"
+        in tournament.effort_in_words
+    )
 
 
 def test_no_server_has_more_games_than_it_may(tmp_path):
-    running, most, lock = set(), [0], threading.Lock()
+    running = set()
+    most = [0]
+    lock = threading.Lock()
 
     def counting(path, request):
         if path in ("/start", "/end"):
@@ -182,7 +238,9 @@ def test_no_server_has_more_games_than_it_may(tmp_path):
         return good_snake(path, request)
 
     with served(counting) as url:
-        tournament = small(f"http={url}", "random", "greedy", "flood", max_turns=15, timeout_ms=2000)
+        tournament = small(
+            f"http={url}", "random", "greedy", "flood", max_turns=15, timeout_ms=2000
+        )
         play(tournament, tmp_path / "t.db", concurrency=4, per_server=1)
         assert most[0] == 1
         play(tournament, tmp_path / "more.db", concurrency=4, per_server=3)
@@ -195,7 +253,8 @@ def test_no_games_time_is_spent_on_compiling(tmp_path):
 
     class Noting(Agent):
         def __init__(self, name):
-            self.name, self._random = name, make("random")
+            self.name = name
+            self._random = make("random")
 
         def act_batch(self, state, boards, slots):
             asked.append(self.name)
@@ -219,7 +278,9 @@ def test_what_is_finished_is_shown_without_its_players(tmp_path, monkeypatch, fo
     with served(good_snake) as url:
         tournament = small(f"gone={url}", "flood", form=form, games=1, max_turns=4, timeout_ms=2000)
         games = play(tournament, tmp_path / "t.db")
-    monkeypatch.setattr("agents.effort.make", lambda *_, **__: pytest.fail("nobody has to play any more"))
+    monkeypatch.setattr(
+        "agents.effort.make", lambda *_, **__: pytest.fail("nobody has to play any more")
+    )
     assert same(play(tournament, tmp_path / "t.db"), games)
 
 
@@ -244,9 +305,22 @@ def test_an_agent_that_raises_ends_the_tournament_and_finished_games_stay(tmp_pa
 def test_a_tournament_that_is_killed_goes_on_without_playing_anything_twice(tmp_path):
     path = tmp_path / "t.db"
     players = ["classics", "flood", "c2=classics"]
-    command = [sys.executable, "procsnake.py", "tournament", *players, "--games", "10", "--store", str(path), "--jobs", "2"]
+    command = [
+        sys.executable,
+        "procsnake.py",
+        "tournament",
+        *players,
+        "--games",
+        "10",
+        "--store",
+        str(path),
+        "--jobs",
+        "2",
+    ]
     command += ["--width", "7", "--height", "7"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
     # In a new installation it says first that it compiles.
     assert any(line.startswith("game ") for line in process.stderr)
     os.kill(process.pid, signal.SIGKILL)
@@ -257,7 +331,11 @@ def test_a_tournament_that_is_killed_goes_on_without_playing_anything_twice(tmp_
     heard = []
     with Store(path, Tournament) as store:
         tournament = store.load()
-        after = play_tournament(tournament, store, on_game=lambda games: heard.append((games[-1].round, games[-1].number)))
+        after = play_tournament(
+            tournament,
+            store,
+            on_game=lambda games: heard.append((games[-1].round, games[-1].number)),
+        )
     assert len(after) == 30
     assert {(game.round, game.number) for game in before}.isdisjoint(heard)
     again = _games(path)
@@ -265,7 +343,10 @@ def test_a_tournament_that_is_killed_goes_on_without_playing_anything_twice(tmp_
     # Played in two parts, killed in between, and yet the games that the seed prescribes.
     group = [seat.player for seat in after[25].seats]
     seated = [make(tournament.players[player].spec) for player in range(3)]
-    assert same([play_game(tournament, Fixture(0, 25, tournament.game_seed(0, 25), group), seated)], [after[25]])
+    assert same(
+        [play_game(tournament, Fixture(0, 25, tournament.game_seed(0, 25), group), seated)],
+        [after[25]],
+    )
 
 
 def _games(path):
@@ -274,13 +355,23 @@ def _games(path):
 
 
 def test_the_report_has_everything_and_needs_no_network(tmp_path):
-    tournament = Tournament(players=small("<b>=random", "greedy", "flood").players, width=7, height=7, games=2)
+    tournament = Tournament(
+        players=small("<b>=random", "greedy", "flood").players, width=7, height=7, games=2
+    )
     games = play(tournament, tmp_path / "t.db")
     html = write_report(tournament, games, tmp_path / "out" / "report.html", replays=2).read_text()
     assert "&lt;b&gt;" in html
     assert "<b>" not in html
     page = Page(html)
-    for word in ("Standings", "Ratings", "A game", "Who outlived whom", "Latency", "Causes of death", "Games"):
+    for word in (
+        "Standings",
+        "Ratings",
+        "A game",
+        "Who outlived whom",
+        "Latency",
+        "Causes of death",
+        "Games",
+    ):
         assert word in page.text.splitlines()
     # What a reader wants first is seen at once: who stands where, how sure that is, and a game.
     first = Page(html.partition("<details>")[0])
@@ -303,7 +394,9 @@ def test_standings_count_every_game_once(tmp_path):
     for game in games:
         # Who lasted longest is first, and each place counts those before it.
         lasted = [seat.died or 10_000 for seat in game.seats]
-        assert [seat.place for seat in game.seats] == [1 + sum(other > own for other in lasted) for own in lasted]
+        assert [seat.place for seat in game.seats] == [
+            1 + sum(other > own for other in lasted) for own in lasted
+        ]
         assert min(seat.place for seat in game.seats) == 1
     assert sum(row.wins for row in rows) + sum(game.winner is None for game in games) == 4
     assert sum(row.points for row in rows) == pytest.approx(2)

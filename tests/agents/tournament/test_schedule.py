@@ -49,7 +49,9 @@ def test_in_swiss_everybody_sits_out_about_as_often(num, seats):
     assert max(count.values()) - min(count.values()) <= 2
 
 
-@pytest.mark.parametrize(("num", "seats"), [(2, 2), (5, 2), (6, 2), (4, 4), (6, 4), (7, 4), (8, 3), (9, 8)])
+@pytest.mark.parametrize(
+    ("num", "seats"), [(2, 2), (5, 2), (6, 2), (4, 4), (6, 4), (7, 4), (8, 3), (9, 8)]
+)
 def test_the_ladder_sorts_whoever_plays_as_strong_as_they_are(num, seats):
     """Player 0 is the best and begins at the foot."""
     tournament = of(num, form="ladder", seats=seats, games=1, rounds=3 * num)
@@ -70,7 +72,9 @@ def test_players_are_named_and_twins_are_refused():
         Tournament(players=players("flood", "flood"))
 
 
-@pytest.mark.parametrize("options", [{"seats": 1}, {"seats": 9}, {"seats": 4}, {"rounds": 0}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "options", [{"seats": 1}, {"seats": 9}, {"seats": 4}, {"rounds": 0}, {"seed": -1}]
+)
 def test_what_cannot_be_played_is_refused(options):
     with pytest.raises(ConfigError):
         of(3, **options)

@@ -33,7 +33,8 @@ def old(tmp_path):
 
 def test_a_tournament_of_9be3ed9_is_read_and_gone_on_with(old):
     with Store(old, Tournament) as store:
-        tournament, games = store.load(), store.games()
+        tournament = store.load()
+        games = store.games()
     assert [player.name for player in tournament.players] == ["random", "greedy"]
     assert [(game.round, game.number, game.turns) for game in games] == [(0, 0, 11), (0, 1, 60)]
     with Store(old, Tournament) as store:
@@ -45,7 +46,10 @@ def test_a_tournament_of_9be3ed9_is_read_and_gone_on_with(old):
 def test_the_next_column_breaks_no_tournament(old, monkeypatch):
     with Store(old, Tournament) as store:
         games = store.games()
-    statements = (*stores.STATEMENTS, "ALTER TABLE game ADD COLUMN note TEXT NOT NULL DEFAULT 'none'")
+    statements = (
+        *stores.STATEMENTS,
+        "ALTER TABLE game ADD COLUMN note TEXT NOT NULL DEFAULT 'none'",
+    )
     monkeypatch.setattr(stores, "STATEMENTS", statements)
     for _ in range(2):
         with Store(old, Tournament) as store:
@@ -68,14 +72,19 @@ def test_a_tournament_of_a_newer_procsnake_is_refused(old):
 def test_a_game_that_another_process_has_played_meanwhile_is_refused_in_a_line(old):
     with Store(old, Tournament) as store, Store(old, Tournament) as other:
         game = other.games()[0]
-        with pytest.raises(StoreError, match=r"holds game 0 of round 0 already: another procsnake .* --store"):
+        with pytest.raises(
+            StoreError, match=r"holds game 0 of round 0 already: another procsnake .* --store"
+        ):
             store.add(game)
         assert len(store.games()) == 2
 
 
 def test_only_a_match_without_games_gives_way_to_another(tmp_path):
     misspelt, meant, third = (small("flood", other) for other in ("gredy", "greedy", "random"))
-    with Store(tmp_path / "t.db", Tournament) as store, Store(tmp_path / "t.db", Tournament) as other:
+    with (
+        Store(tmp_path / "t.db", Tournament) as store,
+        Store(tmp_path / "t.db", Tournament) as other,
+    ):
         store.begin(misspelt)
         other.begin(meant)
         # Whoever plays the first one still must not put its games among those of the second.
@@ -91,7 +100,10 @@ def test_only_a_match_without_games_gives_way_to_another(tmp_path):
 
 def test_more_rounds_that_another_process_asks_for_are_no_other_match(tmp_path):
     meant = small("flood", "greedy")
-    with Store(tmp_path / "t.db", Tournament) as store, Store(tmp_path / "t.db", Tournament) as other:
+    with (
+        Store(tmp_path / "t.db", Tournament) as store,
+        Store(tmp_path / "t.db", Tournament) as other,
+    ):
         store.begin(meant)
         other.begin(replace(meant, rounds=3))
         store.add(won(0, 1))
@@ -122,7 +134,9 @@ def test_a_full_disk_is_told_and_the_games_before_are_kept(old):
         (pages,) = store._database.execute("PRAGMA page_count").fetchone()
         store._database.execute(f"PRAGMA max_page_count = {pages}")
         moves = np.random.default_rng(0).integers(4, size=(20_000, 2), dtype=np.int8)
-        with pytest.raises(StoreError, match=r"tournament.db can't be written: database or disk is full"):
+        with pytest.raises(
+            StoreError, match=r"tournament.db can't be written: database or disk is full"
+        ):
             store.add(replace(games[0], number=7, turns=len(moves), moves=moves))
         assert len(store.games()) == len(games)
 
@@ -138,7 +152,8 @@ def test_a_lock_that_is_not_given_back_is_told(old):
 
 
 @pytest.mark.parametrize(
-    ("places", "shares"), [((1, 2), (1, 0)), ((1, 1), (1 / 2, 1 / 2)), ((1, 3, 1, 1), (1 / 3, 0, 1 / 3, 1 / 3))]
+    ("places", "shares"),
+    [((1, 2), (1, 0)), ((1, 1), (1 / 2, 1 / 2)), ((1, 3, 1, 1), (1 / 3, 0, 1 / 3, 1 / 3))],
 )
 def test_the_first_place_is_shared_by_those_who_have_it(places, shares):
     played = game(*enumerate(places))

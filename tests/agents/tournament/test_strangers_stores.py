@@ -33,7 +33,11 @@ def played(tmp_path):
 def change(path, *statements):
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
-            connection.execute(*statement) if isinstance(statement, tuple) else connection.executescript(statement)
+            (
+                connection.execute(*statement)
+                if isinstance(statement, tuple)
+                else connection.executescript(statement)
+            )
 
 
 DAMAGE = [
@@ -82,15 +86,25 @@ TOO_MUCH = ("$.rounds', 1000000000", "$.games', 1000000000", "$.players', json(p
 @pytest.mark.parametrize("much", TOO_MUCH)
 def test_a_match_that_nobody_could_play_is_one_line(played, capsys, much):
     players = json.dumps([{"name": str(n), "spec": "random"} for n in range(2000)])
-    change(played, "UPDATE tournament SET config = json_set(config, '" + much.replace("players)", f"'{players}')") + ")")
+    change(
+        played,
+        "UPDATE tournament SET config = json_set(config, '"
+        + much.replace("players)", f"'{players}')")
+        + ")",
+    )
     assert main(["tournament", "--store", str(played)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "are too many" in line
 
 
-def test_moves_that_are_few_in_the_file_and_many_in_memory_are_counted_together(played, monkeypatch):
+def test_moves_that_are_few_in_the_file_and_many_in_memory_are_counted_together(
+    played, monkeypatch
+):
     monkeypatch.setattr(store_module, "_MAX_ALL_MOVES", 15)
-    with Store(played, Tournament) as store, pytest.raises(StoreError, match="inflates to more than"):
+    with (
+        Store(played, Tournament) as store,
+        pytest.raises(StoreError, match="inflates to more than"),
+    ):
         store.games()
 
 
@@ -113,7 +127,10 @@ def test_a_database_of_something_else_stays_as_it_was(tmp_path, tables):
     assert [one.name for one in tmp_path.iterdir()] == ["notes.db"]
 
 
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS round, i AS number FROM n"
+ENDLESS = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS round, i AS number"
+    " FROM n"
+)
 COMPUTED = "ALTER TABLE seat ADD COLUMN more BLOB AS (zeroblob(900000000))"
 PROGRAMS = {
     "an endless view": ("seat", f"DROP TABLE seat; CREATE VIEW seat AS {ENDLESS}"),
@@ -159,10 +176,16 @@ def test_moves_that_end_before_their_game_are_one_line(played, capsys):
     assert "before the game does" in capsys.readouterr().err
 
 
-def test_rules_that_a_store_names_are_executed_if_it_is_own_or_trusted(tmp_path, monkeypatch, capsys):
+def test_rules_that_a_store_names_are_executed_if_it_is_own_or_trusted(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    trace, rules, path = tmp_path / "was executed", tmp_path / "rules.py", tmp_path / "tournament.db"
-    rules.write_text(f"open({str(trace)!r}, 'w').close()\n\n\ndef any_way(me):\n    return [True] * 4\n")
+    trace = tmp_path / "was executed"
+    rules = tmp_path / "rules.py"
+    path = tmp_path / "tournament.db"
+    rules.write_text(
+        f"open({str(trace)!r}, 'w').close()\n\n\ndef any_way(me):\n    return [True] * 4\n"
+    )
     go_on = ["tournament", "--store", str(path)]
     options = ["--width", "7", "--height", "7", "--max-turns", "3"]
     assert main([*go_on, f"mine={rules}", "random", *options]) == 0
@@ -185,7 +208,9 @@ def test_rules_that_a_store_names_are_executed_if_it_is_own_or_trusted(tmp_path,
 @pytest.mark.parametrize("command", ["tournament", "sprt"])
 def test_names_that_a_terminal_would_obey_are_shown_escaped(tmp_path, capsys, command):
     path = tmp_path / "stranger.db"
-    kind = {"tournament": Tournament, "sprt": partial(Sprt, hypotheses=Hypotheses(elo1=100))}[command]
+    kind = {"tournament": Tournament, "sprt": partial(Sprt, hypotheses=Hypotheses(elo1=100))}[
+        command
+    ]
     evil = (Player("\x1b]0;evil\x07A", "flood"), Player("\x1b[31mB", "random"))
     with Store(path, Sprt if command == "sprt" else Tournament) as store:
         store.begin(kind(players=evil, nodes=10, width=7, height=7, max_turns=60, seed=1))

@@ -19,7 +19,11 @@ SMALL = {"nodes": 40, "width": 7, "height": 7, "max_turns": 120}
 def small(*asked: str, player: str = START, **options) -> Tuning:
     parameters = choose(parameters_of(player), asked or ["weights.length", "near:2"], r_end=0.1)
     sides = (Player("plus", player), Player("minus", player))
-    return Tuning(players=sides, parameters=parameters, **{"pairs": 10, "batch": 4, "seed": 3, **SMALL, **options})
+    return Tuning(
+        players=sides,
+        parameters=parameters,
+        **{"pairs": 10, "batch": 4, "seed": 3, **SMALL, **options},
+    )
 
 
 def play(tuning, path, **options):
@@ -29,6 +33,7 @@ def play(tuning, path, **options):
 
 def evaluate(state: State, me: int, territory: Territory, weights: Weights) -> int:
     """Return the search's evaluation of board 0 for the living snake `me`."""
-    s, r = state.arrays, search_rules(state.rules)
+    s = state.arrays
+    r = search_rules(state.rules)
     survey(s, r, territory)
     return int(judge(s, r, territory, weights, me))

@@ -19,7 +19,19 @@ from procsnake import main
 from tests.agents.tuning.made import START, play, small
 
 SMALL = ["--nodes", "40", "--width", "7", "--height", "7", "--max-turns", "120", "--jobs", "2"]
-TUNE = ["tune", START, "--parameters", "weights.length:40", "--pairs", "6", "--batch", "3", "--r-end", "0.2", *SMALL]
+TUNE = [
+    "tune",
+    START,
+    "--parameters",
+    "weights.length:40",
+    "--pairs",
+    "6",
+    "--batch",
+    "3",
+    "--r-end",
+    "0.2",
+    *SMALL,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +44,21 @@ def test_it_writes_options_that_are_not_accepted_and_says_how_to_test_them(folde
     assert main(TUNE) == 0
     told = capsys.readouterr().out
     assert "pair 6 of 6 · games 12 · weights.length=" in told
-    assert f"'tuned=alphabeta?options=outputs/tuned-alphabeta.yaml' 'before={START}' --nodes=40" in told
+    assert (
+        f"'tuned=alphabeta?options=outputs/tuned-alphabeta.yaml' 'before={START}' --nodes=40"
+        in told
+    )
     tuned = OptionsFile.read(folder / "outputs" / "tuned-alphabeta.yaml")
-    assert (tuned.agent, tuned.against, tuned.accepted, tuned.test) == ("alphabeta", START, False, None)
-    assert agents.make("alphabeta?options=outputs/tuned-alphabeta.yaml").weights.length == tuned.options["weights"]["length"]
+    assert (tuned.agent, tuned.against, tuned.accepted, tuned.test) == (
+        "alphabeta",
+        START,
+        False,
+        None,
+    )
+    assert (
+        agents.make("alphabeta?options=outputs/tuned-alphabeta.yaml").weights.length
+        == tuned.options["weights"]["length"]
+    )
     assert (folder / "outputs" / "tune-alphabeta.db").is_file()
     # The same command goes on: here, with nothing left to play.
     assert main([*TUNE, "--json"]) == 0
@@ -51,7 +74,18 @@ def printed(told, command):
     return words[words.index(command) :]
 
 
-OTHER_GAMES = ["--snakes", "4", "--ruleset", "wrapped", "--map", "empty", "--minimum-food", "3", "--opening-turns", "2"]
+OTHER_GAMES = [
+    "--snakes",
+    "4",
+    "--ruleset",
+    "wrapped",
+    "--map",
+    "empty",
+    "--minimum-food",
+    "3",
+    "--opening-turns",
+    "2",
+]
 
 
 @pytest.mark.parametrize(
@@ -59,25 +93,63 @@ OTHER_GAMES = ["--snakes", "4", "--ruleset", "wrapped", "--map", "empty", "--min
     [[], [*OTHER_GAMES, "--hazard-damage-per-turn", "-5", "--elo1", "20", "--seed", "5"]],
     ids=["duels", "four"],
 )
-def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were_tuned(folder, capsys, asked):
-    tune = ["tune", START, "--parameters", "weights.length:40", "--pairs", "2", "--batch", "2", *SMALL, *asked]
+def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were_tuned(
+    folder, capsys, asked
+):
+    tune = [
+        "tune",
+        START,
+        "--parameters",
+        "weights.length:40",
+        "--pairs",
+        "2",
+        "--batch",
+        "2",
+        *SMALL,
+        *asked,
+    ]
     assert main(tune) == 0
     told = capsys.readouterr().out
     if asked:
-        short = ["tune", START, "--accept", "outputs/tuned-alphabeta.yaml", *SMALL, "--snakes", "4", "--games", "4"]
+        short = [
+            "tune",
+            START,
+            "--accept",
+            "outputs/tuned-alphabeta.yaml",
+            *SMALL,
+            "--snakes",
+            "4",
+            "--games",
+            "4",
+        ]
         assert main(short) == 2
-        assert "was tuned by games with --ruleset wrapped, and this test would have standard" in capsys.readouterr().err
+        assert (
+            "was tuned by games with --ruleset wrapped, and this test would have standard"
+            in capsys.readouterr().err
+        )
     with Store("outputs/tune-alphabeta.db", Tuning) as store:
         tuned = store.load()
     seeds = set()
     for command, kept in (("sprt", "sprt.db"), ("tune", "tuned-alphabeta-test.db")):
         assert main([*printed(told, command), "--games", "4", "--jobs", "1", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        assert ([one["name"] for one in found["players"]], found["games"]) == (["tuned", "before"], 4)
+        assert ([one["name"] for one in found["players"]], found["games"]) == (
+            ["tuned", "before"],
+            4,
+        )
         assert found["elo1"] == (20 if asked else 10)
         with Store(folder / "outputs" / kept, Sprt) as store:
             test = store.load()
-        for name in ("seats", "nodes", "cpu_ms", "width", "height", "settings", "opening_turns", "max_turns"):
+        for name in (
+            "seats",
+            "nodes",
+            "cpu_ms",
+            "width",
+            "height",
+            "settings",
+            "opening_turns",
+            "max_turns",
+        ):
             assert getattr(test, name) == getattr(tuned, name), name
         assert opening(test, 0) != opening(tuned, 0)
         seeds.add(test.seed)
@@ -87,10 +159,13 @@ def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were
 
 def test_what_was_tuned_among_four_is_not_tested_in_duels(folder, capsys):
     path = folder / "tuned.yaml"
-    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", tuning={"snakes": 4}).write(path)
+    OptionsFile(
+        agent="alphabeta", options={"near": 6}, against="alphabeta", tuning={"snakes": 4}
+    ).write(path)
     assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "4"]) == 2
     assert (
-        "tuned.yaml was tuned by games with --snakes 4, and this test would have 2. Add --snakes 4" in capsys.readouterr().err
+        "tuned.yaml was tuned by games with --snakes 4, and this test would have 2. Add --snakes 4"
+        in capsys.readouterr().err
     )
     assert OptionsFile.read(path).test is None
     assert [one.name for one in folder.iterdir()] == ["tuned.yaml"]
@@ -99,11 +174,16 @@ def test_what_was_tuned_among_four_is_not_tested_in_duels(folder, capsys):
     assert "its tuning is 4" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("before", "verdict"), [("alphabeta?weights.cell=0&weights.length=0", "H1"), ("alphabeta", "H0")])
+@pytest.mark.parametrize(
+    ("before", "verdict"),
+    [("alphabeta?weights.cell=0&weights.length=0", "H1"), ("alphabeta", "H0")],
+)
 def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, before, verdict):
     # The good one against a bad one, and the same one against itself.
     path = folder / "tuned.yaml"
-    OptionsFile(agent="alphabeta", options={"weights": {"cell": 6, "length": 180}}, against=before).write(path)
+    OptionsFile(
+        agent="alphabeta", options={"weights": {"cell": 6, "length": 180}}, against=before
+    ).write(path)
     hypotheses = ["--elo0", "0", "--elo1", "90"]
     assert main(["tune", before, "--accept", "tuned.yaml", *SMALL, *hypotheses]) == 0
     assert f"{verdict} accepted" in capsys.readouterr().out
@@ -117,7 +197,9 @@ def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, befo
 
 @pytest.mark.parametrize("pairs_before", [1, 0])
 def test_a_test_that_was_begun_with_the_seed_of_its_tuning_goes_on_with_it(folder, pairs_before):
-    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(folder / "tuned.yaml")
+    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(
+        folder / "tuned.yaml"
+    )
     words = ["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--seed", "5"]
     if pairs_before:
         with pytest.MonkeyPatch.context() as patch:
@@ -129,23 +211,38 @@ def test_a_test_that_was_begun_with_the_seed_of_its_tuning_goes_on_with_it(folde
         assert (store.load().seed == 5, len(store.games())) == (pairs_before == 1, 4)
 
 
-@pytest.mark.parametrize("against", ["evil/rules.py+alphabeta", "evil/rules.py+evil/rules.py+alphabeta"])
-def test_rules_that_a_file_of_options_names_are_executed_only_if_they_were_typed(folder, capsys, against):
-    trace, rules = folder / "was executed", folder / "evil" / "rules.py"
+@pytest.mark.parametrize(
+    "against", ["evil/rules.py+alphabeta", "evil/rules.py+evil/rules.py+alphabeta"]
+)
+def test_rules_that_a_file_of_options_names_are_executed_only_if_they_were_typed(
+    folder, capsys, against
+):
+    trace = folder / "was executed"
+    rules = folder / "evil" / "rules.py"
     rules.parent.mkdir()
-    rules.write_text(f"open({str(trace)!r}, 'w').close()\n\n\ndef any_way(me):\n    return [True] * 4\n")
-    OptionsFile(agent="alphabeta", options={"near": 6}, against=against).write(folder / "tuned.yaml")
+    rules.write_text(
+        f"open({str(trace)!r}, 'w').close()\n\n\ndef any_way(me):\n    return [True] * 4\n"
+    )
+    OptionsFile(agent="alphabeta", options={"near": 6}, against=against).write(
+        folder / "tuned.yaml"
+    )
     for typed in ("alphabeta", "rules.py+alphabeta"):
         assert main(["tune", typed, "--accept", "tuned.yaml", *SMALL, "--games", "2"]) == 2
         assert f"tuned.yaml is to be tested against '{against}" in capsys.readouterr().err
     assert not trace.exists()
-    assert main(["tune", against, "--accept", "tuned.yaml", *SMALL, "--jobs", "1", "--games", "2"]) == 0
+    assert (
+        main(["tune", against, "--accept", "tuned.yaml", *SMALL, "--jobs", "1", "--games", "2"])
+        == 0
+    )
     assert trace.exists()
 
 
-@pytest.mark.parametrize("line", ["against: 5", "agent: [alphabeta]", "accepted: maybe", "test: H1"])
+@pytest.mark.parametrize(
+    "line", ["against: 5", "agent: [alphabeta]", "accepted: maybe", "test: H1"]
+)
 def test_a_file_of_options_with_values_of_other_types_is_one_line(folder, capsys, line):
-    name, path = line.partition(":")[0], folder / "tuned.yaml"
+    name = line.partition(":")[0]
+    path = folder / "tuned.yaml"
     OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join(line if one.startswith(f"{name}:") else one for one in lines))
@@ -154,9 +251,13 @@ def test_a_file_of_options_with_values_of_other_types_is_one_line(folder, capsys
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_what_a_tuning_writes_while_its_test_is_played_is_kept(folder, capsys, monkeypatch, goes_on):
+def test_what_a_tuning_writes_while_its_test_is_played_is_kept(
+    folder, capsys, monkeypatch, goes_on
+):
     path = folder / "tuned.yaml"
-    before = OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", tuning={"pairs": 1})
+    before = OptionsFile(
+        agent="alphabeta", options={"near": 6}, against="alphabeta", tuning={"pairs": 1}
+    )
     after = replace(before, tuning={"pairs": 2}, options=before.options if goes_on else {"near": 7})
 
     def play_while_another_tunes(*args, **options):
@@ -192,21 +293,35 @@ def test_a_finished_tuning_that_is_run_again_keeps_its_verdict(folder, capsys):
     assert OptionsFile.read(path) == tuned
 
 
-@pytest.mark.parametrize("ways", [["--pairs", "1", *SMALL], ["--from", "nowhere.db"]], ids=["spsa", "texel"])
-def test_the_options_that_a_player_begins_with_are_not_replaced_by_those_that_are_tested_against_them(folder, capsys, ways):
+@pytest.mark.parametrize(
+    "ways", [["--pairs", "1", *SMALL], ["--from", "nowhere.db"]], ids=["spsa", "texel"]
+)
+def test_the_options_that_a_player_begins_with_are_not_replaced_by_those_that_are_tested_against_them(
+    folder, capsys, ways
+):
     path = folder / "outputs" / "tuned-alphabeta.yaml"
     path.parent.mkdir()
     first = OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta")
     first.write(path)
     player = f"alphabeta?options={path}"
     assert main(["tune", player, "--parameters", "weights.length", *ways]) == 2
-    assert "begins with the options in outputs/tuned-alphabeta.yaml, which must stay there" in capsys.readouterr().err
+    assert (
+        "begins with the options in outputs/tuned-alphabeta.yaml, which must stay there"
+        in capsys.readouterr().err
+    )
     assert OptionsFile.read(path) == first
-    assert main(["tune", player, "--parameters", "near", "--pairs", "1", *SMALL, "--out", "second.yaml"]) == 0
+    assert (
+        main(
+            ["tune", player, "--parameters", "near", "--pairs", "1", *SMALL, "--out", "second.yaml"]
+        )
+        == 0
+    )
     assert OptionsFile.read(folder / "second.yaml").against == player
 
 
-@pytest.mark.parametrize("ways", [["--pairs", "1", *SMALL], ["--from", "nowhere.db"]], ids=["spsa", "texel"])
+@pytest.mark.parametrize(
+    "ways", [["--pairs", "1", *SMALL], ["--from", "nowhere.db"]], ids=["spsa", "texel"]
+)
 def test_a_place_where_no_options_can_be_is_refused_before_the_games(folder, capsys, ways):
     (folder / "there").mkdir()
     assert main(["tune", "alphabeta", "--parameters", "near", *ways, "--out", "there"]) == 2
@@ -216,14 +331,25 @@ def test_a_place_where_no_options_can_be_is_refused_before_the_games(folder, cap
 
 def test_an_undecided_test_accepts_nothing(folder):
     path = folder / "tuned.yaml"
-    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", accepted=True).write(path)
+    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", accepted=True).write(
+        path
+    )
     assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "2"]) == 0
     assert not OptionsFile.read(path).accepted
 
 
 def test_weights_are_fitted_to_recorded_games(folder, capsys):
     play(small(pairs=8, batch=8, width=9, height=9), folder / "games.db", concurrency=2)
-    words = ["tune", "alphabeta", "--parameters", "weights.cell,weights.cramped", "--from", "games.db", "--out", "fitted.yaml"]
+    words = [
+        "tune",
+        "alphabeta",
+        "--parameters",
+        "weights.cell,weights.cramped",
+        "--from",
+        "games.db",
+        "--out",
+        "fitted.yaml",
+    ]
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["games"], found["method"]) == (16, "texel")
@@ -233,7 +359,9 @@ def test_weights_are_fitted_to_recorded_games(folder, capsys):
     assert tuned.options["weights"]["cell"] == found["parameters"]["weights.cell"]["value"]
     words[3] += ",weights.cell"
     assert main([*words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == found, "a weight that is named twice is one weight"
+    assert json.loads(capsys.readouterr().out) == found, (
+        "a weight that is named twice is one weight"
+    )
 
 
 def test_help_lists_the_parameters_with_their_ranges(capsys):
@@ -254,7 +382,10 @@ def test_help_lists_the_parameters_with_their_ranges(capsys):
         (["alphabeta", "--parameters", "weights.hungr"], "Did you mean 'weights.hunger'"),
         (["mcts", "--parameters", "explorations"], "Did you mean 'exploration'"),
         (["alphabeta", "--parameters", "all", "--nodes", "5", "--time", "5"], "one way"),
-        (["alphabeta", "--parameters", "weights", "--from", "nowhere.db"], "there is no nowhere.db"),
+        (
+            ["alphabeta", "--parameters", "weights", "--from", "nowhere.db"],
+            "there is no nowhere.db",
+        ),
         (["alphabeta", "--accept", "nowhere.yaml"], "can't be read"),
     ],
 )

@@ -26,13 +26,19 @@ LENGTH = OWN.index("length")
 
 
 def made_views(count, weights, seed=0):
-    """Positions of games that are decided by the hand-written score plus `weights` times the features, both / 500."""
+    """Positions of games that are decided by the hand-written score plus `weights` times the
+    features, both / 500.
+    """
     random = np.random.default_rng(seed)
-    features, hand = random.integers(0, 30, (count, NUM_FEATURES)), random.integers(-800, 800, count)
+    features = random.integers(0, 30, (count, NUM_FEATURES))
+    hand = random.integers(-800, 800, count)
     score = hand + features @ weights
     result = (random.random(count) < probability(score / 500)).astype(np.float32)
-    left, game = np.ones(count, np.int16), np.arange(count) // 5
-    return Views(features.astype(np.int16), hand.astype(np.int32), score.astype(np.int32), result, left, game)
+    left = np.ones(count, np.int16)
+    game = np.arange(count) // 5
+    return Views(
+        features.astype(np.int16), hand.astype(np.int32), score.astype(np.int32), result, left, game
+    )
 
 
 def planted():
@@ -45,14 +51,17 @@ def planted():
 def test_the_regression_finds_the_minimum_that_scipy_finds(piece, monkeypatch):
     monkeypatch.setattr(learning, "_PIECE", piece)
     random = np.random.default_rng(1)
-    features, offset = random.normal(size=(400, 4)) * [1, 3, 0.2, 1], random.normal(size=400)
+    features = random.normal(size=(400, 4)) * [1, 3, 0.2, 1]
+    offset = random.normal(size=400)
     features[:, 3] = 2.0
     target = random.random(400)
     unit = np.array([*features[:, :3].std(axis=0), 1.0])
 
     def loss(w):
         logits = features @ w + offset
-        return float((np.logaddexp(0, logits) - target * logits).sum() + 20 / 2 * ((w * unit) ** 2).sum())
+        return float(
+            (np.logaddexp(0, logits) - target * logits).sum() + 20 / 2 * ((w * unit) ** 2).sum()
+        )
 
     expected = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-7}).x
     assert ridge_regression(features, target, offset, 20) == pytest.approx(expected, abs=1e-5)
@@ -74,7 +83,14 @@ def test_each_phase_has_weights_of_its_own():
     # In long games, and only there, an area of 10 cells more wins.
     score = np.where(together > 29, 50 * (views.features[:, 5] - 15), 0)
     result = (random.random(len(score)) < probability(score / 500)).astype(np.float32)
-    views = Views(views.features, views.hand, (score + views.hand).astype(np.int32), result, views.turns_left, views.game)
+    views = Views(
+        views.features,
+        views.hand,
+        (score + views.hand).astype(np.int32),
+        result,
+        views.turns_left,
+        views.game,
+    )
     early, late = learn(views, SelfPlay(), Fitting(search_share=0.0, phases=2)).evaluation.phases
     assert early.up_to in (28, 29, 30)
     assert late.mine["area"] > 5 * abs(early.mine["area"])
@@ -95,7 +111,8 @@ def test_a_result_counts_less_the_later_it_comes_and_a_proven_score_counts_most(
 
 
 def test_a_position_from_inside_a_search_is_worth_what_its_search_says():
-    count, unknown = 3, np.nan
+    count = 3
+    unknown = np.nan
     views = Views(
         features=np.zeros((count, NUM_FEATURES), np.int16),
         hand=np.zeros(count, np.int32),
@@ -104,18 +121,32 @@ def test_a_position_from_inside_a_search_is_worth_what_its_search_says():
         turns_left=np.full(count, 3, np.int16),
         game=np.zeros(count, np.int64),
     )
-    assert targets(views, Fitting(search_share=0.25), 100.0) == pytest.approx([0.5, 1 / (1 + np.exp(-1)), 0.01])
+    assert targets(views, Fitting(search_share=0.25), 100.0) == pytest.approx(
+        [0.5, 1 / (1 + np.exp(-1)), 0.01]
+    )
 
 
 def test_positions_without_a_result_help_the_fit_where_games_are_few():
     few = made_views(3000, planted())
     many = made_views(30_000, planted(), seed=1)
-    inner = Views(**{**vars(many), "result": np.full(30_000, np.nan, np.float32), "game": many.game % 600})
-    both = Views(*(np.concatenate([a, b]) for a, b in zip(vars(few).values(), vars(inner).values(), strict=True)))
-    fitting, off = Fitting(discount=1.0, search_share=0.5, phases=1), []
+    inner = Views(
+        **{**vars(many), "result": np.full(30_000, np.nan, np.float32), "game": many.game % 600}
+    )
+    both = Views(
+        *(
+            np.concatenate([a, b])
+            for a, b in zip(vars(few).values(), vars(inner).values(), strict=True)
+        )
+    )
+    fitting = Fitting(discount=1.0, search_share=0.5, phases=1)
+    off = []
     for views in (few, both):
         found = learn(views, SelfPlay(), fitting)
-        off.append(np.abs(np.array(found.evaluation.phases[0].weights) / UNIT * 500 / found.scale - planted()).max())
+        off.append(
+            np.abs(
+                np.array(found.evaluation.phases[0].weights) / UNIT * 500 / found.scale - planted()
+            ).max()
+        )
     assert off[1] < off[0] / 2
 
 
@@ -124,7 +155,14 @@ def test_the_fit_adds_what_the_search_adds():
     for state, me in list(positions(width=11, height=11))[:20]:
         points, features = correction(learned, state, me)
         one = np.zeros(1, np.int32)
-        views = Views(features[None].astype(np.int16), one, one, one.astype(np.float32), one.astype(np.int16), one)
+        views = Views(
+            features[None].astype(np.int16),
+            one,
+            one,
+            one.astype(np.float32),
+            one.astype(np.int16),
+            one,
+        )
         assert corrections(learned, views) == [points]
 
 
@@ -135,7 +173,20 @@ def test_too_few_positions_and_impossible_options_are_refused():
         learn(made_views(5000, planted()), SelfPlay(), Fitting(ridge=0.0))
 
 
-SMALL = ["--nodes", "20", "--width", "7", "--height", "7", "--max-turns", "80", "--games", "64", "--jobs", "1"]
+SMALL = [
+    "--nodes",
+    "20",
+    "--width",
+    "7",
+    "--height",
+    "7",
+    "--max-turns",
+    "80",
+    "--games",
+    "64",
+    "--jobs",
+    "1",
+]
 
 
 @pytest.mark.slow
@@ -144,9 +195,14 @@ def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypa
     assert main(["tune", "alphabeta", "--learn", "outputs/learned.json", *SMALL]) == 0
     told = capsys.readouterr().out
     player = "learned=alphabeta?evaluation=outputs%2Flearned.json"
-    assert f" sprt '{player}' before=alphabeta --nodes=2000 --elo1=15 --width=7 --height=7 --seed=" in told
+    assert (
+        f" sprt '{player}' before=alphabeta --nodes=2000 --elo1=15 --width=7 --height=7 --seed="
+        in told
+    )
     seed = int(re.search(r"--seed=(\d+)", told)[1])
-    assert not {derived_seed(0, game) for game in range(64)} & {derived_seed(seed, block, 0) for block in range(64)}
+    assert not {derived_seed(0, game) for game in range(64)} & {
+        derived_seed(seed, block, 0) for block in range(64)
+    }
     learned = LearnedEvaluation.read("outputs/learned.json")
     assert (learned.width, learned.height) == (7, 7)
     # A game that ends at once has no position.
@@ -165,12 +221,17 @@ def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypa
         (["alphabeta", "--learn", "x.json", "--time", "5"], "counts nodes"),
         (["alphabeta", "--learn", "x.json", "--ruleset", "wrapped"], "standard game"),
         (["alphabeta", "--learn", "nowhere/x.json"], "no folder nowhere"),
-        (["alphabeta", "--learn", ".", "--games", "8", "--nodes", "9", "--jobs", "1"], "it is a folder"),
+        (
+            ["alphabeta", "--learn", ".", "--games", "8", "--nodes", "9", "--jobs", "1"],
+            "it is a folder",
+        ),
         (["alphabeta", "--learn", "x.json", "--snakes", "4"], "for duels, not for games of 4"),
     ],
     ids=str,
 )
-def test_what_can_not_be_learned_is_told_before_a_game_is_played(words, told, tmp_path, monkeypatch, capsys):
+def test_what_can_not_be_learned_is_told_before_a_game_is_played(
+    words, told, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     assert main(["tune", *words]) != 0
     assert told in capsys.readouterr().err

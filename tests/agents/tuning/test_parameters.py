@@ -8,10 +8,27 @@ import agents
 from agents.registry import options_given
 from agents.search.evaluation import CROWD, Weights
 from agents.search.ranges import ranges_of
-from agents.tuning.parameters import SEARCH_CLASSES, choose, flat, nested, parameters_of, search_of, with_values
+from agents.tuning.parameters import (
+    SEARCH_CLASSES,
+    choose,
+    flat,
+    nested,
+    parameters_of,
+    search_of,
+    with_values,
+)
 from envs.common.errors import ConfigError, UnknownNameError
 
-EFFORT = {"policy", "nodes", "simulations", "cpu_ms", "margin_ms", "threads", "weights", "crowd_weights"}
+EFFORT = {
+    "policy",
+    "nodes",
+    "simulations",
+    "cpu_ms",
+    "margin_ms",
+    "threads",
+    "weights",
+    "crowd_weights",
+}
 """What a test of equal effort gives both players, and the weights, whose entries are parameters."""
 CHOICES = {"root", "sample", "seed", "evaluation"}
 
@@ -21,8 +38,14 @@ def test_every_option_that_is_a_number_is_a_parameter_with_its_default(search):
     known = parameters_of(search)
     options = inspect.signature(SEARCH_CLASSES[search]).parameters
     numbers = set(options) - EFFORT - CHOICES
-    groups = {"weights": Weights(), "crowd_weights": CROWD} if search == "alphabeta" else {"weights": Weights()}
-    assert set(known) == numbers | {f"{group}.{name}" for group in groups for name in Weights._fields}
+    groups = (
+        {"weights": Weights(), "crowd_weights": CROWD}
+        if search == "alphabeta"
+        else {"weights": Weights()}
+    )
+    assert set(known) == numbers | {
+        f"{group}.{name}" for group in groups for name in Weights._fields
+    }
     for name in numbers:
         assert known[name].start == options[name].default
         assert known[name].is_integer == (type(options[name].default) is int)
@@ -45,9 +68,14 @@ def test_agents_take_both_ends_of_every_range(search):
 
 def test_a_player_brings_starting_values(tmp_path):
     known = parameters_of("alphabeta?near=3&weights.cell=9&nodes=70")
-    assert (known["near"].start, known["weights.cell"].start, known["max_rivals"].start) == (3, 9, 2)
-    assert with_values("alphabeta?near=3&weights.cell=9&nodes=70", {"near": 4, "weights.hunger": 5}) == (
-        "alphabeta?near=4&nodes=70&weights.cell=9&weights.hunger=5"
+    assert (known["near"].start, known["weights.cell"].start, known["max_rivals"].start) == (
+        3,
+        9,
+        2,
+    )
+    assert (
+        with_values("alphabeta?near=3&weights.cell=9&nodes=70", {"near": 4, "weights.hunger": 5})
+        == "alphabeta?near=4&nodes=70&weights.cell=9&weights.hunger=5"
     )
     crowd = parameters_of("alphabeta?weights.cell=9&crowd_weights.hunger=5")
     names = ("crowd_weights.cell", "crowd_weights.hunger", "crowd_weights.length", "weights.hunger")
@@ -57,9 +85,15 @@ def test_a_player_brings_starting_values(tmp_path):
 def test_what_is_asked_for_is_chosen_with_its_schedule():
     known = parameters_of("alphabeta")
     assert [one.name for one in choose(known, ["all"])] == list(known)
-    assert [one.name for one in choose(known, ["weights"])] == [f"weights.{name}" for name in Weights._fields]
-    assert [one.name for one in choose(known, ["crowd_weights"])] == [f"crowd_weights.{name}" for name in Weights._fields]
-    near, cell, hunger = choose(known, ["near", "weights.cell:3", "weights.hunger:50:0.01"], r_end=0.05)
+    assert [one.name for one in choose(known, ["weights"])] == [
+        f"weights.{name}" for name in Weights._fields
+    ]
+    assert [one.name for one in choose(known, ["crowd_weights"])] == [
+        f"crowd_weights.{name}" for name in Weights._fields
+    ]
+    near, cell, hunger = choose(
+        known, ["near", "weights.cell:3", "weights.hunger:50:0.01"], r_end=0.05
+    )
     assert (near.c_end, near.r_end) == (1, 0.05)
     assert (cell.c_end, cell.r_end) == (3, 0.05)
     assert (hunger.c_end, hunger.r_end) == (50, 0.01)

@@ -50,21 +50,32 @@ def positions(seats, settings, games=6, turns=60):
 
 
 def random_weights(random) -> Weights:
-    drawn = {name: int(random.integers(0, 2 * value + 40)) for name, value in Weights()._asdict().items() if name in LINEAR}
+    drawn = {
+        name: int(random.integers(0, 2 * value + 40))
+        for name, value in Weights()._asdict().items()
+        if name in LINEAR
+    }
     return Weights(**drawn, length_cap=int(random.integers(1, 9)))
 
 
-@pytest.mark.parametrize(("seats", "settings"), GAMES, ids=lambda value: getattr(value, "ruleset", value))
+@pytest.mark.parametrize(
+    ("seats", "settings"), GAMES, ids=lambda value: getattr(value, "ruleset", value)
+)
 def test_weighted_features_are_exactly_the_searchs_evaluation(seats, settings):
-    random, seen = np.random.default_rng(1), 0
+    random = np.random.default_rng(1)
+    seen = 0
     for state, me in positions(seats, settings):
         seen += 1
-        weights, territory = random_weights(random), new_territory(state)
+        weights = random_weights(random)
+        territory = new_territory(state)
         survey(state.arrays, search_rules(state.rules), territory)
         features = features_of(state, me, territory, weights).tolist()
         small_weights = [getattr(weights, name) for name in LINEAR]
-        exact = sum(feature * weight for feature, weight in zip(features, small_weights, strict=True))
-        # With weights that all of the evaluation's divisors divide nothing is rounded: the same integer, to the last bit.
+        exact = sum(
+            feature * weight for feature, weight in zip(features, small_weights, strict=True)
+        )
+        # With weights that all of the evaluation's divisors divide nothing is rounded: the same
+        # integer, to the last bit.
         in_units = weights._replace(**{name: UNIT * getattr(weights, name) for name in LINEAR})
         assert evaluate(state, me, territory, in_units) == exact
         # With the weights themselves, each of its few divisions rounds down by less than a point.
@@ -73,7 +84,8 @@ def test_weighted_features_are_exactly_the_searchs_evaluation(seats, settings):
 
 
 def test_a_position_is_quiet_unless_my_head_can_meet_another():
-    quiet, width = [], 9 + 2
+    quiet = []
+    width = 9 + 2
     for state, me in positions(3, Settings()):
         s = state.arrays
         steps = {+1, -1, +width, -width}
@@ -113,7 +125,9 @@ def test_of_a_test_from_a_book_each_openings_own_turns_are_left_out(tmp_path):
     assert len(games) == 4
     for game in games:
         plain = replace(match, book=(), opening_turns=(1, 8)[game.round])
-        found, expected = (collect([(one, [game])], Weights(), every=1, most=1) for one in (match, plain))
+        found, expected = (
+            collect([(one, [game])], Weights(), every=1, most=1) for one in (match, plain)
+        )
         np.testing.assert_array_equal(found.features, expected.features)
 
 

@@ -19,11 +19,20 @@ import pytest
 
 from agents.search.features import OWN, SHARED
 from agents.tuning import self_play
-from agents.tuning.self_play import GAMES_PER_BLOCK, SETTINGS, SelfPlay, collect, play_block, read_games, read_turns
+from agents.tuning.self_play import (
+    GAMES_PER_BLOCK,
+    SETTINGS,
+    SelfPlay,
+    collect,
+    play_block,
+    read_games,
+    read_turns,
+)
 from envs.common.errors import ConfigError
 
 SMALL = SelfPlay(nodes=20, width=7, height=7, max_turns=60, opening_turns=3)
-LENGTH, DISTANCE = OWN.index("length"), 2 * len(OWN) + SHARED.index("distance")
+LENGTH = OWN.index("length")
+DISTANCE = 2 * len(OWN) + SHARED.index("distance")
 
 
 def same(a, b):
@@ -67,18 +76,25 @@ def test_each_view_of_a_position_has_the_other_one_mirrored():
 
 
 def test_positions_inside_the_searches_are_added_to_the_same_games():
-    (plain, turns), (more, same_turns) = play_block(SMALL, 1), play_block(replace(SMALL, inner_positions=3), 1)
+    (plain, turns), (more, same_turns) = (
+        play_block(SMALL, 1),
+        play_block(replace(SMALL, inner_positions=3), 1),
+    )
     inner = np.isnan(more.result)
     assert not np.isnan(plain.result).any()
     assert (~inner).sum() < inner.sum() < 3 * (~inner).sum()
     assert (more.features[:, DISTANCE] != 2).all()
     # Bodies don't get shorter; where food was eaten inside the search they are longer.
-    root, seen = more.select(~inner), more.select(inner)
+    root = more.select(~inner)
+    seen = more.select(inner)
     assert same(plain, root)
     assert turns.tolist() == same_turns.tolist()
     grown = 0
     for game, left in {*zip(seen.game.tolist(), seen.turns_left.tolist(), strict=True)}:
-        lengths = [one.features[(one.game == game) & (one.turns_left == left), LENGTH] for one in (root, seen)]
+        lengths = [
+            one.features[(one.game == game) & (one.turns_left == left), LENGTH]
+            for one in (root, seen)
+        ]
         assert lengths[1].min() >= lengths[0].min()
         grown += (lengths[1] > lengths[0].max()).sum()
     assert grown > 0
@@ -95,12 +111,20 @@ def test_an_interrupted_collection_goes_on_and_comes_to_the_same(tmp_path):
     assert same(whole, again)
     turns = np.concatenate([play_block(SMALL, block)[1] for block in range(3)])
     assert read_turns(tmp_path, 3 * GAMES_PER_BLOCK).tolist() == turns.tolist()
-    assert read_turns(tmp_path, 2 * GAMES_PER_BLOCK, after=1).tolist() == turns[GAMES_PER_BLOCK : 2 * GAMES_PER_BLOCK].tolist()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [*(f"block-00000{n}.npz" for n in range(3)), SETTINGS]
+    assert (
+        read_turns(tmp_path, 2 * GAMES_PER_BLOCK, after=1).tolist()
+        == turns[GAMES_PER_BLOCK : 2 * GAMES_PER_BLOCK].tolist()
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *(f"block-00000{n}.npz" for n in range(3)),
+        SETTINGS,
+    ]
 
 
 def test_blocks_are_played_by_processes_that_end_with_this_one(tmp_path, monkeypatch):
-    """What `processes` lends is killed with its parent, which tests/agents/test_parallel.py tries."""
+    """What `processes` lends is killed with its parent, which tests/agents/test_parallel.py
+    tries.
+    """
     lent = []
 
     @contextmanager
@@ -130,7 +154,9 @@ def test_a_folder_of_other_games_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="games of other settings"):
         collect(SelfPlay(nodes=21, width=7, height=7), tmp_path, 1)
     # A folder of a version that hadn't this setting, when its games were as they are without it.
-    (tmp_path / SETTINGS).write_text(json.dumps({k: v for k, v in vars(SMALL).items() if k != "inner_positions"}))
+    (tmp_path / SETTINGS).write_text(
+        json.dumps({k: v for k, v in vars(SMALL).items() if k != "inner_positions"})
+    )
     collect(SMALL, tmp_path, 1)
     with pytest.raises(ConfigError, match="games of other settings"):
         collect(replace(SMALL, inner_positions=1), tmp_path, 1)
@@ -154,7 +180,8 @@ def _broken_members(content):
 
 def _unknown_compression(content):
     """An archive whose members want a version of ZIP that doesn't exist."""
-    broken, place = bytearray(content), content.index(b"PK\1\2")
+    broken = bytearray(content)
+    place = content.index(b"PK\1\2")
     while place >= 0:
         broken[place + 6] = 0xFF
         place = content.find(b"PK\1\2", place + 1)
@@ -162,9 +189,14 @@ def _unknown_compression(content):
 
 
 def _damaged_lzma(content):
-    """The same arrays in an archive of another method, whose members have no properties where LZMA has them."""
+    """The same arrays in an archive of another method, whose members have no properties where LZMA
+    has them.
+    """
     whole = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as block, zipfile.ZipFile(whole, "w", zipfile.ZIP_LZMA) as packed:
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as block,
+        zipfile.ZipFile(whole, "w", zipfile.ZIP_LZMA) as packed,
+    ):
         for member in block.infolist():
             packed.writestr(member.filename, block.read(member))
     broken = bytearray(whole.getvalue())
@@ -181,7 +213,9 @@ def _one_array(content):
     return whole.getvalue()
 
 
-@pytest.mark.parametrize("damage", [_no_archive, _broken_members, _unknown_compression, _damaged_lzma, _one_array])
+@pytest.mark.parametrize(
+    "damage", [_no_archive, _broken_members, _unknown_compression, _damaged_lzma, _one_array]
+)
 def test_a_block_that_can_not_be_read_is_named(tmp_path, damage):
     settings = replace(SMALL, nodes=5, max_turns=10)
     collect(settings, tmp_path, 1)
@@ -212,7 +246,9 @@ def test_ctrl_c_ends_with_whole_blocks_and_a_line(tmp_path):
     ]
     command = [sys.executable, "-m", "procsnake", *words]
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    running = subprocess.Popen(command, cwd=tmp_path, env=os.environ, start_new_session=True, **piped)
+    running = subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ, start_new_session=True, **piped
+    )
     while running.poll() is None and not list(tmp_path.glob("blocks/block-*.npz")):
         time.sleep(0.05)
     # As a terminal does: to all processes at once.

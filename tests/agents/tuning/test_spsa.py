@@ -12,13 +12,24 @@ from agents.tuning.spsa import Spsa
 
 
 def parameter(name="x", **values) -> Parameter:
-    return Parameter(**{"name": name, "start": 50, "low": 0, "high": 100, "is_integer": False, "c_end": 4, **values})
+    return Parameter(
+        **{
+            "name": name,
+            "start": 50,
+            "low": 0,
+            "high": 100,
+            "is_integer": False,
+            "c_end": 4,
+            **values,
+        }
+    )
 
 
 def test_the_schedule_is_fishtests():
     one = parameter(c_end=4, r_end=0.002)
     spsa = Spsa([one], pairs=20_000, seed=0)
-    # As fishtest has it: c = c_end · N^γ, a = r_end · c_end² · (A + N)^α; in pair k, c / k^γ and a / (A + k)^α.
+    # As fishtest has it: c = c_end · N^γ, a = r_end · c_end² · (A + N)^α; in pair k, c / k^γ and a
+    # / (A + k)^α.
     c = 4 * 20_000**0.101
     a = 0.002 * 4**2 * (2_000 + 20_000) ** 0.602
     for k in (1, 2, 777, 20_000):
@@ -51,9 +62,13 @@ def test_coins_are_fair_and_belong_to_the_pair():
 
 
 def test_integers_are_rounded_so_that_their_mean_is_the_value():
-    start, lower, upper = np.array([50.3]), [], []
+    start = np.array([50.3])
+    lower = []
+    upper = []
     for seed in range(4000):
-        sides = Spsa([parameter(is_integer=True, start=50.3, c_end=0.5)], pairs=1, seed=seed).sides(start, 1)
+        sides = Spsa([parameter(is_integer=True, start=50.3, c_end=0.5)], pairs=1, seed=seed).sides(
+            start, 1
+        )
         low, high = sorted([sides.plus[0], sides.minus[0]])
         assert low == np.floor(low)
         assert high - low == 1
@@ -75,7 +90,8 @@ def test_nothing_leaves_its_range():
 
 
 def test_the_best_point_of_a_noisy_quadratic_is_found():
-    best, random = np.array([80.0, 30.0, 55.0]), np.random.default_rng(7)
+    best = np.array([80.0, 30.0, 55.0])
+    random = np.random.default_rng(7)
     ones = [parameter(name, r_end=0.05) for name in "xyz"]
     spsa = Spsa(ones, pairs=4000, seed=5)
 
@@ -85,17 +101,23 @@ def test_the_best_point_of_a_noisy_quadratic_is_found():
     theta = spsa.start
     for k in range(1, 4001):
         sides = spsa.sides(theta, k)
-        theta = spsa.step(theta, k, height(sides.plus) - height(sides.minus) + random.normal(0, 0.5))
+        theta = spsa.step(
+            theta, k, height(sides.plus) - height(sides.minus) + random.normal(0, 0.5)
+        )
     assert np.abs(theta - best).max() < 2.5
     assert np.abs(spsa.start - best).max() == 30
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_best_point_is_found_by_games_won_and_lost(seed):
-    # A snake's strength falls as the square of the distance from a planted point; a game is won by the Elo formula.
-    best, random = np.array([85.0, 20.0]), np.random.default_rng(seed)
+    # A snake's strength falls as the square of the distance from a planted point; a game is won by
+    # the Elo formula.
+    best = np.array([85.0, 20.0])
+    random = np.random.default_rng(seed)
     spsa = Spsa(
-        [parameter("x", c_end=8, r_end=0.02), parameter("y", c_end=8, r_end=0.02, is_integer=True)], pairs=6000, seed=seed
+        [parameter("x", c_end=8, r_end=0.02), parameter("y", c_end=8, r_end=0.02, is_integer=True)],
+        pairs=6000,
+        seed=seed,
     )
 
     def elo(x):

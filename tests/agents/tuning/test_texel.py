@@ -33,7 +33,9 @@ def test_the_scale_of_one_score_is_that_of_its_odds():
 
 def test_shared_wins_count_half():
     scores = np.array([100.0, 100.0, -100.0, -100.0])
-    assert fit_scale(scores, np.array([1.0, 0.5, 0.5, 0.0])) == pytest.approx(100 / math.log(3), rel=1e-6)
+    assert fit_scale(scores, np.array([1.0, 0.5, 0.5, 0.0])) == pytest.approx(
+        100 / math.log(3), rel=1e-6
+    )
 
 
 def test_planted_weights_are_recovered():
@@ -43,7 +45,9 @@ def test_planted_weights_are_recovered():
     fit = fit_weights(features, np.zeros(len(features)), results, start)
     # Weights and scale are known up to a common factor, which the start decides.
     chance = 1 / (1 + np.exp(-(features @ weights) / 500))
-    errors = np.sqrt(np.diag(np.linalg.inv((features * (chance * (1 - chance))[:, None]).T @ features)))
+    errors = np.sqrt(
+        np.diag(np.linalg.inv((features * (chance * (1 - chance))[:, None]).T @ features))
+    )
     assert (np.abs(fit.weights / fit.scale - weights / 500) < 4 * errors).all()
     assert (4 * errors < 0.5 * weights / 500).all()
     assert fit.loss < fit.loss_before
@@ -54,11 +58,19 @@ def test_it_is_where_scipys_optimiser_ends():
     rest = np.random.default_rng(1).normal(0, 50, 3000)
     start = np.array([4.0, -15.0, 8.0])
     fit = fit_weights(features, rest, results, start)
-    peer = minimize(lambda w: loss((features @ w + rest) / fit.scale, results), start, method="BFGS", options={"gtol": 1e-9})
+    peer = minimize(
+        lambda w: loss((features @ w + rest) / fit.scale, results),
+        start,
+        method="BFGS",
+        options={"gtol": 1e-9},
+    )
     assert fit.weights == pytest.approx(peer.x, rel=1e-3, abs=1e-2)
     assert fit.loss == pytest.approx(peer.fun, abs=1e-9)
     scale = minimize(
-        lambda k: loss((features @ start + rest) * k[0], results), [0.001], method="Nelder-Mead", options={"xatol": 1e-9}
+        lambda k: loss((features @ start + rest) * k[0], results),
+        [0.001],
+        method="Nelder-Mead",
+        options={"xatol": 1e-9},
     )
     assert fit.scale == pytest.approx(1 / scale.x[0], rel=1e-3)
 

@@ -84,7 +84,9 @@ def test_games_repeat_with_their_seed_and_differ_with_another():
 def test_the_dead_keep_their_cause_and_place_while_the_others_play_on():
     bench = Bench(["random", "flood", "flood"], width=7, height=7)
     turns = bench.play()
-    death = next(number for number, turn in enumerate(turns) if any(seen.cause for seen in turn.snakes))
+    death = next(
+        number for number, turn in enumerate(turns) if any(seen.cause for seen in turn.snakes)
+    )
     dead = next(seen for seen in turns[death].snakes if seen.cause)
     assert dead.move == ""
     assert all([seen.player for seen in turn.snakes] == bench.players for turn in turns)
@@ -93,14 +95,18 @@ def test_the_dead_keep_their_cause_and_place_while_the_others_play_on():
     if death < len(turns) - 1:
         bench.load(bench.copy(death))
         assert dead.name not in [snake["id"] for snake in bench.board["snakes"]]
-        assert [seen.player for seen in bench.play(1)[0].snakes] == [p for k, p in enumerate(bench.players) if k != slot]
+        assert [seen.player for seen in bench.play(1)[0].snakes] == [
+            p for k, p in enumerate(bench.players) if k != slot
+        ]
 
 
 def test_rules_are_read_anew_with_each_play_and_say_what_they_said(tmp_path):
     file = tmp_path / "my_rule.py"
     bench = duel(str(file), "greedy")
     for move, number in (("up", 0), ("right", 3)):
-        file.write_text(f"def wish(me):\n    return [5.0 * (move == {number}) for move in range(4)]\n")
+        file.write_text(
+            f"def wish(me):\n    return [5.0 * (move == {number}) for move in range(4)]\n"
+        )
         seen = bench.play(max_turns=1)[0].snakes[0]
         assert seen.move == move
         assert seen.rules["wish"][move] == 5.0
@@ -149,7 +155,9 @@ def test_a_running_server_is_asked_and_plays():
     with served("greedy") as url:
         bench = duel("flood", url)
         turns = bench.play(max_turns=2)
-        assert [seen.move for seen in turns[0].snakes] == [s.move for s in duel("flood", "greedy").play(max_turns=2)[0].snakes]
+        assert [seen.move for seen in turns[0].snakes] == [
+            s.move for s in duel("flood", "greedy").play(max_turns=2)[0].snakes
+        ]
         asked = bench.ask(url, turn=1, snake="snake 1")
         assert asked.move == bench.ask("greedy", turn=1, snake="snake 1").move
         assert asked.note["milliseconds"] > 0

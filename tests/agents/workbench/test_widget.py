@@ -1,4 +1,6 @@
-"""The widgets through their models: what a browser would send, and what it would be told to show."""
+"""The widgets through their models: what a browser would send, and what it would be told to
+show.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,14 @@ def test_each_snake_is_shown_with_its_move_its_rules_and_its_probabilities(bench
     bench.play.click()
     seen = bench.bench.turns[0].snakes[0]
     shown = bench.snakes.value
-    for told in (seen.color, "health 100, length 3", f"<b>{seen.move}</b>", "certain_death", "✓", "probability"):
+    for told in (
+        seen.color,
+        "health 100, length 3",
+        f"<b>{seen.move}</b>",
+        "certain_death",
+        "✓",
+        "probability",
+    ):
         assert told in shown
     bench.turn.value = bench.turn.max
     assert "dead: " in bench.snakes.value
@@ -73,7 +82,13 @@ def test_a_frame_is_copied_and_arranged(bench):
 
 def test_a_board_of_another_size_gets_its_own_cells(bench):
     bench.position.value = json.dumps(
-        {"width": 4, "height": 5, "food": [], "hazards": [], "snakes": [{"id": "a", "health": 9, "body": [{"x": 3, "y": 4}]}]}
+        {
+            "width": 4,
+            "height": 5,
+            "food": [],
+            "hazards": [],
+            "snakes": [{"id": "a", "health": 9, "body": [{"x": 3, "y": 4}]}],
+        }
     )
     bench.take.click()
     assert bench.message.value == ""
@@ -98,12 +113,19 @@ def test_another_player_is_asked(bench):
 
 
 def test_no_cell_loses_its_description(bench):
-    """A button in the browser keeps its old text when its description becomes empty (`ButtonView.update` of ipywidgets)."""
+    """A button in the browser keeps its old text when its description becomes empty
+    (`ButtonView.update` of ipywidgets).
+    """
     bench.cells[3, 3].click()
     bench.clear.click()
     assert {cell.description for cell in bench.cells.values()} == {" "}
 
 
 def test_the_picture_of_a_turn_keeps_its_proportions_in_its_box(bench):
-    """By default a flex box stretches an image to the height of the text beside it, and squeezes its width."""
-    assert (bench.picture.layout.align_self, bench.picture.layout.flex) == ("flex-start", "0 0 auto")
+    """By default a flex box stretches an image to the height of the text beside it, and squeezes
+    its width.
+    """
+    assert (bench.picture.layout.align_self, bench.picture.layout.flex) == (
+        "flex-start",
+        "0 0 auto",
+    )

@@ -1,4 +1,6 @@
-"""Turns games into the requests that Arena sends: eliminated snakes stay in `board.snakes`, unmarked, as they died."""
+"""Turns games into the requests that Arena sends: eliminated snakes stay in `board.snakes`,
+unmarked, as they died.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Shown(NamedTuple):
     alive: frozenset[str]
 
 
-def arena_game(game_id: str, *, ruleset: str = "standard", hazard_damage: int = 15) -> dict[str, Any]:
+def arena_game(
+    game_id: str, *, ruleset: str = "standard", hazard_damage: int = 15
+) -> dict[str, Any]:
     """The `game` object that Arena sends."""
     settings = {
         "foodSpawnChance": 15,
@@ -54,7 +58,9 @@ def is_alive(snake: Mapping[str, Any]) -> bool:
     return not snake["eliminatedCause"]
 
 
-def shown_turns(turns: Iterable[PlayedTurn]) -> Iterator[tuple[int, list[dict[str, Any]], frozenset[str], dict[str, Any]]]:
+def shown_turns(
+    turns: Iterable[PlayedTurn],
+) -> Iterator[tuple[int, list[dict[str, Any]], frozenset[str], dict[str, Any]]]:
     """(turn, snakes in webhook form, who lives, board) of every turn."""
     corpses: dict[str, dict[str, Any]] = {}
     for board, answered in turns:
@@ -68,7 +74,12 @@ def shown_turns(turns: Iterable[PlayedTurn]) -> Iterator[tuple[int, list[dict[st
                 # What it died with is shown once; the body stays for the rest of the game.
                 corpses[snake["id"]] = _shown(snake, "0")
             snakes.append(shown)
-        yield board["turn"], snakes, frozenset(s["id"] for s in board["snakes"] if is_alive(s)), board
+        yield (
+            board["turn"],
+            snakes,
+            frozenset(s["id"] for s in board["snakes"] if is_alive(s)),
+            board,
+        )
 
 
 def move_requests(turns: Sequence[PlayedTurn], game: Mapping[str, Any]) -> Iterator[Shown]:
@@ -76,16 +87,22 @@ def move_requests(turns: Sequence[PlayedTurn], game: Mapping[str, Any]) -> Itera
     for turn, snakes, alive, board in shown_turns(turns):
         if len(alive) < min(2, len(snakes)):
             return
-        shown_board = {key: board[key] for key in ("width", "height", "food", "hazards")} | {"snakes": snakes}
+        shown_board = {key: board[key] for key in ("width", "height", "food", "hazards")} | {
+            "snakes": snakes
+        }
         for snake in snakes:
             if snake["id"] in alive:
-                yield Shown({"game": dict(game), "turn": turn, "board": shown_board, "you": snake}, alive)
+                yield Shown(
+                    {"game": dict(game), "turn": turn, "board": shown_board, "you": snake}, alive
+                )
 
 
 def end_request(turns: Sequence[PlayedTurn], game: Mapping[str, Any], you: str) -> Shown:
     """What a snake, dead or not, is sent at the end."""
     turn, snakes, alive, board = list(shown_turns(turns))[-1]
-    shown_board = {key: board[key] for key in ("width", "height", "food", "hazards")} | {"snakes": snakes}
+    shown_board = {key: board[key] for key in ("width", "height", "food", "hazards")} | {
+        "snakes": snakes
+    }
     own = next(snake for snake in snakes if snake["id"] == you)
     return Shown({"game": dict(game), "turn": turn, "board": shown_board, "you": own}, alive)
 
@@ -99,7 +116,9 @@ def is_undecidable(snake_id: str, request: Mapping[str, Any]) -> bool:
     silent = {snake["id"] for snake in request["board"]["snakes"] if snake["latency"] == "0"}
     head, neck, third = bodies[snake_id][:3]
     is_straight = all(head[axis] - neck[axis] == neck[axis] - third[axis] for axis in "xy")
-    return (snake_id in silent and is_straight) or any(head in bodies[other] for other in silent - {snake_id})
+    return (snake_id in silent and is_straight) or any(
+        head in bodies[other] for other in silent - {snake_id}
+    )
 
 
 def _shown(snake: Mapping[str, Any], latency: str) -> dict[str, Any]:
@@ -127,7 +146,8 @@ def played_games(
     carelessness: float = 0.05,
     **settings: Any,
 ) -> Iterator[list[PlayedTurn]]:
-    """Games by random moves that are safe but for a share of `carelessness`; a time-out goes straight on.
+    """Games by random moves that are safe but for a share of `carelessness`; a time-out goes
+    straight on.
 
     Each ends with the board on which it was over.
     """

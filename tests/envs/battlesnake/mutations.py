@@ -1,9 +1,9 @@
 """Single mistakes in the rules, and a run of the recorded games that must notice each of them.
 
-`python -m tests.envs.battlesnake.mutations` prints one JSON object: what caught each mistake, null if nothing did. It needs
-NUMBA_DISABLE_JIT=1: each mistake is made in a fork of this process by running the changed source in the module's place, and
-only plain Python functions see the change at once.
-"""
+`python -m tests.envs.battlesnake.mutations` prints one JSON object: what caught each mistake, null
+if nothing did. It needs NUMBA_DISABLE_JIT=1: each mistake is made in a fork of this process by
+running the changed source in the module's place, and only plain Python functions see the change at
+once."""
 
 from __future__ import annotations
 
@@ -37,23 +37,47 @@ MUTATIONS = [
     Mutation(rules, "else s.num_alive[b] <= 1", "else s.num_alive[b] == 0"),
     Mutation(rules, "s.occupied[b, tail_cell(s, b, i)] -= 1", "pass"),
     Mutation(rules, "if r.wrapped:", "if not r.wrapped:"),
-    Mutation(rules, "== head:\n            return move\n    for", "== head:\n            return UP\n    for"),
+    Mutation(
+        rules,
+        "== head:\n            return move\n    for",
+        "== head:\n            return UP\n    for",
+    ),
     Mutation(rules, "target != neck and s.opposite[target] == head", "False"),
     Mutation(rules, "s.health[b, i] -= 1", "s.health[b, i] -= 2"),
     Mutation(rules, "        if s.food[b, cell]:\n", "        if False:\n"),
     Mutation(rules, "layers * r.hazard_damage", "r.hazard_damage"),
-    Mutation(rules, "min(FULL_HEALTH, s.health[b, i] - layers * r.hazard_damage)", "s.health[b, i] - layers * r.hazard_damage"),
+    Mutation(
+        rules,
+        "min(FULL_HEALTH, s.health[b, i] - layers * r.hazard_damage)",
+        "s.health[b, i] - layers * r.hazard_damage",
+    ),
     Mutation(rules, "        if health == 0:\n", "        if health < 0:\n"),
-    Mutation(rules, "eliminate(s, b, i, HAZARD, NOBODY)", "eliminate(s, b, i, OUT_OF_HEALTH, NOBODY)"),
-    Mutation(rules, "range(s.food[b, head_cell(s, b, i)])", "range(min(1, s.food[b, head_cell(s, b, i)]))"),
-    Mutation(rules, "s.health[b, i] = FULL_HEALTH\n                s", "s.health[b, i] += 1\n                s"),
+    Mutation(
+        rules, "eliminate(s, b, i, HAZARD, NOBODY)", "eliminate(s, b, i, OUT_OF_HEALTH, NOBODY)"
+    ),
+    Mutation(
+        rules,
+        "range(s.food[b, head_cell(s, b, i)])",
+        "range(min(1, s.food[b, head_cell(s, b, i)]))",
+    ),
+    Mutation(
+        rules,
+        "s.health[b, i] = FULL_HEALTH\n                s",
+        "s.health[b, i] += 1\n                s",
+    ),
     Mutation(rules, "if s.health[b, i] <= 0:", "if s.health[b, i] < 0:"),
     Mutation(rules, "elif s.opposite[cell] != cell:", "elif False:"),
-    Mutation(rules, "s.occupied[b, head_cell(s, b, i)] > 1", "s.occupied[b, head_cell(s, b, i)] > 2"),
+    Mutation(
+        rules, "s.occupied[b, head_cell(s, b, i)] > 1", "s.occupied[b, head_cell(s, b, i)] > 2"
+    ),
     Mutation(rules, "(is_alive(s, b, j) or s.cause[b, j] >= _JUDGED)", "is_alive(s, b, j)"),
     Mutation(rules, "s.length[b, j] >= s.length[b, i]", "s.length[b, j] > s.length[b, i]"),
-    Mutation(rules, "s.length[b, j] > s.length[b, by_head]", "s.length[b, j] >= s.length[b, by_head]"),
-    Mutation(rules, "    if by_body != NOBODY:\n", "    if by_body != NOBODY and by_head == NOBODY:\n"),
+    Mutation(
+        rules, "s.length[b, j] > s.length[b, by_head]", "s.length[b, j] >= s.length[b, by_head]"
+    ),
+    Mutation(
+        rules, "    if by_body != NOBODY:\n", "    if by_body != NOBODY and by_head == NOBODY:\n"
+    ),
     Mutation(rules, "_JUDGED + SELF_COLLISION, i", "_JUDGED + BODY_COLLISION, i"),
     Mutation(rules, "_JUDGED + BODY_COLLISION, by_body", "_JUDGED + BODY_COLLISION, NOBODY"),
     Mutation(rules, "range(1, s.length[b, i])", "range(1, s.length[b, i] - 1)"),
@@ -94,9 +118,17 @@ MUTATIONS = [
     Mutation(rng, "np.uint64(turn) << _PURPOSE_BITS | np.uint64(purpose)", "np.uint64(purpose)"),
 ]
 
-# One recorded turn in so many is played: enough for every mistake above, and done in seconds without a compiler.
-_EVERY_CROWDED, _EVERY_ON_MAPS = 9, 97
-_EVERY_ON = {"snail_mode": 4, "sinkholes": 4, "hz_hazard_pits": 8, "hz_castle_wall_lg": 6, "solo_maze": 10**6}
+# One recorded turn in so many is played: enough for every mistake above, and done in seconds
+# without a compiler.
+_EVERY_CROWDED = 9
+_EVERY_ON_MAPS = 97
+_EVERY_ON = {
+    "snail_mode": 4,
+    "sinkholes": 4,
+    "hz_hazard_pits": 8,
+    "hz_castle_wall_lg": 6,
+    "solo_maze": 10**6,
+}
 
 
 class Turns(NamedTuple):
@@ -109,7 +141,8 @@ class Turns(NamedTuple):
 
 def recorded_turns():
     """A fixed selection of recorded transitions."""
-    turns, seen = Turns([], []), Counter()
+    turns = Turns([], [])
+    seen = Counter()
     for game in traces.games():
         crowded = game["kind"] == "scenario"
         every = _EVERY_CROWDED if crowded else _EVERY_ON.get(game["map"], _EVERY_ON_MAPS)
@@ -123,11 +156,17 @@ def recorded_turns():
 
 
 def is_rare(t):
-    """A move that is none, two foods eaten at once, or more than two snakes dead of one meeting of heads."""
+    """A move that is none, two foods eaten at once, or more than two snakes dead of one meeting of
+    heads.
+    """
     if any(move is not None and move not in MOVE_NAMES for move in t.moves):
         return True
     pairs = list(zip(t.before["snakes"], t.stepped["snakes"], strict=True))
-    lost_heads = [new["body"][0] for old, new in pairs if new["eliminatedCause"] == "head-collision" != old["eliminatedCause"]]
+    lost_heads = [
+        new["body"][0]
+        for old, new in pairs
+        if new["eliminatedCause"] == "head-collision" != old["eliminatedCause"]
+    ]
     return any(len(new["body"]) > len(old["body"]) + 1 for old, new in pairs) or any(
         lost_heads.count(cell) > 2 for cell in lost_heads
     )
@@ -136,13 +175,18 @@ def is_rare(t):
 def check_rules(turns):
     """The ruleset's step gives what was recorded; a royale wall is the one its turn asks for."""
     for game, t in turns.crowded:
-        ruleset, settings = game["ruleset"], game["settings"]
-        over, board = ruleset_step(t.before, t.moves, ruleset=ruleset, settings=settings, solo=game["solo"])
+        ruleset = game["ruleset"]
+        settings = game["settings"]
+        over, board = ruleset_step(
+            t.before, t.moves, ruleset=ruleset, settings=settings, solo=game["solo"]
+        )
         assert over == t.over
         assert test_rules._difference(t.stepped, board, ruleset) == []
         if ruleset == "royale" and not over:
             moves = (t.turn + 1) // settings["shrinkEveryNTurns"]
-            test_maps.check_royale(board["width"], board["height"], moves, test_maps.points(board["hazards"]))
+            test_maps.check_royale(
+                board["width"], board["height"], moves, test_maps.points(board["hazards"])
+            )
 
 
 def check_food(turns):
@@ -153,13 +197,21 @@ def check_food(turns):
         for settings in (game["settings"], *more):
             after = test_maps.map_update(before, map="standard", settings=settings, seed=t.turn)
             test_maps.check_food(before, after, "standard", settings)
-    state = State(1200, num_snakes=1, width=5, height=5, settings=Settings(food_spawn_chance=1, minimum_food=0, solo=True))
+    state = State(
+        1200,
+        num_snakes=1,
+        width=5,
+        height=5,
+        settings=Settings(food_spawn_chance=1, minimum_food=0, solo=True),
+    )
     maps.update(state, np.arange(1200))
     assert not state.arrays.num_food.any()
 
 
 def check_maps(turns):
-    """Hazards and food of all maps at the end of recorded turns; schedules and randomness of those that spread."""
+    """Hazards and food of all maps at the end of recorded turns; schedules and randomness of those
+    that spread.
+    """
     seen = Counter()
     for game, t in turns.on_maps:
         map_name = game["map"]
@@ -173,7 +225,9 @@ def check_maps(turns):
             assert test_maps.points(after["hazards"]) == test_maps.points(t.after["hazards"])
     assert len(seen) == 24
     for map_name in (*test_maps.SPREADING, "royale"):
-        played = test_maps.bare_games(map_name, 7, 7, num_games=2, num_turns=200, shrink_every_n_turns=9, minimum_food=0)
+        played = test_maps.bare_games(
+            map_name, 7, 7, num_games=2, num_turns=200, shrink_every_n_turns=9, minimum_food=0
+        )
         for history in played:
             test_maps.check_hazards(map_name, {"shrinkEveryNTurns": 9}, 7, 7, history)
         assert len({str(history) for history in played}) > 1
@@ -183,7 +237,9 @@ def check_maps(turns):
 
 
 def check_set_up(turns):
-    """Starts and first food by the facts sheet; every start cell gets its turn; food differs from turn to turn."""
+    """Starts and first food by the facts sheet; every start cell gets its turn; food differs from
+    turn to turn.
+    """
     for side, num_snakes in ((7, 3), (7, 5), (9, 8), (11, 4), (11, 6), (11, 12), (5, 4)):
         for seed in range(3):
             ids = [str(i) for i in range(num_snakes)]
@@ -209,9 +265,13 @@ def check_counts(turns):
 
 
 def first_failure(module, turns):
-    """Name of the first check that fails of those which look at a module, or at all modules; None if they hold."""
+    """Name of the first check that fails of those which look at a module, or at all modules; None
+    if they hold.
+    """
     checks = [check_maps] if module not in (None, rules, rng, standard) else []
-    checks = checks or [check_rules, check_set_up, check_food, check_counts] + [check_maps] * (module is None)
+    checks = checks or [check_rules, check_set_up, check_food, check_counts] + [check_maps] * (
+        module is None
+    )
     for check in checks:
         try:
             check(turns)
@@ -221,13 +281,20 @@ def first_failure(module, turns):
 
 
 def mutate(mutation):
-    """Run the changed source in its module, and hand the new functions to all who imported the old ones."""
+    """Run the changed source in its module, and hand the new functions to all who imported the old
+    ones.
+    """
     module = mutation.module
     with open(module.__file__) as file:
         source = file.read()
-    assert source.count(mutation.right) == 1, f"{mutation.right!r} stands {source.count(mutation.right)} times in {module}"
+    assert source.count(mutation.right) == 1, (
+        f"{mutation.right!r} stands {source.count(mutation.right)} times in {module}"
+    )
     old = dict(vars(module))
-    exec(compile(source.replace(mutation.right, mutation.wrong), module.__file__, "exec"), vars(module))
+    exec(
+        compile(source.replace(mutation.right, mutation.wrong), module.__file__, "exec"),
+        vars(module),
+    )
     for other in [m for name, m in sys.modules.items() if name.startswith("envs.battlesnake")]:
         for name, value in list(vars(other).items()):
             if name in old and value is old[name] and name in vars(module):
@@ -256,4 +323,6 @@ if __name__ == "__main__":
     recorded = recorded_turns()
     results = {m.right.strip(): caught_in_fork(recorded, m) for m in MUTATIONS}
     played = len(recorded.crowded) + len(recorded.on_maps)
-    print(json.dumps({"turns": played, "unchanged": caught_in_fork(recorded), "mutations": results}))
+    print(
+        json.dumps({"turns": played, "unchanged": caught_in_fork(recorded), "mutations": results})
+    )

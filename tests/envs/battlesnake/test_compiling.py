@@ -18,7 +18,9 @@ def compile_part(monkeypatch):
     monkeypatch.setattr(compiling.time, "monotonic", lambda: clock[0])
 
     def run(estimate, name, seconds, *inner):
-        event = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__name__=name))})
+        event = SimpleNamespace(
+            data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__name__=name))}
+        )
         estimate.on_start(event)
         for part in inner:
             run(estimate, part, 0.0)
@@ -46,5 +48,7 @@ def test_who_isnt_asked_says_nothing(compile_part, capsys):
 
 
 def test_the_parts_are_functions_of_the_engine():
-    named = {name for module in (games, observations, vector_env, catalogue) for name in vars(module)}
+    named = {
+        name for module in (games, observations, vector_env, catalogue) for name in vars(module)
+    }
     assert set(PARTS) <= named

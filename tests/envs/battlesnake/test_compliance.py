@@ -82,7 +82,9 @@ def test_a_registered_map_plays_and_complies():
     maps.set_up(state, np.arange(2))
     maps.update(state, np.arange(1))
     assert state.arrays.num_hazards.tolist() == [1, 0]
-    with pytest.raises(ConfigError, match=r"num_snakes is 4; map 'test_bottom_row' takes at most 3"):
+    with pytest.raises(
+        ConfigError, match=r"num_snakes is 4; map 'test_bottom_row' takes at most 3"
+    ):
         check_map("test_bottom_row", num_snakes=4)
 
 
@@ -102,13 +104,17 @@ def test_a_broken_update_is_named(update, trouble):
 
 def test_a_broken_set_up_is_named():
     maps.register_map("test_broken", _leaves_a_slot_empty, update_standard)
-    with pytest.raises(ComplianceError, match="set-up: cause is not ALIVE with full health in every slot"):
+    with pytest.raises(
+        ComplianceError, match="set-up: cause is not ALIVE with full health in every slot"
+    ):
         check_map("test_broken", num_games=2)
     maps.register_map("test_broken", _refuses, update_standard)
     with pytest.raises(ConfigError, match="map 'test_broken' refused 4 snakes on 11x11"):
         check_map("test_broken", num_games=2)
     maps.register_map("test_broken", _refuses_the_first_board, update_standard)
-    with pytest.raises(ConfigError, match=r"map 'test_broken' refused .* \(its set-up returned -1\)"):
+    with pytest.raises(
+        ConfigError, match=r"map 'test_broken' refused .* \(its set-up returned -1\)"
+    ):
         check_map("test_broken", num_games=2)
 
 
@@ -128,11 +134,16 @@ def test_a_broken_ruleset_is_named():
         move_snakes(s, b, r, moves)
         reduce_health(s, b)
 
-    with pytest.raises(ComplianceError, match=r"occupied has entries off the 11x11 board|health leaves"):
+    with pytest.raises(
+        ComplianceError, match=r"occupied has entries off the 11x11 board|health leaves"
+    ):
         check_ruleset(immortal, num_games=2)
 
 
-@pytest.mark.parametrize("array", ["num_alive", "num_food", "num_hazards", "occupied", "hazards", "health", "length", "killer"])
+@pytest.mark.parametrize(
+    "array",
+    ["num_alive", "num_food", "num_hazards", "occupied", "hazards", "health", "length", "killer"],
+)
 def test_each_array_is_checked(array):
     state = State(2)
     maps.set_up(state, np.arange(2))

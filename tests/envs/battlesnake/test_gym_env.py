@@ -1,4 +1,6 @@
-"""The single-player environment: what Gymnasium's checker asks, and the same game as the vector environment plays."""
+"""The single-player environment: what Gymnasium's checker asks, and the same game as the vector
+environment plays.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.gym_env import BattlesnakeEnv
 from envs.battlesnake.settings import RULESETS
 from envs.battlesnake.starter_pack import KINDS
-from envs.common.errors import ConfigError, InvalidActionError, MissingDependencyError, UnknownNameError
+from envs.common.errors import (
+    ConfigError,
+    InvalidActionError,
+    MissingDependencyError,
+    UnknownNameError,
+)
 
 HAS_PYGAME = find_spec("pygame") is not None
 OBSERVATIONS = {
@@ -40,7 +47,13 @@ def straight_up(state, boards, slots):
 @pytest.mark.parametrize("ruleset", RULESETS)
 @pytest.mark.parametrize("observation", OBSERVATIONS)
 def test_gymnasium_checker_finds_nothing(ruleset, observation, monkeypatch):
-    options = {"ruleset": ruleset, "observation": OBSERVATIONS[observation], "width": 7, "height": 7, "num_snakes": 2}
+    options = {
+        "ruleset": ruleset,
+        "observation": OBSERVATIONS[observation],
+        "width": 7,
+        "height": 7,
+        "num_snakes": 2,
+    }
     env = gymnasium.make(gym_registration.BATTLESNAKE, **options)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     check_env(env.unwrapped, skip_render_check=not HAS_PYGAME)
@@ -55,7 +68,9 @@ def test_every_observation_and_mask_lies_in_its_space(observation):
     env = BattlesnakeEnv(width=7, height=5, num_snakes=3, observation=OBSERVATIONS[observation])
     _, info = env.reset(seed=1)
     for _ in range(200):
-        observation, _, terminated, truncated, info = env.step(int(env.action_space.sample(info["action_mask"])))
+        observation, _, terminated, truncated, info = env.step(
+            int(env.action_space.sample(info["action_mask"]))
+        )
         assert env.observation_space.contains(observation)
         if terminated or truncated:
             _, info = env.reset()
@@ -64,7 +79,8 @@ def test_every_observation_and_mask_lies_in_its_space(observation):
 def _episode(env, seed):
     """(observations, rewards, final info) of an episode under a fixed policy."""
     observation, info = env.reset(seed=seed)
-    seen, paid = [observation], []
+    seen = [observation]
+    paid = []
     rng = np.random.default_rng(seed)
     while True:
         action = int(rng.choice(np.flatnonzero(info["action_mask"])))
@@ -85,9 +101,17 @@ def test_the_same_seed_gives_the_same_episode_and_another_seed_another():
 
 @pytest.mark.parametrize("max_turns", [6, 1000])
 def test_plays_the_same_game_as_the_vector_environment(max_turns):
-    """One engine, two faces: board moves fed to both give the same observations, rewards and endings to slot 0."""
+    """One engine, two faces: board moves fed to both give the same observations, rewards and
+    endings to slot 0.
+    """
     kind = EgocentricPlanes(view="board")
-    options = {"width": 7, "height": 7, "num_snakes": 2, "rewards": "survival", "max_turns": max_turns}
+    options = {
+        "width": 7,
+        "height": 7,
+        "num_snakes": 2,
+        "rewards": "survival",
+        "max_turns": max_turns,
+    }
     env = BattlesnakeEnv(opponents=straight_up, observation=kind, **options)
     batch = BattlesnakeVectorEnv(num_games=1, observation=kind, **options)
     compared = 0
@@ -102,12 +126,19 @@ def test_plays_the_same_game_as_the_vector_environment(max_turns):
             observation, reward, terminated, truncated, info = env.step(action)
             batch.advance(np.array([action, 0]))
             over = terminated or truncated
-            assert (reward, terminated, truncated) == (batch.rewards[0], batch.terminated[0], batch.truncated[0])
+            assert (reward, terminated, truncated) == (
+                batch.rewards[0],
+                batch.terminated[0],
+                batch.truncated[0],
+            )
             compared += 1
         assert np.array_equal(observation, batch.final_observations[0])
         episodes = batch.drain_episodes()
         entry = list(episodes["row"]).index(0)
-        assert all(info[name] == episodes[name][entry] for name in ("won", "cause", "killer", "snake_length", "length"))
+        assert all(
+            info[name] == episodes[name][entry]
+            for name in ("won", "cause", "killer", "snake_length", "length")
+        )
         assert not truncated or episodes["length"][entry] == max_turns
     assert compared > 20
 
@@ -128,7 +159,9 @@ def test_opponents_play_from_their_own_seats():
     def straight_down(state, boards, slots):
         return np.ones(len(boards), np.int8)
 
-    env = BattlesnakeEnv(opponents=[straight_up, straight_down], num_snakes=3, observation=OBSERVATIONS["board"])
+    env = BattlesnakeEnv(
+        opponents=[straight_up, straight_down], num_snakes=3, observation=OBSERVATIONS["board"]
+    )
     env.reset(seed=3)
     before = [env._game.state.body(0, slot)[0] for slot in range(3)]
     env.step(2)
@@ -186,7 +219,9 @@ def test_bad_actions_are_refused(action):
         env.step(action)
 
 
-@pytest.mark.parametrize(("options", "ending"), [({}, (True, False)), ({"max_turns": 2}, (False, True))])
+@pytest.mark.parametrize(
+    ("options", "ending"), [({}, (True, False)), ({"max_turns": 2}, (False, True))]
+)
 def test_step_before_reset_and_after_the_end_is_refused(options, ending):
     """Straight on, the snake dies at a wall, unless the game is cut off first."""
     env = BattlesnakeEnv(**options)
@@ -205,8 +240,9 @@ def test_step_before_reset_and_after_the_end_is_refused(options, ending):
 
 def test_registering_imports_no_kernels():
     code = (
-        "import sys; from envs import gym_registration as g; g.register_all(); import gymnasium;"
-        "assert g.BATTLESNAKE in gymnasium.registry; assert 'numba' not in sys.modules, 'numba was imported'"
+        "import sys; from envs import gym_registration as g; g.register_all(); import"
+        " gymnasium;assert g.BATTLESNAKE in gymnasium.registry; assert 'numba' not in sys.modules,"
+        " 'numba was imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

@@ -1,4 +1,6 @@
-"""Hazards in layers: counted exactly up to what an official game can stack, and never wrapped round."""
+"""Hazards in layers: counted exactly up to what an official game can stack, and never wrapped
+round.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,17 @@ from tests.envs.battlesnake.test_webhook import plain_request
 def heap(layers, *, x=3, y=4):
     """A board on which the first snake's next move upwards leads onto `layers` hazards."""
     snakes = [
-        {"id": name, "health": 100, "body": [{"x": at, "y": row} for row in (3, 2, 1)]} for name, at in (("a", 3), ("b", 0))
+        {"id": name, "health": 100, "body": [{"x": at, "y": row} for row in (3, 2, 1)]}
+        for name, at in (("a", 3), ("b", 0))
     ]
-    return {"turn": 5, "width": 7, "height": 7, "food": [], "hazards": [{"x": x, "y": y}] * layers, "snakes": snakes}
+    return {
+        "turn": 5,
+        "width": 7,
+        "height": 7,
+        "food": [],
+        "hazards": [{"x": x, "y": y}] * layers,
+        "snakes": snakes,
+    }
 
 
 @pytest.mark.parametrize("layers", [1, 3, 300, MAX_LAYERS])
@@ -41,7 +51,10 @@ def test_each_layer_costs_its_damage(layers, damage):
 @pytest.mark.parametrize("y", [4, 7 + 4], ids=["on the board", "above it"])
 @pytest.mark.parametrize("layers", [MAX_LAYERS + 1, 40_000])
 def test_more_than_any_game_stacks_is_refused_by_place(layers, y):
-    with pytest.raises(InvalidStateError, match=rf"the hazard at \(3, {y}\) has {layers} layers; .* more than {MAX_LAYERS}"):
+    with pytest.raises(
+        InvalidStateError,
+        match=rf"the hazard at \(3, {y}\) has {layers} layers; .* more than {MAX_LAYERS}",
+    ):
         ruleset_step(heap(layers, y=y), ["up", "up"], settings={"hazardDamagePerTurn": 14})
 
 
@@ -66,7 +79,9 @@ def test_more_entries_than_can_be_counted_are_refused(field):
 
 
 def round_trip(side, height):
-    """All cells of a board of even height, in an order in which each is beside the next and the last beside the first."""
+    """All cells of a board of even height, in an order in which each is beside the next and the
+    last beside the first.
+    """
     cells = [(0, 0)]
     for y in range(height):
         row = [(x, y) for x in range(1, side)]
@@ -76,9 +91,20 @@ def round_trip(side, height):
 
 @pytest.fixture(scope="module")
 def long_snail():
-    """A solo snail game on 25 x 25 in which a snake of 312 has gone its own length and more; hazards cost nothing."""
-    way, length = round_trip(25, 24), 312
-    state = board(25, 25, way[:length][::-1], ruleset="solo", map="snail_mode", hazard_damage=0, food_spawn_chance=0)
+    """A solo snail game on 25 x 25 in which a snake of 312 has gone its own length and more;
+    hazards cost nothing.
+    """
+    way = round_trip(25, 24)
+    length = 312
+    state = board(
+        25,
+        25,
+        way[:length][::-1],
+        ruleset="solo",
+        map="snail_mode",
+        hazard_damage=0,
+        food_spawn_chance=0,
+    )
     moves = {(0, 1): 0, (0, -1): 1, (-1, 0): 2, (1, 0): 3}
     running = np.ones(1, bool)
     for n in range(length - 1, 2 * length + 40):

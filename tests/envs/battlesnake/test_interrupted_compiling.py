@@ -39,7 +39,9 @@ print(outer(1))
 
 
 def test_it_is_acknowledged_at_once_and_interrupts_when_the_function_is_compiled():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300
+    )
     assert done.stdout.splitlines() == ["interrupted True", "0", "5.5"], done.stderr
     assert "stopping" in done.stderr
     assert "Traceback" not in done.stderr

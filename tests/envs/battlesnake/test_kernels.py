@@ -1,4 +1,6 @@
-"""What is said of compiling: by the first process of a cache folder, and truly. And who finds what was compiled."""
+"""What is said of compiling: by the first process of a cache folder, and truly. And who finds what
+was compiled.
+"""
 
 from __future__ import annotations
 
@@ -38,29 +40,47 @@ Said = Callable[..., list[str]]
 @pytest.fixture
 def said(tmp_path: Path) -> Said:
     def run(cache: str, *numbers: str, clone: Path = ENVS.parent) -> list[str]:
-        """What is said where the first number's kernel is compiled in one process, and the next one's in a process of that."""
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("PROCSNAKE_")}
+        """What is said where the first number's kernel is compiled in one process, and the next
+        one's in a process of that.
+        """
+        variables = {
+            name: value for name, value in os.environ.items() if not name.startswith("PROCSNAKE_")
+        }
         variables["PROCSNAKE_CACHE"] = str(tmp_path / cache)
         command = [sys.executable, "-c", COMPILE, COMPILE, *numbers]
-        return subprocess.run(command, cwd=clone, env=variables, capture_output=True, text=True, check=True).stderr.splitlines()
+        return subprocess.run(
+            command, cwd=clone, env=variables, capture_output=True, text=True, check=True
+        ).stderr.splitlines()
 
     return run
 
 
-def test_the_engine_is_announced_once_for_a_cache_and_not_by_processes_that_another_starts(said: Said) -> None:
-    assert said("cache", "1", "True") == ["procsnake: compiling the game engine; this takes about a minute, once …"]
+def test_the_engine_is_announced_once_for_a_cache_and_not_by_processes_that_another_starts(
+    said: Said,
+) -> None:
+    assert said("cache", "1", "True") == [
+        "procsnake: compiling the game engine; this takes about a minute, once …"
+    ]
     assert said("cache", "1") == []
-    assert said("cache", "1.0") == ["procsnake: compiling a part of the game engine that was not needed before …"]
+    assert said("cache", "1.0") == [
+        "procsnake: compiling a part of the game engine that was not needed before …"
+    ]
 
 
-def test_without_a_cache_nobody_is_promised_that_it_was_the_last_time(said: Said, tmp_path: Path) -> None:
+def test_without_a_cache_nobody_is_promised_that_it_was_the_last_time(
+    said: Said, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     (line,) = said("file", "1")
-    assert line.startswith("procsnake: compiling the game engine; this takes about a minute each time, because ")
+    assert line.startswith(
+        "procsnake: compiling the game engine; this takes about a minute each time, because "
+    )
     assert str(tmp_path / "file") in line
 
 
-def test_a_second_clone_finds_what_the_first_compiled_unless_its_kernels_differ(said: Said, tmp_path: Path) -> None:
+def test_a_second_clone_finds_what_the_first_compiled_unless_its_kernels_differ(
+    said: Said, tmp_path: Path
+) -> None:
     shutil.copytree(ENVS, tmp_path / "clone" / "envs", copy_function=shutil.copyfile)
     assert len(said("cache", "1")) == 1
     assert said("cache", "1", clone=tmp_path / "clone") == []
@@ -69,10 +89,17 @@ def test_a_second_clone_finds_what_the_first_compiled_unless_its_kernels_differ(
     assert len(said("cache", "1", clone=tmp_path / "clone")) == 1
 
 
-def test_processes_that_need_a_kernel_at_once_compile_it_once_also_after_one_that_can_not_be_compiled(tmp_path: Path) -> None:
+def test_processes_that_need_a_kernel_at_once_compile_it_once_also_after_one_that_can_not_be_compiled(
+    tmp_path: Path,
+) -> None:
     variables = os.environ | {"PROCSNAKE_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", AT_ONCE]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.DEVNULL,
+        "text": True,
+    }
     processes = [subprocess.Popen(command, env=variables, **pipes) for _ in range(3)]
     try:
         for process in processes:
@@ -91,11 +118,17 @@ def test_processes_that_need_a_kernel_at_once_compile_it_once_also_after_one_tha
     assert misses == [1, 1, 2]
 
 
-def test_where_the_system_has_no_such_locks_kernels_are_compiled_and_kept_all_the_same(tmp_path: Path) -> None:
+def test_where_the_system_has_no_such_locks_kernels_are_compiled_and_kept_all_the_same(
+    tmp_path: Path,
+) -> None:
     without = (
-        'import sys; sys.modules["fcntl"] = None; from envs.battlesnake.rng import mix; mix(1); print(mix.stats.cache_misses)'
+        'import sys; sys.modules["fcntl"] = None; from envs.battlesnake.rng import mix; mix(1);'
+        " print(mix.stats.cache_misses)"
     )
     command = [sys.executable, "-c", without]
     variables = {**os.environ, "PROCSNAKE_CACHE": str(tmp_path)}
-    printed = [subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    printed = [
+        subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
     assert ["1}" in line for line in printed] == [True, False]

@@ -1,4 +1,6 @@
-"""Who lives in a request, against games of the official engine and of ours in Arena's shape, where the truth is known."""
+"""Who lives in a request, against games of the official engine and of ours in Arena's shape, where
+the truth is known.
+"""
 
 from __future__ import annotations
 
@@ -69,19 +71,33 @@ def official_turns(game):
     yield PlayedTurn(steps[0].before, frozenset())
     for step in steps:
         if not step.over:
-            moves = {snake["id"]: move for snake, move in zip(step.before["snakes"], step.moves, strict=True)}
-            answered = {snake_id for snake_id, move in moves.items() if move in ("up", "down", "left", "right")}
+            moves = {
+                snake["id"]: move
+                for snake, move in zip(step.before["snakes"], step.moves, strict=True)
+            }
+            answered = {
+                snake_id
+                for snake_id, move in moves.items()
+                if move in ("up", "down", "left", "right")
+            }
             yield PlayedTurn(step.after, frozenset(answered))
 
 
 def test_the_living_of_the_official_games_are_found_exactly():
-    """On all boards that the engine made. The first ones of scenarios hold snakes that no game can have."""
+    """On all boards that the engine made. The first ones of scenarios hold snakes that no game can
+    have.
+    """
     sightings = 0
     for recorded in games()[::12]:
-        rules = {"ruleset": recorded["ruleset"], "hazard_damage": recorded["settings"]["damagePerTurn"]}
+        rules = {
+            "ruleset": recorded["ruleset"],
+            "hazard_damage": recorded["settings"]["damagePerTurn"],
+        }
         histories = {}
         for request, alive in sent(list(official_turns(recorded)), **rules):
-            turn = read_move_request(request, history=histories.setdefault(request["you"]["id"], LifeHistory()))
+            turn = read_move_request(
+                request, history=histories.setdefault(request["you"]["id"], LifeHistory())
+            )
             if request["turn"] > recorded["start_turn"]:
                 assert set(turn.ids) == alive
                 sightings += len(alive)
@@ -135,13 +151,18 @@ def test_in_constrictor_the_length_tells_who_moved():
     own = snake("you", [(x, 5) for x in range(11)] + [(10, 6)])
     short = snake("b", [(x, 1) for x in range(9)])
     rules = LifeRules(is_arena=True, is_constrictor=True)
-    sighting = Sighting.of([own, short, snake("c", long_body)], turn=10, width=11, height=11, you=0, rules=rules)
+    sighting = Sighting.of(
+        [own, short, snake("c", long_body)], turn=10, width=11, height=11, you=0, rules=rules
+    )
     assert [life.name for life in lives_in(sighting)] == ["LIVES", "DEAD", "LIVES"]
 
 
 def seen(turn, you, late=FAR):
     own = snake("you", [(5, you), (5, you - 1), (5, you - 2)], health=100 - turn)
-    others = [snake("b", late, latency="0", health=50), snake("c", [(x, turn % 11) for x in (9, 8, 7, 6)])]
+    others = [
+        snake("b", late, latency="0", health=50),
+        snake("c", [(x, turn % 11) for x in (9, 8, 7, 6)]),
+    ]
     return Sighting.of([own, *others], turn=turn, width=11, height=11, you=0, rules=ARENA)
 
 
@@ -185,10 +206,19 @@ def test_the_end_tells_who_won_to_the_dead_too(settings):
 
 def test_a_board_alone_marks_the_dead_that_it_shows():
     """`state_from_board(request["board"])`, without the turn, without `you`."""
-    others = [snake("b", [(9, 9), (9, 10), (8, 10)]), snake("c", BENT), snake("d", [(-1, 0), (0, 0), (1, 0)], latency="0")]
+    others = [
+        snake("b", [(9, 9), (9, 10), (8, 10)]),
+        snake("c", BENT),
+        snake("d", [(-1, 0), (0, 0), (1, 0)], latency="0"),
+    ]
     request_board = {"width": 11, "height": 11, "snakes": [YOU, *others], "food": [], "hazards": []}
     state = state_from_board(request_board)
-    assert [CAUSE_NAMES[cause] for cause in state.arrays.cause[0]] == ["", "head-collision", "", "wall-collision"]
+    assert [CAUSE_NAMES[cause] for cause in state.arrays.cause[0]] == [
+        "",
+        "head-collision",
+        "",
+        "wall-collision",
+    ]
     opening = [snake(name, [(1, 1)] * 3, latency="0") for name in "ab"]
     assert state_from_board({**request_board, "snakes": opening}).arrays.num_alive[0] == 2
 
@@ -197,7 +227,11 @@ def test_a_log_of_arenas_requests_is_read_as_the_game_that_was_played():
     for turns in played_games(3, seed=6, side=7):
         game = arena_game("g")
         requests = [request for request, _ in sent(turns) if request["you"]["id"] == "s0"]
-        read = Recording(game, [*requests, end_request(turns[: len(requests) + 1], game, "s0").request])
+        read = Recording(
+            game, [*requests, end_request(turns[: len(requests) + 1], game, "s0").request]
+        )
         for shown, turn in zip(read.boards(), turns, strict=False):
             living = {one["id"] for one in shown["snakes"] if not one["eliminatedCause"]}
-            assert living == {one["id"] for one in turn.board["snakes"] if not one["eliminatedCause"]}
+            assert living == {
+                one["id"] for one in turn.board["snakes"] if not one["eliminatedCause"]
+            }

@@ -1,8 +1,8 @@
 """The official maps against every recorded set-up and every recorded end of a turn.
 
-Where a map draws at random, both the official result and ours must satisfy what the facts sheet says of the map, and ours is
-compared with the official one after finding a game of ours with the same draw.
-"""
+Where a map draws at random, both the official result and ours must satisfy what the facts sheet
+says of the map, and ours is compared with the official one after finding a game of ours with the
+same draw."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ def points(cells):
 
 
 def bodies(board, dead=False):
-    return [[(p["x"], p["y"]) for p in s["body"]] for s in board["snakes"] if dead or not s["eliminatedCause"]]
+    return [
+        [(p["x"], p["y"]) for p in s["body"]]
+        for s in board["snakes"]
+        if dead or not s["eliminatedCause"]
+    ]
 
 
 def beside(cell):
@@ -45,20 +49,26 @@ def beside(cell):
 
 def free_cells(board, map_name):
     """Where the map may put food, by the facts sheet."""
-    food, hazards = points(board["food"]), points(board["hazards"])
+    food = points(board["food"])
+    hazards = points(board["hazards"])
     if map_name in CASTLES or map_name == "arcade_maze":
         taken = {cell for body in bodies(board, dead=True) for cell in body} | set(food)
         if map_name in CASTLES:
-            taken |= {c for body in bodies(board, dead=True) for c in beside(body[0])} | {c for f in food for c in beside(f)}
+            taken |= {c for body in bodies(board, dead=True) for c in beside(body[0])} | {
+                c for f in food for c in beside(f)
+            }
         return {tuple(c) for c in FACTS[map_name]["food_update"]["spots"]} - taken
     cells = {(x, y) for x in range(board["width"]) for y in range(board["height"])}
-    taken = {cell for body in bodies(board) for cell in body} | {c for body in bodies(board) for c in beside(body[0])}
+    taken = {cell for body in bodies(board) for cell in body} | {
+        c for body in bodies(board) for c in beside(body[0])
+    }
     return cells - taken - set(food) - (set(hazards) if map_name in ON_BANKS else set())
 
 
 def food_counts(board, map_name, settings):
     """(least, most) food that the map adds to the board."""
-    free, chance = len(free_cells(board, map_name)), settings["foodSpawnChance"]
+    free = len(free_cells(board, map_name))
+    chance = settings["foodSpawnChance"]
     if map_name == "empty":
         return 0, 0
     if map_name in CASTLES:
@@ -85,7 +95,8 @@ def check_food(before, after, map_name, settings):
 
 def minus(after, before):
     """Cells that a map added and cells that it took away, with repeats."""
-    gained, lost = points(after), points(before)
+    gained = points(after)
+    lost = points(before)
     return sorted((gained - lost).elements()), sorted((lost - gained).elements())
 
 
@@ -112,13 +123,16 @@ def check_hazards(map_name, settings, width, height, turns):
 
 
 def check_royale(width, height, moves, hazards):
-    """All but a rectangle is one layer deep, and its sides have moved in by as many cells as there were moves."""
+    """All but a rectangle is one layer deep, and its sides have moved in by as many cells as there
+    were moves.
+    """
     open_cells = [(x, y) for x in range(width) for y in range(height) if (x, y) not in hazards]
     assert set(hazards.values()) <= {1}
     if not open_cells:
         assert moves >= min(width, height)
         return
-    xs, ys = {x for x, _ in open_cells}, {y for _, y in open_cells}
+    xs = {x for x, _ in open_cells}
+    ys = {y for _, y in open_cells}
     assert len(open_cells) == len(xs) * len(ys)
     assert max(xs) - min(xs) + 1 == len(xs)
     assert max(ys) - min(ys) + 1 == len(ys)
@@ -132,15 +146,19 @@ def check_spiral(width, height, added):
     assert int(0.3 * height) <= y0 <= height - 1 - int(0.3 * height)
     walk, (x, y) = [first], first
     for ring in range(1, max(x0, y0, width - x0, height - y0) + 1):
-        x, y = x0 - ring, y0 + ring
+        x = x0 - ring
+        y = y0 + ring
         for dx, dy in ((1, 0), (0, -1), (-1, 0), (0, 1)):
             for _ in range(2 * ring):
-                x, y = x + dx, y + dy
+                x = x + dx
+                y = y + dy
                 walk.append((x, y))
     for turn, (cells, _) in added.items():
         nth = turn // 3 - 1
         due = turn % 3 == 0 and nth < len(walk)
-        assert cells == [c for c in walk[nth : nth + 1] if due and 0 <= c[0] < width and 0 <= c[1] < height]
+        assert cells == [
+            c for c in walk[nth : nth + 1] if due and 0 <= c[0] < width and 0 <= c[1] < height
+        ]
 
 
 def check_scatter(width, height, added):
@@ -156,7 +174,12 @@ def check_grow_box(width, height, added):
     assert 2 <= first[1] <= height - 2
     left, bottom, right, top = *first, *first
     for turn, (cells, full) in added.items():
-        if turn == 1 or turn % 12 != 1 or full or not (left or bottom or right < width - 1 or top < height - 1):
+        if (
+            turn == 1
+            or turn % 12 != 1
+            or full
+            or not (left or bottom or right < width - 1 or top < height - 1)
+        ):
             assert turn == 1 or cells == []
             continue
         lines = {}
@@ -168,7 +191,9 @@ def check_grow_box(width, height, added):
             lines[left, bottom - 1, right, top] = [(x, bottom - 1) for x in range(left, right + 1)]
         if top < height - 1:
             lines[left, bottom, right, top + 1] = [(x, top + 1) for x in range(left, right + 1)]
-        ((left, bottom, right, top),) = [box for box, line in lines.items() if sorted(line) == cells]
+        ((left, bottom, right, top),) = [
+            box for box, line in lines.items() if sorted(line) == cells
+        ]
 
 
 def ring(first, distance, width, height):
@@ -235,8 +260,16 @@ def test_every_recorded_turn_ends_as_the_facts_say_and_ours_ends_alike(map_name)
 
 
 def bare_games(map_name, width, height, *, num_games, num_turns, num_snakes=1, **settings):
-    """Games of the map alone, nobody moving: for each one, (T, hazards before, hazards after) of all turns."""
-    state = State(num_games, width=width, height=height, num_snakes=num_snakes, settings=Settings(map=map_name, **settings))
+    """Games of the map alone, nobody moving: for each one, (T, hazards before, hazards after) of
+    all turns.
+    """
+    state = State(
+        num_games,
+        width=width,
+        height=height,
+        num_snakes=num_snakes,
+        settings=Settings(map=map_name, **settings),
+    )
     boards = np.arange(num_games)
     maps.set_up(state, boards)
     histories = [[] for _ in boards]
@@ -267,7 +300,15 @@ def hazard_points(state, board):
 )
 def test_our_own_games_keep_the_schedule_of_random_hazards(map_name, width, height):
     every = 7
-    games_ = bare_games(map_name, width, height, num_games=4, num_turns=260, shrink_every_n_turns=every, minimum_food=0)
+    games_ = bare_games(
+        map_name,
+        width,
+        height,
+        num_games=4,
+        num_turns=260,
+        shrink_every_n_turns=every,
+        minimum_food=0,
+    )
     for history in games_:
         check_hazards(map_name, {"shrinkEveryNTurns": every}, width, height, history)
     if width == 11:
@@ -280,7 +321,11 @@ def patterned(map_name, width, height):
     inset = {(x, y): min(x, y, width - 1 - x, height - 1 - y) for x, y in cells}
     if map_name == "hz_columns":
         return {(x, y) for x, y in cells if x % 2 and y % 2}
-    insets = {1} if map_name == "hz_inner_wall" else {offset - 1 for offset in range(2, 25, 2) if offset < width // 2}
+    insets = (
+        {1}
+        if map_name == "hz_inner_wall"
+        else {offset - 1 for offset in range(2, 25, 2) if offset < width // 2}
+    )
     return {cell for cell in cells if inset[cell] in insets}
 
 
@@ -291,40 +336,61 @@ def test_patterns_follow_from_width_and_height(map_name, width, height):
     assert points(after) == Counter(patterned(map_name, width, height))
 
 
-@pytest.mark.parametrize(("width", "height", "rings"), [(7, 11, 3), (11, 7, 5), (19, 11, 7), (11, 19, 5)])
+@pytest.mark.parametrize(
+    ("width", "height", "rings"), [(7, 11, 3), (11, 7, 5), (19, 11, 7), (11, 19, 5)]
+)
 def test_the_width_says_how_many_rings_a_sinkhole_has(width, height, rings):
     every = 4
     expected = Counter()
-    for turn, _, after in bare_games("sinkholes", width, height, num_games=1, num_turns=40, shrink_every_n_turns=every)[0]:
+    for turn, _, after in bare_games(
+        "sinkholes", width, height, num_games=1, num_turns=40, shrink_every_n_turns=every
+    )[0]:
         radius = (turn - 1) // every
         if turn >= 1 and (turn - 1) % every == 0 and radius < rings:
-            x0, y0 = width // 2, height // 2
-            square = [(x, y) for x in range(width) for y in range(height) if max(abs(x - x0), abs(y - y0)) <= radius]
-            corners = {(x0 + dx, y0 + dy) for dx in (-radius, radius) for dy in (-radius, radius)} if radius else set()
+            x0 = width // 2
+            y0 = height // 2
+            square = [
+                (x, y)
+                for x in range(width)
+                for y in range(height)
+                if max(abs(x - x0), abs(y - y0)) <= radius
+            ]
+            corners = (
+                {(x0 + dx, y0 + dy) for dx in (-radius, radius) for dy in (-radius, radius)}
+                if radius
+                else set()
+            )
             expected.update(cell for cell in square if cell not in corners)
         assert points(after) == expected, turn
 
 
 def quadrants_of(width):
     """The standard map's four lists of start cells for 9 to 16 snakes."""
-    near, far = width // 2 // 3, width // 2 - width // 2 // 3
+    near = width // 2 // 3
+    far = width // 2 - width // 2 // 3
     corner = [(x, y) for x in (near, far) for y in (near, far)]
     flip = width - 1
-    across, up = [(flip - x, y) for x, y in corner], [(x, flip - y) for x, y in corner]
+    across = [(flip - x, y) for x, y in corner]
+    up = [(x, flip - y) for x, y in corner]
     return [corner, across, up, [(flip - x, flip - y) for x, y in corner]]
 
 
 def check_round_robin(heads, lists):
     """Snake i starts on an unused cell of list (first + i) mod 4."""
     assert len(heads) == len(set(heads))
-    assert any(all(h in map(tuple, lists[(first + i) % 4]) for i, h in enumerate(heads)) for first in range(4))
+    assert any(
+        all(h in map(tuple, lists[(first + i) % 4]) for i, h in enumerate(heads))
+        for first in range(4)
+    )
 
 
 def check_standard_start(heads, width, height):
     assert len(heads) == len(set(heads))
     centre = (width - 1) // 2, (height - 1) // 2
     if width == height >= 7 and len(heads) <= 8:
-        low, mid, high = 1, (width - 1) // 2, width - 2
+        low = 1
+        mid = (width - 1) // 2
+        high = width - 2
         corners = {(low, low), (low, high), (high, low), (high, high)}
         middles = {(low, mid), (mid, low), (mid, high), (high, mid)}
         first, second = (corners, middles) if heads[0] in corners else (middles, corners)
@@ -357,7 +423,11 @@ def diagonals(head, width, height, taken):
     """Where the first food of a snake may lie."""
     centre = (width - 1) // 2, (height - 1) // 2
     cells = [(head[0] + dx, head[1] + dy) for dx in (-1, 1) for dy in (-1, 1)]
-    outward = [c for c in cells if any(c[k] < head[k] < centre[k] or centre[k] < head[k] < c[k] for k in (0, 1))]
+    outward = [
+        c
+        for c in cells
+        if any(c[k] < head[k] < centre[k] or centre[k] < head[k] < c[k] for k in (0, 1))
+    ]
     corners = {(x, y) for x in (0, width - 1) for y in (0, height - 1)}
     inside = [c for c in outward if 0 <= c[0] < width and 0 <= c[1] < height]
     return [c for c in inside if c not in corners | taken | {centre}]
@@ -371,9 +441,12 @@ def can_match(choices, cells):
 
 
 def check_first_food(map_name, board, settings):
-    food, width, height = set(points(board["food"])), board["width"], board["height"]
+    food = set(points(board["food"]))
+    width = board["width"]
+    height = board["height"]
     heads = [body[0] for body in bodies(board)]
-    policy, centre = FACTS[map_name]["initial_food"]["policy"], ((width - 1) // 2, (height - 1) // 2)
+    policy = FACTS[map_name]["initial_food"]["policy"]
+    centre = ((width - 1) // 2, (height - 1) // 2)
     assert len(food) == len(board["food"])
     if policy == "none":
         assert not food
@@ -385,7 +458,9 @@ def check_first_food(map_name, board, settings):
     elif width == height >= 7:
         assert centre in food
         many = len(heads) > 4 and width * height < 121
-        assert can_match([] if many else [diagonals(h, width, height, set()) for h in heads], food - {centre})
+        assert can_match(
+            [] if many else [diagonals(h, width, height, set()) for h in heads], food - {centre}
+        )
     else:
         assert len(food) == len(heads)
         assert food <= free_cells(board | {"food": []}, map_name)
@@ -406,7 +481,10 @@ def check_first_hazards(map_name, board):
 
 
 def check_laid_out(map_name, board, settings):
-    assert all(len(s["body"]) == 3 and s["health"] == 100 and len(set(points(s["body"]))) == 1 for s in board["snakes"])
+    assert all(
+        len(s["body"]) == 3 and s["health"] == 100 and len(set(points(s["body"]))) == 1
+        for s in board["snakes"]
+    )
     check_start(map_name, [body[0] for body in bodies(board)], board["width"], board["height"])
     check_first_food(map_name, board, settings)
     check_first_hazards(map_name, board)
@@ -422,11 +500,20 @@ def test_recorded_set_ups_and_ours_satisfy_the_facts(map_name):
             ids = [str(i) for i in range(num_snakes)]
             for seed in range(4):
                 settings = {"minimumFood": seed % 2, "shrinkEveryNTurns": 5}
-                board = setup_board(map=map_name, width=width, height=height, snake_ids=ids, settings=settings, seed=seed)
+                board = setup_board(
+                    map=map_name,
+                    width=width,
+                    height=height,
+                    snake_ids=ids,
+                    settings=settings,
+                    seed=seed,
+                )
                 check_laid_out(map_name, board, settings)
 
 
-@pytest.mark.parametrize(("width", "height"), [(3, 3), (5, 5), (4, 9), (8, 8), (10, 10), (24, 25), (25, 7)])
+@pytest.mark.parametrize(
+    ("width", "height"), [(3, 3), (5, 5), (4, 9), (8, 8), (10, 10), (24, 25), (25, 7)]
+)
 def test_standard_set_up_on_unlisted_sizes(width, height):
     for num_snakes in (1, 2, 4) if width == 3 else (1, 4, 8):
         for seed in range(8):

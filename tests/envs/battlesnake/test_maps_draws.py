@@ -74,7 +74,9 @@ def test_chance_of_food(map_name, chance, percent):
     assert_distributed([fed, GAMES - fed], [percent, 100 - percent])
 
 
-@pytest.mark.parametrize(("map_name", "chance"), [("standard", 0), ("standard", 1), ("arcade_maze", 0), ("empty", 100)])
+@pytest.mark.parametrize(
+    ("map_name", "chance"), [("standard", 0), ("standard", 1), ("arcade_maze", 0), ("empty", 100)]
+)
 def test_no_food_at_all(map_name, chance):
     state = laid_out(map_name, food_spawn_chance=chance)
     state.arrays.food[:] = 0
@@ -85,13 +87,16 @@ def test_no_food_at_all(map_name, chance):
 @pytest.mark.parametrize("free_rows", [11, 2])
 def test_food_falls_uniformly_on_free_cells(free_rows):
     """On an open board the blind tries do it, on a crowded one the count of free cells."""
-    body = [{"x": x if y % 2 else 10 - x, "y": y} for y in range(free_rows, 11) for x in range(11)] or [{"x": 5, "y": 5}]
+    body = [
+        {"x": x if y % 2 else 10 - x, "y": y} for y in range(free_rows, 11) for x in range(11)
+    ] or [{"x": 5, "y": 5}]
     board = {"width": 11, "height": 11, "snakes": [{"id": "a", "health": 9, "body": body}]}
     state = state_from_board(board, settings=Settings(minimum_food=1)).select(np.zeros(GAMES, int))
     state.seed(7)
     updated(state, turn=5)
     assert (state.arrays.num_food == 1).all()
-    head, neighbours = body[0], (4 if free_rows == 11 else 1)
+    head = body[0]
+    neighbours = 4 if free_rows == 11 else 1
     taken = len(body) + neighbours
     assert not state.arrays.food[:, state.cell(head["x"], head["y"])].any()
     assert_uniform(np.nonzero(state.arrays.food)[1], 121 - taken)
@@ -141,7 +146,9 @@ def test_castle_and_arcade_feed_their_spots_alike():
     assert_uniform(np.nonzero(updated(laid_out("hz_castle_wall_lg"), turn=10).arrays.food)[1], 16)
     arcade = updated(laid_out("arcade_maze", food_spawn_chance=99))
     started_elsewhere = heads(arcade) != arcade.cell(4, 7)
-    counts = arcade.arrays.food[started_elsewhere][:, [arcade.cell(*c) for c in ((1, 1), (4, 7), (9, 11), (17, 1))]].sum(0)
+    counts = arcade.arrays.food[started_elsewhere][
+        :, [arcade.cell(*c) for c in ((1, 1), (4, 7), (9, 11), (17, 1))]
+    ].sum(0)
     assert_distributed(counts)
 
 
@@ -172,7 +179,9 @@ def test_how_hazards_go_on_to_spread():
     first = np.nonzero(updated(grown, 0).arrays.hazards)[1]
     second = np.nonzero(updated(grown, 12).arrays.hazards)
     steps = np.array([c for b, c in zip(*second, strict=True) if c != first[b]]) - first
-    assert_uniform(steps[np.isin(first, [grown.cell(x, y) for x in range(2, 9) for y in range(2, 9)])], 4)
+    assert_uniform(
+        steps[np.isin(first, [grown.cell(x, y) for x in range(2, 9) for y in range(2, 9)])], 4
+    )
     scattered = laid_out("hz_expand_scatter")
     first = np.nonzero(updated(scattered, 0).arrays.hazards)[1]
     second = np.nonzero(updated(scattered, 2).arrays.hazards)

@@ -13,7 +13,9 @@ def ids(num_snakes):
 
 
 def test_an_unknown_map_is_answered_with_the_nearest_names():
-    with pytest.raises(UnknownNameError, match=r"unknown map 'hz_spirall'\. Did you mean 'hz_spiral'"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown map 'hz_spirall'\. Did you mean 'hz_spiral'"
+    ):
         setup_board(map="hz_spirall")
     with pytest.raises(UnknownNameError, match="Did you mean 'arcade_maze'"):
         maps.check_board("arcade_maz", width=19, height=21, num_snakes=1)
@@ -55,7 +57,9 @@ def test_too_many_snakes_are_refused(map_name, side, num_snakes, message):
 @pytest.mark.parametrize("map_name", ["royale", "hz_hazard_pits"])
 def test_a_period_of_zero_is_refused_for_games_and_harmless_for_boards(map_name):
     settings = Settings(map=map_name, shrink_every_n_turns=0)
-    with pytest.raises(ConfigError, match=f"shrink_every_n_turns is 0; map '{map_name}' needs 1 or more"):
+    with pytest.raises(
+        ConfigError, match=f"shrink_every_n_turns is 0; map '{map_name}' needs 1 or more"
+    ):
         maps.check_game(settings, width=11, height=11, num_snakes=2)
     board = setup_board(map=map_name, settings={"shrinkEveryNTurns": 0})
     assert map_update(board, map=map_name, settings={"shrinkEveryNTurns": 0})["hazards"] == []
@@ -88,10 +92,19 @@ def test_scatter_has_no_more_to_do_once_all_cells_are_used():
 
 
 def test_royale_rules_wipe_a_snails_trail_too():
-    board = {"width": 7, "height": 7, "turn": 3, "food": [], "hazards": [{"x": 2, "y": 9}, {"x": 2, "y": 2}]}
+    board = {
+        "width": 7,
+        "height": 7,
+        "turn": 3,
+        "food": [],
+        "hazards": [{"x": 2, "y": 9}, {"x": 2, "y": 2}],
+    }
     body = [{"x": 4, "y": 4}, {"x": 4, "y": 3}]
     board["snakes"] = [
-        {"id": i, "health": 50, "body": [{"x": p["x"] + k, "y": p["y"]} for p in body]} for k, i in enumerate("ab")
+        {"id": i, "health": 50, "body": [{"x": p["x"] + k, "y": p["y"]} for p in body]}
+        for k, i in enumerate("ab")
     ]
-    _, after = ruleset_step(board, ["up", "up"], ruleset="royale", settings={"shrinkEveryNTurns": 99})
+    _, after = ruleset_step(
+        board, ["up", "up"], ruleset="royale", settings={"shrinkEveryNTurns": 99}
+    )
     assert after["hazards"] == []

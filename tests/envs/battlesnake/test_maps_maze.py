@@ -1,4 +1,6 @@
-"""solo_maze against the recorded mazes: a parser of mazes must accept the official ones and ours alike."""
+"""solo_maze against the recorded mazes: a parser of mazes must accept the official ones and ours
+alike.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,22 @@ def square(board, level):
 
 
 def is_division(walls, room, holes_x, holes_y, side):
-    """Whether the walls inside a room can have come from recursive division as the facts sheet describes it."""
+    """Whether the walls inside a room can have come from recursive division as the facts sheet
+    describes it.
+    """
     x0, y0, x1, y1 = room
     across = [x for x in range(x0 + 1, x1 - 1) if x not in holes_x] or [None]
     along = [y for y in range(y0 + 1, y1 - 1) if y not in holes_y] or [None]
     if (x1 - x0 < 3 and y1 - y0 < 3) or across == along == [None]:
-        inside = {(x, y) for x in range(x0, x1 + (x1 == side - 1)) for y in range(y0, y1 + (y1 == side - 1))}
+        inside = {
+            (x, y)
+            for x in range(x0, x1 + (x1 == side - 1))
+            for y in range(y0, y1 + (y1 == side - 1))
+        }
         return not walls & inside
-    return any(_is_divided_at(walls, room, wx, wy, holes_x, holes_y, side) for wx in across for wy in along)
+    return any(
+        _is_divided_at(walls, room, wx, wy, holes_x, holes_y, side) for wx in across for wy in along
+    )
 
 
 def _is_divided_at(walls, room, wall_x, wall_y, holes_x, holes_y, side):
@@ -37,7 +47,11 @@ def _is_divided_at(walls, room, wall_x, wall_y, holes_x, holes_y, side):
     if wall_x is not None:
         gaps = [y for y in range(y0, y1 + 1) if (wall_x, y) not in walls]
         sides = [y < wall_y for y in gaps] if wall_y is not None else gaps
-        if len(gaps) != (1 if wall_y is None else 2) or y1 in gaps or (wall_y is not None and sides != [True, False]):
+        if (
+            len(gaps) != (1 if wall_y is None else 2)
+            or y1 in gaps
+            or (wall_y is not None and sides != [True, False])
+        ):
             return False
         holes_y = holes_y | set(gaps)
     if wall_y is not None:
@@ -47,7 +61,11 @@ def _is_divided_at(walls, room, wall_x, wall_y, holes_x, holes_y, side):
         holes_x = holes_x | set(gaps)
     spans_x = [(x0, x1)] if wall_x is None else [(x0, wall_x), (wall_x + 1, x1)]
     spans_y = [(y0, y1)] if wall_y is None else [(y0, wall_y), (wall_y + 1, y1)]
-    return all(is_division(walls, (a, c, b, d), holes_x, holes_y, side) for a, b in spans_x for c, d in spans_y)
+    return all(
+        is_division(walls, (a, c, b, d), holes_x, holes_y, side)
+        for a, b in spans_x
+        for c, d in spans_y
+    )
 
 
 def check_level(board, level):
@@ -63,13 +81,16 @@ def check_level(board, level):
     assert is_division(walls, (0, 0, side - 1, side - 1), set(), set(), side)
     (snake,) = board["snakes"]
     assert snake["health"] == 100
-    assert [(p["x"], p["y"]) for p in snake["body"]] == [(left, bottom)] + [(left, bottom - 1)] * (level + 2)
+    assert [(p["x"], p["y"]) for p in snake["body"]] == [(left, bottom)] + [(left, bottom - 1)] * (
+        level + 2
+    )
     assert is_connected(inside - set(hazards))
     check_food(board, level)
 
 
 def is_connected(cells):
-    seen, stack = set(), [min(cells)]
+    seen = set()
+    stack = [min(cells)]
     while stack:
         x, y = stack.pop()
         if (x, y) in cells - seen:
@@ -114,10 +135,21 @@ def test_recorded_mazes_and_ours_are_of_one_kind():
     levels = 0
     for game, laid_out, _, turns in recorded("solo_maze"):
         check_level(laid_out, 0)
-        check_level(setup_board(map="solo_maze", width=game["width"], height=game["height"], snake_ids=["s0"], seed=1), 0)
+        check_level(
+            setup_board(
+                map="solo_maze",
+                width=game["width"],
+                height=game["height"],
+                snake_ids=["s0"],
+                seed=1,
+            ),
+            0,
+        )
         if game["ruleset"] == "royale":
             continue  # the ruleset wipes walls and level
-        for t in turns[:-1] if game["end"] == "runaway" else turns:  # whose last end of a turn was not recorded
+        for t in (
+            turns[:-1] if game["end"] == "runaway" else turns
+        ):  # whose last end of a turn was not recorded
             before = t.stepped | {"turn": t.turn}
             levels += check_update(before, t.after)
             check_update(before, map_update(before, map="solo_maze", seed=t.turn))
@@ -139,7 +171,10 @@ def test_food_flees_on_high_levels_only():
     jumps = {}
     for level in range(9):
         near = board | {"food": [{"x": 1, "y": 2}]}
-        moved = [map_update(near, map="solo_maze", seed=seed)["food"] != near["food"] for seed in range(5)]
+        moved = [
+            map_update(near, map="solo_maze", seed=seed)["food"] != near["food"]
+            for seed in range(5)
+        ]
         jumps[level] = any(moved)
         board = map_update(board | {"food": []}, map="solo_maze", seed=level)
     assert jumps == {level: level > 3 for level in range(9)}

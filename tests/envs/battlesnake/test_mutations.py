@@ -29,4 +29,6 @@ def test_every_single_mistake_in_the_rules_is_caught():
     assert report["turns"] > 400
     assert len(report["mutations"]) >= 40
     assert "did not run" not in report["mutations"].values(), run.stderr
-    assert [mistake for mistake, caught_by in report["mutations"].items() if caught_by is None] == []
+    assert [
+        mistake for mistake, caught_by in report["mutations"].items() if caught_by is None
+    ] == []

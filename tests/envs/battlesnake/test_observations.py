@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from envs.battlesnake.observation_kernels import REACH_PLANES
-from envs.battlesnake.observations import PLANES, EgocentricPlanes, choose_observation, headings, observation_from_contract
+from envs.battlesnake.observations import (
+    PLANES,
+    EgocentricPlanes,
+    choose_observation,
+    headings,
+    observation_from_contract,
+)
 from envs.battlesnake.state import ALIVE, MOVE_NAMES
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.battlesnake.positions import board, living, neighbours, random_games
@@ -26,16 +32,24 @@ TYPES = [
     EgocentricPlanes(view="board", reach=True),
 ]
 ALL_PLANES = [*PLANES, *REACH_PLANES]
-TURN = {"up": lambda x, y: (x, y), "down": lambda x, y: (-x, -y), "left": lambda x, y: (y, -x), "right": lambda x, y: (-y, x)}
+TURN = {
+    "up": lambda x, y: (x, y),
+    "down": lambda x, y: (-x, -y),
+    "left": lambda x, y: (y, -x),
+    "right": lambda x, y: (-y, x),
+}
 
 
 def reference(state, b, slot, kind):
     """The table of `EgocentricPlanes`, plane by plane, cell by cell."""
-    a, wrapped = state.arrays, state.rules.wrapped
+    a = state.arrays
+    wrapped = state.rules.wrapped
     rows, columns, planes = kind.space(state.width, state.height).shape
     picture = np.zeros((rows, columns, planes), int)
     head = state.body(b, slot)[0]
-    heading = MOVE_NAMES[headings(state, np.array([b]), np.array([slot]))[0]] if kind.rotate else "up"
+    heading = (
+        MOVE_NAMES[headings(state, np.array([b]), np.array([slot]))[0]] if kind.rotate else "up"
+    )
 
     def put(point, plane, value):
         x, y = point
@@ -43,12 +57,14 @@ def reference(state, b, slot, kind):
             if 0 <= x < state.width and 0 <= y < state.height:
                 picture[rows - 1 - y, x, ALL_PLANES.index(plane)] = min(255, value)
             return
-        dx, dy = x - head[0], y - head[1]
+        dx = x - head[0]
+        dy = y - head[1]
         if wrapped or (kind.cyclic and plane != "edge"):
             dx = min((dx + k * state.width for k in (-1, 0, 1)), key=lambda d: (abs(d), d))
             dy = min((dy + k * state.height for k in (-1, 0, 1)), key=lambda d: (abs(d), d))
         dx, dy = TURN[heading](dx, dy)
-        row, column = rows // 2 - dy, columns // 2 + dx
+        row = rows // 2 - dy
+        column = columns // 2 + dx
         if 0 <= row < rows and 0 <= column < columns:
             picture[row, column, ALL_PLANES.index(plane)] = min(255, value)
 
@@ -76,9 +92,11 @@ def reference(state, b, slot, kind):
         put(body[0], "length_difference", max(1, min(21, 11 + difference)))
         if difference <= 0:
             for dx, dy in ((0, 1), (0, -1), (1, 0), (-1, 0)):
-                x, y = body[0][0] + dx, body[0][1] + dy
+                x = body[0][0] + dx
+                y = body[0][1] + dy
                 if wrapped:
-                    x, y = x % state.width, y % state.height
+                    x = x % state.width
+                    y = y % state.height
                 if 0 <= x < state.width and 0 <= y < state.height:
                     put((x, y), "threat", 1)
     if kind.reach:
@@ -89,8 +107,11 @@ def reference(state, b, slot, kind):
 
 
 def reference_reach(state, b, slot, alive):
-    """For each point beside the head where it isn't certain death to go: the values of the reach planes."""
-    a, r = state.arrays, state.rules
+    """For each point beside the head where it isn't certain death to go: the values of the reach
+    planes.
+    """
+    a = state.arrays
+    r = state.rules
     free_at = defaultdict(int)
     for j in alive:
         body = state.body(b, j)
@@ -106,7 +127,8 @@ def reference_reach(state, b, slot, alive):
 
     def arrivals(start, move, health):
         """On which move each point is reached; with `health` None it doesn't count."""
-        reached, front = {start: (move, health)}, [start]
+        reached = {start: (move, health)}
+        front = [start]
         while front:
             point = front.pop(0)
             k, left = reached[point]
@@ -117,14 +139,23 @@ def reference_reach(state, b, slot, alive):
                     front.append(other)
         return {point: k for point, (k, _) in reached.items()}
 
-    others = [(arrivals(state.body(b, j)[0], 0, None), a.length[b, j] >= a.length[b, slot]) for j in alive if j != slot]
-    values, food = {}, {state.point(cell) for cell in np.flatnonzero(a.food[b])}
+    others = [
+        (arrivals(state.body(b, j)[0], 0, None), a.length[b, j] >= a.length[b, slot])
+        for j in alive
+        if j != slot
+    ]
+    values = {}
+    food = {state.point(cell) for cell in np.flatnonzero(a.food[b])}
     for start in neighbours(state.body(b, slot)[0], r) if slot in alive else ():
         health = health_at(start, int(a.health[b, slot]))
         if free_at[start] > 1 or health <= 0:
             continue
         mine = arrivals(start, 1, health)
-        first = {p for p, k in mine.items() if all(k < came.get(p, math.inf) + (not wins) for came, wins in others)}
+        first = {
+            p
+            for p, k in mine.items()
+            if all(k < came.get(p, math.inf) + (not wins) for came, wins in others)
+        }
         near = min((mine[p] for p in first & food), default=None)
         values[start] = {
             "space": len(mine),
@@ -157,7 +188,11 @@ def test_pictures_are_what_the_table_says(kind, game):
     assert compared > 50
 
 
-@pytest.mark.parametrize("kind", [EgocentricPlanes(radius=24, reach=True), EgocentricPlanes(rotate=True, reach=True)], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [EgocentricPlanes(radius=24, reach=True), EgocentricPlanes(rotate=True, reach=True)],
+    ids=str,
+)
 def test_the_largest_pictures_are_what_the_table_says(kind):
     for state in random_games(num_boards=1, turns=4, width=25, height=25):
         boards, slots = living(state)
@@ -169,23 +204,34 @@ def test_a_wrapped_odd_board_shows_every_cell_in_a_full_window():
     state = board(7, 7, [(0, 0), (0, 1)], [(6, 6), (6, 5)], ruleset="wrapped")
     picture = EgocentricPlanes().observe(state, np.array([0]), np.array([0]))[0]
     row, column = np.argwhere(picture[..., PLANES.index("stronger_head")])[0]
-    assert (row, column) == (6 + 1, 6 - 1)  # one down and one to the left of the middle of a 13 x 13 picture
+    assert (row, column) == (
+        6 + 1,
+        6 - 1,
+    )  # one down and one to the left of the middle of a 13 x 13 picture
 
 
 def test_a_cyclic_window_shows_all_of_an_odd_board_from_wherever_the_head_is():
-    """Each of the 121 cells is once in the picture of 11 × 11: food on all cells that are free, and bodies on the others."""
+    """Each of the 121 cells is once in the picture of 11 × 11: food on all cells that are free, and
+    bodies on the others.
+    """
     for head in ((0, 0), (10, 4), (5, 5)):
         neck = (head[0], head[1] + 1)
         food = [(x, y) for x in range(11) for y in range(11) if (x, y) not in (head, neck)]
         state = board(11, 11, [head, neck], food=food)
-        picture = EgocentricPlanes(radius=5, rotate=True, cyclic=True).observe(state, np.array([0]), np.array([0]))[0]
-        shown = picture[..., PLANES.index("food")].astype(int) + (picture[..., PLANES.index("my_body")] > 0)
+        picture = EgocentricPlanes(radius=5, rotate=True, cyclic=True).observe(
+            state, np.array([0]), np.array([0])
+        )[0]
+        shown = picture[..., PLANES.index("food")].astype(int) + (
+            picture[..., PLANES.index("my_body")] > 0
+        )
         assert (shown == 1).all()
 
 
 @pytest.mark.parametrize("quarter_turns", [1, 2, 3])
 def test_a_turned_board_looks_the_same_to_a_rotated_observation(quarter_turns):
-    side, bodies, food = 11, [[(3, 4), (3, 3), (4, 3)], [(7, 5), (8, 5)]], [(5, 5), (0, 10)]
+    side = 11
+    bodies = [[(3, 4), (3, 3), (4, 3)], [(7, 5), (8, 5)]]
+    food = [(5, 5), (0, 10)]
 
     def turned(point):
         for _ in range(quarter_turns):
@@ -195,17 +241,27 @@ def test_a_turned_board_looks_the_same_to_a_rotated_observation(quarter_turns):
     kind = EgocentricPlanes(rotate=True)
     pictures = []
     for turn in (lambda p: p, turned):
-        state = board(side, side, *[[turn(p) for p in body] for body in bodies], food=[turn(p) for p in food])
+        state = board(
+            side, side, *[[turn(p) for p in body] for body in bodies], food=[turn(p) for p in food]
+        )
         pictures.append(kind.observe(state, np.zeros(2, int), np.arange(2)))
     np.testing.assert_array_equal(*pictures)
 
 
 def test_relative_actions_are_turns_of_the_heading():
     state = board(11, 11, [(5, 5), (5, 4)], [(2, 2), (3, 2)], [(8, 8), (8, 9)], [(9, 1), (8, 1)])
-    kind, slots = EgocentricPlanes(rotate=True), np.arange(4)
-    moves = np.array([kind.to_moves(state, np.zeros(4, int), slots, np.full(4, action)) for action in range(3)]).T
+    kind = EgocentricPlanes(rotate=True)
+    slots = np.arange(4)
+    moves = np.array(
+        [kind.to_moves(state, np.zeros(4, int), slots, np.full(4, action)) for action in range(3)]
+    ).T
     names = [[MOVE_NAMES[m] for m in row] for row in moves]
-    assert names == [["left", "up", "right"], ["down", "left", "up"], ["right", "down", "left"], ["up", "right", "down"]]
+    assert names == [
+        ["left", "up", "right"],
+        ["down", "left", "up"],
+        ["right", "down", "left"],
+        ["up", "right", "down"],
+    ]
 
 
 def test_contract_restores_the_type():

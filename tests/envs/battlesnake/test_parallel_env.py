@@ -13,7 +13,9 @@ from envs.battlesnake.settings import RULESETS
 from envs.battlesnake.starter_pack import KINDS
 from envs.common.errors import InvalidActionError
 
-with warnings.catch_warnings():  # where pygame is installed, PettingZoo's tests import a world that PettingZoo deprecates
+with (
+    warnings.catch_warnings()
+):  # where pygame is installed, PettingZoo's tests import a world that PettingZoo deprecates
     warnings.simplefilter("ignore", DeprecationWarning)
     from pettingzoo.test import parallel_api_test, parallel_seed_test
 
@@ -21,7 +23,9 @@ SMALL = {"width": 7, "height": 7, "num_snakes": 3}
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)
-@pytest.mark.parametrize("observation", [EgocentricPlanes(rotate=True), EgocentricPlanes(), *KINDS], ids=str)
+@pytest.mark.parametrize(
+    "observation", [EgocentricPlanes(rotate=True), EgocentricPlanes(), *KINDS], ids=str
+)
 def test_pettingzoo_tests_find_nothing(ruleset, observation):
     options = {**SMALL, "ruleset": ruleset, "observation": observation}
     parallel_api_test(parallel_env(**options), num_cycles=60)
@@ -29,22 +33,30 @@ def test_pettingzoo_tests_find_nothing(ruleset, observation):
 
 
 def _play(env, seed, rng):
-    """Steps of one game in which each agent takes a random unmasked action: (acting agents, actions, outcome)."""
+    """Steps of one game in which each agent takes a random unmasked action: (acting agents,
+    actions, outcome).
+    """
     _, infos = env.reset(seed=seed)
     while env.agents:
         acting = list(env.agents)
-        actions = {agent: int(rng.choice(np.flatnonzero(infos[agent]["action_mask"]))) for agent in acting}
+        actions = {
+            agent: int(rng.choice(np.flatnonzero(infos[agent]["action_mask"]))) for agent in acting
+        }
         outcome = env.step(actions)
         infos = outcome[4]
         yield acting, actions, outcome
 
 
 def test_plays_the_same_game_as_the_vector_environment():
-    env, batch = parallel_env(**SMALL), BattlesnakeVectorEnv(num_games=1, **SMALL)
-    rng, compared = np.random.default_rng(0), 0
+    env = parallel_env(**SMALL)
+    batch = BattlesnakeVectorEnv(num_games=1, **SMALL)
+    rng = np.random.default_rng(0)
+    compared = 0
     for seed in range(5):
         batch.restart(seed)
-        for acting, actions, (observations, rewards, terminated, truncated, _) in _play(env, seed, rng):
+        for acting, actions, (observations, rewards, terminated, truncated, _) in _play(
+            env, seed, rng
+        ):
             batch.advance(np.array([actions.get(agent, 0) for agent in env.possible_agents]))
             ended = batch.terminated | batch.truncated
             for row, agent in enumerate(env.possible_agents):
@@ -67,14 +79,18 @@ def test_the_dead_leave_and_the_game_ends_for_all():
 
 
 def test_masked_actions_are_certain_death():
-    env, rng, tried = parallel_env(**SMALL), np.random.default_rng(2), 0
+    env = parallel_env(**SMALL)
+    rng = np.random.default_rng(2)
+    tried = 0
     for seed in range(30):
         _, infos = env.reset(seed=seed)
         for _ in range(3):
             if len(env.agents) < 3:
                 break
             victim = next((a for a in env.agents if not infos[a]["action_mask"].all()), None)
-            actions = {a: int(rng.choice(np.flatnonzero(infos[a]["action_mask"]))) for a in env.agents}
+            actions = {
+                a: int(rng.choice(np.flatnonzero(infos[a]["action_mask"]))) for a in env.agents
+            }
             if victim is not None:
                 actions[victim] = int(np.flatnonzero(infos[victim]["action_mask"] == 0)[0])
             _, _, terminated, _, infos = env.step(actions)
@@ -90,7 +106,9 @@ def test_rendering():
     assert env.render().shape == (8 * 32, 8 * 32, 3)
 
 
-@pytest.mark.parametrize(("options", "flags"), [({}, 2), ({"max_turns": 2}, 3)], ids=["terminated", "truncated"])
+@pytest.mark.parametrize(
+    ("options", "flags"), [({}, 2), ({"max_turns": 2}, 3)], ids=["terminated", "truncated"]
+)
 def test_a_step_after_the_end_is_empty_until_the_next_reset(options, flags):
     env = parallel_env(**SMALL, **options)
     *_, (_, _, outcome) = _play(env, 3, np.random.default_rng(1))

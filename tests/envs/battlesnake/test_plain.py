@@ -11,5 +11,8 @@ from envs.common.errors import InvalidStateError
 @pytest.mark.parametrize("cause", ["absent", "boredom"])
 def test_a_cause_of_which_no_snake_dies_is_refused(cause):
     snake = {"id": "a", "health": 90, "body": [{"x": 1, "y": 1}], "eliminatedCause": cause}
-    with pytest.raises(InvalidStateError, match=rf"snakes\[0\]\.eliminatedCause is '{cause}'; known: snake-coll.* hazard$"):
+    with pytest.raises(
+        InvalidStateError,
+        match=rf"snakes\[0\]\.eliminatedCause is '{cause}'; known: snake-coll.* hazard$",
+    ):
         state_from_board({"width": 7, "height": 7, "snakes": [snake]})

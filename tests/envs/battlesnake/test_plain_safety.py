@@ -1,4 +1,6 @@
-"""The safest move in pure Python against the one on the engine's arrays, and on boards that those can't hold."""
+"""The safest move in pure Python against the one on the engine's arrays, and on boards that those
+can't hold.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_it_is_the_move_that_the_engines_arrays_give(game):
             hazards = {}
             for p in plain["hazards"]:
                 hazards[p["x"], p["y"]] = hazards.get((p["x"], p["y"]), 0) + 1
-            assert safest_plain_move(plain | {"snakes": alive}, hazards, you, state.rules) == safest_move(one, int(slot))
+            assert safest_plain_move(
+                plain | {"snakes": alive}, hazards, you, state.rules
+            ) == safest_move(one, int(slot))
             compared += 1
     assert compared > 200
 

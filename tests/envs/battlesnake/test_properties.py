@@ -1,7 +1,7 @@
 """Random boards, moves, settings, rulesets and maps: nothing crashes, nothing is counted wrongly.
 
-`PROCSNAKE_EXAMPLES=10000` makes it a long run (`make test-long`), which also plays all of them with Numba's bounds checks on.
-"""
+`PROCSNAKE_EXAMPLES=10000` makes it a long run (`make test-long`), which also plays all of them with
+Numba's bounds checks on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from envs.battlesnake.state import ALIVE, HAZARD, SELF_COLLISION, State
 ROOT = Path(__file__).parents[3]
 EXAMPLES = int(os.environ.get("PROCSNAKE_EXAMPLES", "300"))
 DEFAULT = "PROCSNAKE_EXAMPLES" not in os.environ
-BOARDS, TURNS = 3, 4
+BOARDS = 3
+TURNS = 4
 
 
 @st.composite
@@ -33,7 +34,9 @@ def worlds(draw):
     map_name = draw(st.sampled_from(OFFICIAL_MAPS))
     limits = LIMITS[map_name]
     sides = st.integers(max(limits.smallest_side, limits.smallest_width), 25)
-    width, height = draw(st.sampled_from(limits.sizes)) if limits.sizes else (draw(sides), draw(sides))
+    width, height = (
+        draw(st.sampled_from(limits.sizes)) if limits.sizes else (draw(sides), draw(sides))
+    )
     chosen = Settings(
         ruleset=draw(st.sampled_from(RULESETS)),
         map=map_name,
@@ -44,13 +47,26 @@ def worlds(draw):
         solo=draw(st.booleans()),
     )
     most = min(limits.most_snakes, max(1, width * height // 4))
-    return chosen, width, height, draw(st.integers(1, most)), draw(st.integers(0, 2000)), draw(st.integers(0, 2**32))
+    return (
+        chosen,
+        width,
+        height,
+        draw(st.integers(1, most)),
+        draw(st.integers(0, 2000)),
+        draw(st.integers(0, 2**32)),
+    )
 
 
 def random_body(rng, state, board, slot):
     """A walk over cells without bodies; where it is stuck, its last entry is repeated."""
-    taken, body = state.arrays.occupied[board], []
-    free = [(x, y) for x in range(state.width) for y in range(state.height) if not taken[state.cell(x, y)]]
+    taken = state.arrays.occupied[board]
+    body = []
+    free = [
+        (x, y)
+        for x in range(state.width)
+        for y in range(state.height)
+        if not taken[state.cell(x, y)]
+    ]
     here = free[rng.integers(len(free))]
     for _ in range(rng.integers(1, 1 + min(12, state.width * state.height // state.num_snakes))):
         body.append(here)
@@ -88,7 +104,8 @@ def random_state(world):
 
 
 def play(state, rng, turns):
-    a, r = state.arrays, state.rules
+    a = state.arrays
+    r = state.rules
     check_state(state, what="start")
     for _ in range(turns):
         alive = a.num_alive.copy()
@@ -104,18 +121,30 @@ def play(state, rng, turns):
         a.turn[running] += 1
 
 
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=DEFAULT, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=DEFAULT,
+    suppress_health_check=list(HealthCheck),
+)
 @given(worlds())
 def test_any_board_can_be_played_on(world):
     state, rng = random_state(world)
     play(state, rng, TURNS)
 
 
-@settings(max_examples=max(1, EXAMPLES // 2), deadline=None, derandomize=DEFAULT, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=max(1, EXAMPLES // 2),
+    deadline=None,
+    derandomize=DEFAULT,
+    suppress_health_check=list(HealthCheck),
+)
 @given(worlds())
 def test_any_game_can_be_set_up_and_played(world):
     chosen, width, height, num_snakes, _, seed = world
-    state = State(BOARDS, width=width, height=height, num_snakes=min(num_snakes, 4), settings=chosen)
+    state = State(
+        BOARDS, width=width, height=height, num_snakes=min(num_snakes, 4), settings=chosen
+    )
     state.seed(seed)
     maps.set_up(state, np.arange(BOARDS))
     for board in range(BOARDS):
@@ -124,12 +153,32 @@ def test_any_game_can_be_set_up_and_played(world):
 
 
 def test_no_index_is_out_of_range():
-    """The same with every index checked: in plain Python, which needs no compiler, or in a long run by Numba."""
-    checked = {"NUMBA_DISABLE_JIT": "1", "PROCSNAKE_EXAMPLES": "40"} if DEFAULT else {"PROCSNAKE_BOUNDSCHECK": "1"}
+    """The same with every index checked: in plain Python, which needs no compiler, or in a long run
+    by Numba.
+    """
+    checked = (
+        {"NUMBA_DISABLE_JIT": "1", "PROCSNAKE_EXAMPLES": "40"}
+        if DEFAULT
+        else {"PROCSNAKE_BOUNDSCHECK": "1"}
+    )
     if os.environ.get("PROCSNAKE_BOUNDSCHECK") == "1":
         return  # this is that run
-    mixing = "ignore:overflow encountered:RuntimeWarning:envs.battlesnake.rng"  # what the mixer is made of; nobody else may
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "any_"]
+    mixing = (  # what the mixer is made of; nobody else may
+        "ignore:overflow encountered:RuntimeWarning:envs.battlesnake.rng"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        __file__,
+        "-k",
+        "any_",
+    ]
     command += ["-W", "error", "-W", mixing]
-    run = subprocess.run(command, cwd=ROOT, env=os.environ | checked, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command, cwd=ROOT, env=os.environ | checked, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stdout[-3000:]

@@ -29,12 +29,20 @@ def _snake(name, *body, health=100, **more):
 
 
 def _board(*snakes, width=6, height=4, food=(), hazards=(), turn=7):
-    board = {"turn": turn, "width": width, "height": height, "food": _points(*food), "hazards": _points(*hazards)}
+    board = {
+        "turn": turn,
+        "width": width,
+        "height": height,
+        "food": _points(*food),
+        "hazards": _points(*hazards),
+    }
     return {**board, "snakes": list(snakes)}
 
 
 L_SHAPE = _snake("ann", (2, 1), (1, 1), (1, 2), (1, 2), health=50)
-FALLEN = _snake("bob", (5, 3), (5, 2), eliminatedCause="head-collision", eliminatedBy="ann", eliminatedOnTurn=7)
+FALLEN = _snake(
+    "bob", (5, 3), (5, 2), eliminatedCause="head-collision", eliminatedBy="ann", eliminatedOnTurn=7
+)
 BOARD = _board(L_SHAPE, FALLEN, food=[(4, 0)], hazards=[(0, 0), (3, 3), (3, 3), (0, 9)])
 
 
@@ -71,7 +79,12 @@ def test_a_start_stack_is_a_head_looking_up():
 
 def test_bodies_run_across_the_edge_of_a_wrapped_board():
     lines = draw_board(_board(_snake("a", (0, 1), (5, 1), (5, 0), (5, 3))), color=False).split("\n")
-    assert [line[:14] for line in lines[1:5]] == ["│· · · · · a↑│", "│· · · · · · │", "│A▶· · · · a→│", "│· · · · · a↑│"]
+    assert [line[:14] for line in lines[1:5]] == [
+        "│· · · · · a↑│",
+        "│· · · · · · │",
+        "│A▶· · · · a→│",
+        "│· · · · · a↑│",
+    ]
 
 
 def test_names_cannot_smuggle_control_characters_into_the_terminal():
@@ -102,13 +115,17 @@ def test_pixels_show_every_cell_in_its_place():
     image = np.asarray(paint(BOARD, cell=CELL))
     assert image.shape == ((4 + 1) * CELL, (6 + 1) * CELL, 3)
     assert image.dtype == np.uint8
-    body, empty = _pixel(image, 1, 1), _pixel(image, 0, 3)
+    body = _pixel(image, 1, 1)
+    empty = _pixel(image, 0, 3)
     assert tuple(body) == PALETTE[0]
     assert tuple(_pixel(image, 4, 0)) == FOOD_COLOR
-    hazard, deep = _pixel(image, 0, 0), _pixel(image, 3, 3)
+    hazard = _pixel(image, 0, 0)
+    deep = _pixel(image, 3, 3)
     assert empty.mean() > hazard.mean() > deep.mean()
     faded = _pixel(image, 5, 2)
-    assert (np.abs(faded.astype(int) - empty) <= 0.2 * np.abs(np.array(PALETTE[1]) - empty) + 1).all()
+    assert (
+        np.abs(faded.astype(int) - empty) <= 0.2 * np.abs(np.array(PALETTE[1]) - empty) + 1
+    ).all()
     assert not np.array_equal(faded, empty)
 
 
@@ -151,16 +168,22 @@ def test_no_stroke_crosses_a_wrapped_board():
     ids=str,
 )
 def test_a_body_with_gaps_is_drawn_cell_by_cell(cells, lone):
-    """Recordings of other programs may hold such bodies; both painters show every cell and join only neighbours."""
+    """Recordings of other programs may hold such bodies; both painters show every cell and join
+    only neighbours.
+    """
     board = _board(_snake("a", *cells))
     image = np.asarray(paint(board, cell=CELL))
     for x, y in cells[1:]:
         assert tuple(_pixel(image, x, y)) == PALETTE[0]
-    lines = ElementTree.fromstring(animated_svg([board], cell=CELL, panel=False)).findall(f".//{SVG}polyline")
+    lines = ElementTree.fromstring(animated_svg([board], cell=CELL, panel=False)).findall(
+        f".//{SVG}polyline"
+    )
     for line in lines:
         points = line.get("points").split()
         assert len(set(points)) == len(points)
-    discs = [shape for shape in picture(board).shapes if isinstance(shape, Disc) and shape.radius == 0.4]
+    discs = [
+        shape for shape in picture(board).shapes if isinstance(shape, Disc) and shape.radius == 0.4
+    ]
     assert lone is None or any((disc.x - 1, 4 - disc.y) == lone for disc in discs)
 
 
@@ -171,17 +194,25 @@ def test_dead_snakes_lie_under_the_living_and_faded():
 
 
 def test_a_head_off_the_board_is_drawn_without_fail():
-    crashed = _snake("a", (-1, 2), (0, 2), (1, 2), eliminatedCause="wall-collision", eliminatedOnTurn=3)
+    crashed = _snake(
+        "a", (-1, 2), (0, 2), (1, 2), eliminatedCause="wall-collision", eliminatedOnTurn=3
+    )
     board = _board(crashed, food=[(9, 9)])
     assert paint(board).size == (7 * 32, 5 * 32)
     assert "wall-collision" in draw_board(board, color=False)
 
 
 def test_svg_draws_the_same_shapes():
-    """As many elements of each kind as the geometry has shapes, the head where the pixels have it."""
+    """As many elements of each kind as the geometry has shapes, the head where the pixels have
+    it.
+    """
     root = ElementTree.fromstring(animated_svg([BOARD], cell=CELL, panel=False))
     plan = picture(BOARD)
-    flat = [s for shape in (*plan.backdrop, *plan.shapes) for s in (shape.shapes if isinstance(shape, Group) else [shape])]
+    flat = [
+        s
+        for shape in (*plan.backdrop, *plan.shapes)
+        for s in (shape.shapes if isinstance(shape, Group) else [shape])
+    ]
     assert len(root.findall(f".//{SVG}circle")) == sum(isinstance(s, Disc) for s in flat)
     assert len(root.findall(f".//{SVG}polyline")) == sum(isinstance(s, Stroke) for s in flat)
     assert (root.get("width"), root.get("height")) == ("140", "100")

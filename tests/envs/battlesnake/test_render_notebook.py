@@ -46,7 +46,10 @@ def test_turns_replace_each_other_in_one_place(outputs, recording):
     assert len({output["transient"]["display_id"] for output in outputs}) == 1
     for output, board in zip(outputs, boards):
         shown = picture(output, "image/png")
-        assert ImageChops.difference(shown.convert("RGB"), paint(board, cell=24, panel=True)).getbbox() is None
+        assert (
+            ImageChops.difference(shown.convert("RGB"), paint(board, cell=24, panel=True)).getbbox()
+            is None
+        )
 
 
 def test_a_replay_takes_the_place_with_a_frame_a_turn(outputs, recording):
@@ -67,8 +70,14 @@ def test_two_pictures_are_two_places(outputs, recording):
 
 
 def test_no_output_needs_a_trusted_notebook(outputs, recording):
-    """JupyterLab takes scripts, films and frames out of the HTML of a notebook that came from elsewhere."""
+    """JupyterLab takes scripts, films and frames out of the HTML of a notebook that came from
+    elsewhere.
+    """
     live = LivePicture()
     live.show(recording.boards()[0])
     live.replay(recording)
-    assert {kind for output in outputs for kind in output["data"]} <= {"image/png", "image/gif", "text/plain"}
+    assert {kind for output in outputs for kind in output["data"]} <= {
+        "image/png",
+        "image/gif",
+        "text/plain",
+    }

@@ -26,11 +26,19 @@ def _multiset(points):
 
 
 def _difference(expected, board, ruleset):
-    """Names of what differs. Royale's walls are drawn at random, so `check_royale` judges its hazards."""
-    wrong = [key for key in ("food", "hazards") if _multiset(expected[key]) != _multiset(board[key])]
+    """Names of what differs. Royale's walls are drawn at random, so `check_royale` judges its
+    hazards.
+    """
+    wrong = [
+        key for key in ("food", "hazards") if _multiset(expected[key]) != _multiset(board[key])
+    ]
     if ruleset == "royale" and "hazards" in wrong:
         wrong.remove("hazards")
-    return wrong + [f"snake {i}" for i, pair in enumerate(zip(expected["snakes"], board["snakes"])) if pair[0] != pair[1]]
+    return wrong + [
+        f"snake {i}"
+        for i, pair in enumerate(zip(expected["snakes"], board["snakes"]))
+        if pair[0] != pair[1]
+    ]
 
 
 def _game_rules(game):
@@ -39,7 +47,8 @@ def _game_rules(game):
 
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_agrees_with_every_recorded_transition(ruleset):
-    compared, differences = 0, []
+    compared = 0
+    differences = []
     for game in games():
         if game["ruleset"] != ruleset:
             continue

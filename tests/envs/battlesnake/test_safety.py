@@ -40,7 +40,11 @@ def test_hunger_leaves_only_food():
 def test_hazards_kill_by_the_layer_unless_there_is_food():
     drawn = {"hazards": [(4, 3), (4, 3), (2, 3)], "hazard_damage": 14, "health": 20}
     assert safe(board(7, 7, [(3, 3), (3, 2), (3, 1)], **drawn)) == {"up", "left"}
-    assert safe(board(7, 7, [(3, 3), (3, 2), (3, 1)], food=[(4, 3)], **drawn)) == {"up", "left", "right"}
+    assert safe(board(7, 7, [(3, 3), (3, 2), (3, 1)], food=[(4, 3)], **drawn)) == {
+        "up",
+        "left",
+        "right",
+    }
 
 
 def test_no_safe_move_means_no_mask():
@@ -48,9 +52,13 @@ def test_no_safe_move_means_no_mask():
 
 
 def test_a_masked_move_kills_whatever_the_others_do():
-    """Played against all replies drawn at random; only a body that vanishes in the same turn may save."""
+    """Played against all replies drawn at random; only a body that vanishes in the same turn may
+    save.
+    """
     tried = 0
-    for state in random_games(num_boards=8, turns=40, seed=3, width=7, height=7, ruleset="royale", shrink_every_n_turns=9):
+    for state in random_games(
+        num_boards=8, turns=40, seed=3, width=7, height=7, ruleset="royale", shrink_every_n_turns=9
+    ):
         boards, slots = living(state)
         mask = safe_moves(state, boards, slots)
         rng = np.random.default_rng(tried)

@@ -1,4 +1,6 @@
-"""The starter pack's observation types against a slow reading of what the starter pack's page says of them."""
+"""The starter pack's observation types against a slow reading of what the starter pack's page says
+of them.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def reference(state, b, kind):
     if kind.startswith("bordered"):
         planes = np.pad(planes, ((0, 0), (1, 1), (1, 1)), constant_values=-1)
     if kind.startswith("max"):
-        up, left = (21 - state.height) // 2, (21 - state.width) // 2
+        up = (21 - state.height) // 2
+        left = (21 - state.width) // 2
         frame = ((0, 0), (up, 21 - state.height - up), (left, 21 - state.width - left))
         planes = np.pad(planes, frame, constant_values=-1)
     return np.moveaxis(planes, 0, -1)
@@ -64,7 +67,9 @@ def test_pictures_are_what_the_starter_pack_says(kind, game):
 def test_every_size_has_a_whole_board_in_the_frame(width, frame):
     """The starter pack's own max-bordered types crashed on boards of even size."""
     height = 24 - width
-    state = board(width, height, [(0, 0), (1, 0)], [(width - 1, height - 1)], food=[(0, height - 1)])
+    state = board(
+        width, height, [(0, 0), (1, 0)], [(width - 1, height - 1)], food=[(0, height - 1)]
+    )
     kind = StarterPackObservation(f"{frame}-51s", num_snakes=2)
     picture = kind.observe(state, np.zeros(1, int), np.zeros(1, int))[0]
     assert kind.space(width, height).contains(picture)
@@ -72,7 +77,8 @@ def test_every_size_has_a_whole_board_in_the_frame(width, frame):
     (row, column), *_ = np.argwhere(picture[..., 0] == 1)
     assert picture[row + height - 1, column, 1] == picture[row, column + width - 1, 2] == 5
     if frame == "max-bordered":
-        below, right = 21 - row - height, 21 - column - width
+        below = 21 - row - height
+        right = 21 - column - width
         assert below - row in (0, 1)
         assert right - column in (0, 1)
 
@@ -97,7 +103,9 @@ def test_own_first_moves_the_own_snake_and_keeps_the_order_of_the_others():
 
 def test_snakes_that_are_not_there_have_empty_channels():
     state = board(7, 7, [(0, 0)], [(2, 2)])
-    picture = StarterPackObservation("bordered-51s", num_snakes=4).observe(state, np.zeros(1, int), np.zeros(1, int))[0]
+    picture = StarterPackObservation("bordered-51s", num_snakes=4).observe(
+        state, np.zeros(1, int), np.zeros(1, int)
+    )[0]
     assert picture.shape == (9, 9, 5)
     assert not picture[1:-1, 1:-1, 3:].any()
     assert (picture[0] == -1).all()
@@ -105,16 +113,21 @@ def test_snakes_that_are_not_there_have_empty_channels():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_vector_environment_shows_them(kind):
-    """Rows that act show the board; endings keep what was seen last; masks and moves are as with other types."""
+    """Rows that act show the board; endings keep what was seen last; masks and moves are as with
+    other types.
+    """
     options = {"num_games": 8, "width": 7, "height": 6, "num_snakes": 3, "seed": 1}
     env = BattlesnakeVectorEnv(observation=kind, **options)
     other = BattlesnakeVectorEnv(observation=EgocentricPlanes(view="board"), **options)
-    rng, endings = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    endings = 0
     env.restart()
     other.restart()
     for _ in range(30):
         for row in np.flatnonzero(env.valid):
-            np.testing.assert_array_equal(env.observations[row], reference(env.state, row // 3, kind))
+            np.testing.assert_array_equal(
+                env.observations[row], reference(env.state, row // 3, kind)
+            )
         assert not env.observations[~env.valid].any()
         np.testing.assert_array_equal(env.action_mask, other.action_mask)
         actions = (rng.random(env.action_mask.shape) * env.action_mask).argmax(axis=1)
@@ -125,7 +138,9 @@ def test_the_vector_environment_shows_them(kind):
         for row in np.flatnonzero(env.terminated):
             last = env.final_observations[row]
             assert env.single_observation_space.contains(last)
-            np.testing.assert_array_equal(last[..., 0] == 1, _food_of(kind, other.final_observations[row]))
+            np.testing.assert_array_equal(
+                last[..., 0] == 1, _food_of(kind, other.final_observations[row])
+            )
             endings += 1
     assert endings > 10
 
@@ -151,14 +166,20 @@ OPTIONS = [
 @pytest.mark.parametrize(("given", "fields"), OPTIONS, ids=str)
 def test_all_environments_take_the_same_options(given, fields):
     expected = StarterPackObservation("bordered-num", **{"num_snakes": 3, **fields})
-    assert BattlesnakeVectorEnv(num_games=1, num_snakes=3, observation=given).observation == expected
+    assert (
+        BattlesnakeVectorEnv(num_games=1, num_snakes=3, observation=given).observation == expected
+    )
     assert SingleGame(given, None, num_snakes=3).observation == expected
     space = parallel_env(num_snakes=3, observation=given).observation_space("snake_0")
     assert space == expected.space(11, 11)
 
 
 def test_options_without_a_type_are_those_of_the_planes_everywhere():
-    assert choose_observation({"radius": 4}, 2) == SingleGame({"radius": 4}, None).observation == EgocentricPlanes(radius=4)
+    assert (
+        choose_observation({"radius": 4}, 2)
+        == SingleGame({"radius": 4}, None).observation
+        == EgocentricPlanes(radius=4)
+    )
 
 
 def test_contract_restores_the_type():
@@ -170,8 +191,16 @@ def test_contract_restores_the_type():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"observation": "max-bordered-51s", "width": 22}, ConfigError, "boards up to 21x21, this one is 22x11"),
-        ({"observation": {"type": "flat-51s", "num_snakes": 2}}, ConfigError, "channels for 2 snakes, the game has 4"),
+        (
+            {"observation": "max-bordered-51s", "width": 22},
+            ConfigError,
+            "boards up to 21x21, this one is 22x11",
+        ),
+        (
+            {"observation": {"type": "flat-51s", "num_snakes": 2}},
+            ConfigError,
+            "channels for 2 snakes, the game has 4",
+        ),
         ({"observation": {"type": "flat-51s", "num_snakes": 0}}, ConfigError, "num_snakes is 0"),
         ({"observation": {"type": "flat-51s", "radius": 3}}, ConfigError, "not understood"),
         ({"observation": {"type": "flat-nmu"}}, UnknownNameError, "Did you mean 'flat-num'"),

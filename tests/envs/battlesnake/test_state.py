@@ -15,7 +15,9 @@ from tests.envs.battlesnake.positions import random_games
 
 def played(turns=20, num_boards=5, **options):
     """A state in the middle of its games."""
-    *_, state = random_games(num_boards=num_boards, turns=turns, seed=3, width=9, height=7, num_snakes=3, **options)
+    *_, state = random_games(
+        num_boards=num_boards, turns=turns, seed=3, width=9, height=7, num_snakes=3, **options
+    )
     return state
 
 
@@ -43,7 +45,8 @@ def go_on(state, turns=15):
 
 def test_a_copy_is_equal_and_independent():
     state = played(food_spawn_chance=50)
-    twin, other = state.copy(), state.copy()
+    twin = state.copy()
+    other = state.copy()
     assert_same(twin, state)
     go_on(twin)
     assert_same(other, state)
@@ -65,7 +68,9 @@ def test_memory_of_a_board_is_what_the_docstring_says():
     arrays = State(64, width=11, height=11, num_snakes=4).arrays._asdict()
     measured = sum(array.nbytes for name, array in arrays.items() if name != "opposite") // 64
     assert measured <= 2048
-    stated = re.search(r"11 x 11 with 4 snakes takes ([\d ]+) bytes", " ".join((State.__doc__ or "").split()))
+    stated = re.search(
+        r"11 x 11 with 4 snakes takes ([\d ]+) bytes", " ".join((State.__doc__ or "").split())
+    )
     assert stated is not None
     assert int(stated[1].replace(" ", "")) == measured
 

@@ -12,7 +12,13 @@ import sys
 import numpy as np
 import pytest
 
-from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, Rewards, StarterPackObservation, setup_board
+from envs.battlesnake import (
+    BattlesnakeVectorEnv,
+    EgocentricPlanes,
+    Rewards,
+    StarterPackObservation,
+    setup_board,
+)
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.observations import OwnObservation, observation_from_contract
 from envs.battlesnake.rewards import EVENTS
@@ -22,27 +28,40 @@ from envs.registry import make
 
 
 def play(env, turns, *, seed=0, action_seed=1):
-    """Random masked actions; yields after every turn. The actions of a row depend on (row, turn) only."""
+    """Random masked actions; yields after every turn. The actions of a row depend on (row, turn)
+    only.
+    """
     env.restart(seed)
     for turn in range(turns):
         noise = np.stack(
-            [np.random.default_rng((action_seed, turn, row)).random(env.action_mask.shape[1]) for row in range(env.num_envs)]
+            [
+                np.random.default_rng((action_seed, turn, row)).random(env.action_mask.shape[1])
+                for row in range(env.num_envs)
+            ]
         )
         env.advance((noise * env.action_mask).argmax(axis=1))
         yield turn
 
 
 def small(**options):
-    return BattlesnakeVectorEnv(**{"num_games": 4, "width": 7, "height": 7, "num_snakes": 3, **options})
+    return BattlesnakeVectorEnv(
+        **{"num_games": 4, "width": 7, "height": 7, "num_snakes": 3, **options}
+    )
 
 
 def test_a_game_depends_on_its_seed_and_index_only():
-    alone, batch, threaded = small(num_games=2), small(num_games=6), small(num_games=6, num_threads=2)
+    alone = small(num_games=2)
+    batch = small(num_games=6)
+    threaded = small(num_games=6, num_threads=2)
     rows = slice(0, alone.num_envs)
     for _ in zip(play(alone, 60), play(batch, 60), play(threaded, 60), strict=True):
         for name in ("observations", "valid", "rewards", "terminated", "action_mask"):
-            np.testing.assert_array_equal(getattr(alone, name), getattr(batch, name)[rows], err_msg=name)
-            np.testing.assert_array_equal(getattr(threaded, name), getattr(batch, name), err_msg=name)
+            np.testing.assert_array_equal(
+                getattr(alone, name), getattr(batch, name)[rows], err_msg=name
+            )
+            np.testing.assert_array_equal(
+                getattr(threaded, name), getattr(batch, name), err_msg=name
+            )
     batch.restart(1)
     assert not np.array_equal(alone.state.arrays.key, batch.state.arrays.key[:2])
 
@@ -61,10 +80,16 @@ def test_plays_the_same_games_as_the_engine_step_by_step():
         play_turn(state, moves.reshape(3, 3).astype(np.int8), running)
         start_games(state, np.flatnonzero(~running))
         for name in ("health", "length", "cause", "food", "turn", "game"):
-            np.testing.assert_array_equal(getattr(env.state.arrays, name), getattr(state.arrays, name), err_msg=name)
+            np.testing.assert_array_equal(
+                getattr(env.state.arrays, name), getattr(state.arrays, name), err_msg=name
+            )
 
 
-@pytest.mark.parametrize("observation", [EgocentricPlanes(radius=4, rotate=True), EgocentricPlanes(view="board")], ids=str)
+@pytest.mark.parametrize(
+    "observation",
+    [EgocentricPlanes(radius=4, rotate=True), EgocentricPlanes(view="board")],
+    ids=str,
+)
 def test_rows_end_once_and_the_next_game_begins_at_once(observation):
     env = small(observation=observation, max_turns=40)
     was_valid = np.ones(env.num_envs, bool)
@@ -81,8 +106,12 @@ def test_rows_end_once_and_the_next_game_begins_at_once(observation):
         assert not env.valid[running_and_ended].any()
         assert not env.observations[~env.valid].any()
         boards, slots = np.divmod(np.flatnonzero(env.valid), 3)
-        np.testing.assert_array_equal(env.observations[env.valid], observation.observe(env.state, boards, slots))
-        np.testing.assert_array_equal(env.action_mask[env.valid], observation.action_mask(env.state, boards, slots))
+        np.testing.assert_array_equal(
+            env.observations[env.valid], observation.observe(env.state, boards, slots)
+        )
+        np.testing.assert_array_equal(
+            env.action_mask[env.valid], observation.action_mask(env.state, boards, slots)
+        )
         ends += ended.sum()
         was_valid = env.valid.copy()
     assert ends > 20
@@ -109,7 +138,9 @@ def test_wins_and_deaths_are_paid_when_they_happen():
         pass
     episodes = env.drain_episodes()
     assert len(episodes["row"]) > 50
-    expected = 1.0 * episodes["won"] - 1.0 * (episodes["cause"] != ALIVE) + 0.25 * episodes["food_eaten"]
+    expected = (
+        1.0 * episodes["won"] - 1.0 * (episodes["cause"] != ALIVE) + 0.25 * episodes["food_eaten"]
+    )
     np.testing.assert_allclose(episodes["return"], expected, atol=1e-6)
     assert (episodes["killer"][episodes["cause"] == 4] == -1).all()
     games = episodes["game_over"] & (episodes["cause"] == ALIVE)
@@ -125,7 +156,9 @@ def test_events_are_what_happened():
         totals[:] += events.sum(axis=0, dtype=int)
         return events[:, EVENTS.index("ate_food")].astype(np.float32)
 
-    env = small(num_games=32, num_snakes=4, rewards=count, ruleset="royale", shrink_every_n_turns=15)
+    env = small(
+        num_games=32, num_snakes=4, rewards=count, ruleset="royale", shrink_every_n_turns=15
+    )
     env.restart(0)
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -151,7 +184,9 @@ def test_one_snake_plays_solo():
     episodes = env.drain_episodes()
     assert len(episodes["row"]) > 0
     assert not episodes["won"].any()
-    np.testing.assert_allclose(episodes["return"], episodes["length"] - (episodes["cause"] != ALIVE))
+    np.testing.assert_allclose(
+        episodes["return"], episodes["length"] - (episodes["cause"] != ALIVE)
+    )
 
 
 def test_an_action_out_of_range_goes_straight_on():
@@ -177,7 +212,9 @@ def test_gymnasium_step_gives_copies_and_final_observations():
 
 
 def test_gymnasium_final_info_tells_how_each_episode_went():
-    env, twin, straight_on = small(num_games=8), small(num_games=8), np.ones(8 * 3, np.int64)
+    env = small(num_games=8)
+    twin = small(num_games=8)
+    straight_on = np.ones(8 * 3, np.int64)
     env.reset(seed=0)
     twin.restart(0)
     told = {name: [] for name in ("row", "game", "length", "cause", "return")}
@@ -187,7 +224,9 @@ def test_gymnasium_final_info_tells_how_each_episode_went():
         rows = np.flatnonzero(info.get("_final_info", False))
         told["row"].extend(rows)
         for name in told.keys() - {"row"}:
-            assert "final_info" not in info or np.array_equal(info["final_info"]["_" + name], info["_final_info"])
+            assert "final_info" not in info or np.array_equal(
+                info["final_info"]["_" + name], info["_final_info"]
+            )
             told[name].extend(info["final_info"][name][rows] if len(rows) else [])
     drained = twin.drain_episodes()
     assert len(told["row"]) > 8
@@ -201,16 +240,22 @@ def test_food_moved_by_hand_is_seen_where_it_lies_now():
     food = env.state.arrays.food
     for board in range(3):
         cell = np.flatnonzero(food[board])[0]
-        free = np.flatnonzero((food[board] == 0) & (env.state.arrays.opposite == np.arange(food.shape[1])))[-1]
+        free = np.flatnonzero(
+            (food[board] == 0) & (env.state.arrays.opposite == np.arange(food.shape[1]))
+        )[-1]
         food[board, [free, cell]] = food[board, [cell, free]]
     env.show()
     boards, slots = np.divmod(np.arange(env.num_envs), env.rows_per_game)
-    np.testing.assert_array_equal(env.observations, env.observation.observe(env.state, boards, slots))
+    np.testing.assert_array_equal(
+        env.observations, env.observation.observe(env.state, boards, slots)
+    )
 
 
 def test_bad_input_is_named():
     for options in ({"width": 2}, {"width": "7"}, {"height": 7.0}):
-        with pytest.raises(ConfigError, match=f"{next(iter(options))} is .*; it must be an integer from 3 to 25"):
+        with pytest.raises(
+            ConfigError, match=f"{next(iter(options))} is .*; it must be an integer from 3 to 25"
+        ):
             small(**options)
     with pytest.raises(ConfigError, match="num_snakes is '4'; it must be an integer from 1 to 16"):
         small(num_snakes="4")
@@ -222,8 +267,16 @@ def test_bad_input_is_named():
         small(ruleset="wraped")
     with pytest.raises(UnknownNameError, match="Did you mean 'ate_food'"):
         small(rewards={"ate_fod": 1.0})
-    for options in ({"max_turns": 10.5}, {"max_turns": 0}, {"num_threads": 1.5}, {"num_threads": True}, {"num_threads": 10**5}):
-        with pytest.raises(ConfigError, match=f"{next(iter(options))} is .*; it must be an integer from 1 to"):
+    for options in (
+        {"max_turns": 10.5},
+        {"max_turns": 0},
+        {"num_threads": 1.5},
+        {"num_threads": True},
+        {"num_threads": 10**5},
+    ):
+        with pytest.raises(
+            ConfigError, match=f"{next(iter(options))} is .*; it must be an integer from 1 to"
+        ):
             small(**options)
     with pytest.raises(ConfigError, match="observation is 3; it must be a type's name"):
         small(observation=3)
@@ -248,8 +301,16 @@ def test_a_seed_of_numpy_is_that_of_python(kind):
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64])
 def test_sizes_of_numpy_make_the_world_that_those_of_python_make(kind):
-    sizes = {"num_games": 100, "num_snakes": 2, "width": 19, "height": 19, "max_turns": 50, "food_spawn_chance": 30}
-    ours, theirs = BattlesnakeVectorEnv(**sizes), BattlesnakeVectorEnv(**{name: kind(size) for name, size in sizes.items()})
+    sizes = {
+        "num_games": 100,
+        "num_snakes": 2,
+        "width": 19,
+        "height": 19,
+        "max_turns": 50,
+        "food_spawn_chance": 30,
+    }
+    ours = BattlesnakeVectorEnv(**sizes)
+    theirs = BattlesnakeVectorEnv(**{name: kind(size) for name, size in sizes.items()})
     assert theirs.observations.shape == ours.observations.shape
     assert [a.shape for a in theirs.state.arrays] == [a.shape for a in ours.state.arrays]
     for world in (ours, theirs):
@@ -260,20 +321,29 @@ def test_sizes_of_numpy_make_the_world_that_those_of_python_make(kind):
     assert json.loads(json.dumps(board)) == board
 
 
-@pytest.mark.parametrize("observation", [EgocentricPlanes(radius=np.int64(3)), StarterPackObservation(num_snakes=np.int64(3))])
+@pytest.mark.parametrize(
+    "observation",
+    [EgocentricPlanes(radius=np.int64(3)), StarterPackObservation(num_snakes=np.int64(3))],
+)
 def test_a_contract_is_for_json_whatever_type_its_numbers_had(observation):
     assert observation_from_contract(json.loads(json.dumps(observation.contract()))) == observation
 
 
 @pytest.mark.parametrize("seed", ["a", 1.5, True, [1]])
 def test_other_seeds_are_refused(seed):
-    for begin in (lambda: small(seed=seed), lambda: small().restart(seed), lambda: setup_board(seed=seed)):
+    for begin in (
+        lambda: small(seed=seed),
+        lambda: small().restart(seed),
+        lambda: setup_board(seed=seed),
+    ):
         with pytest.raises(ConfigError, match=r"seed is .*; it must be an integer"):
             begin()
 
 
 def test_settings_of_another_type_are_refused():
-    with pytest.raises(ConfigError, match=r"settings is \{'map': 'royale'\}; it must be a Settings object"):
+    with pytest.raises(
+        ConfigError, match=r"settings is \{'map': 'royale'\}; it must be a Settings object"
+    ):
         small(settings={"map": "royale"})
     with pytest.raises(UnknownNameError, match=r"unknown map \['royale'\]"):
         small(map=["royale"])
@@ -342,7 +412,11 @@ def _count_food(events):
     return events[:, EVENTS.index("ate_food")].astype(np.float32)
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize(
+    "again",
+    [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))],
+    ids=["deepcopy", "pickle"],
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -368,9 +442,18 @@ def test_a_copy_plays_on_as_the_original_does_and_neither_moves_the_other(option
         env.advance(actions)
         assert (env.observations != fresh.observations).any()
         fresh.advance(actions)
-        for name in ("observations", "final_observations", "valid", "action_mask", "rewards", "terminated", "truncated"):
+        for name in (
+            "observations",
+            "final_observations",
+            "valid",
+            "action_mask",
+            "rewards",
+            "terminated",
+            "truncated",
+        ):
             np.testing.assert_array_equal(getattr(env, name), getattr(fresh, name), err_msg=name)
-    ours, theirs = env.drain_episodes(), fresh.drain_episodes()
+    ours = env.drain_episodes()
+    theirs = fresh.drain_episodes()
     assert len(ours["row"]) > 10
     for name, column in ours.items():
         np.testing.assert_array_equal(column, theirs[name], err_msg=name)

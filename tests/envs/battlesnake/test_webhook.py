@@ -1,4 +1,6 @@
-"""The webhook's JSON against requests that the official engine sent, and against what other engines may send."""
+"""The webhook's JSON against requests that the official engine sent, and against what other engines
+may send.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,21 @@ import pytest
 from envs.battlesnake import webhook
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.webhook import UnheldBoardError, WebhookError, game_object, move_request, read_move_request
+from envs.battlesnake.webhook import (
+    UnheldBoardError,
+    WebhookError,
+    game_object,
+    move_request,
+    read_move_request,
+)
 from tests.envs.battlesnake.positions import board, living, random_games
 from tests.envs.battlesnake.traces import DATA
 
 
 def recorded():
-    game, *requests, result = (json.loads(line) for line in (DATA / "cli-output-example.jsonl").read_text().splitlines())
+    game, *requests, result = (
+        json.loads(line) for line in (DATA / "cli-output-example.jsonl").read_text().splitlines()
+    )
     assert "isDraw" in result
     return game, requests
 
@@ -64,36 +74,54 @@ def test_the_recorded_game_object_is_the_one_we_write():
 
 
 def test_y_grows_upwards():
-    """A head one below the upper edge may go up once; read upside down it would be at the lower edge."""
+    """A head one below the upper edge may go up once; read upside down it would be at the lower
+    edge.
+    """
     request = plain_request(board(7, 7, [(3, 5), (3, 4), (3, 3)], [(0, 0), (1, 0), (2, 0)]))
     turn = read_move_request(request)
     assert turn.state.body(0, 0)[0] == (3, 5)
-    request["you"]["body"] = request["board"]["snakes"][0]["body"] = [{"x": 3, "y": 6}, {"x": 3, "y": 5}, {"x": 3, "y": 4}]
-    up, down, left, right = safe_moves(read_move_request(request).state, np.array([0]), np.array([0]))[0]
+    request["you"]["body"] = request["board"]["snakes"][0]["body"] = [
+        {"x": 3, "y": 6},
+        {"x": 3, "y": 5},
+        {"x": 3, "y": 4},
+    ]
+    up, down, left, right = safe_moves(
+        read_move_request(request).state, np.array([0]), np.array([0])
+    )[0]
     assert (up, down, left, right) == (False, False, True, True)
 
 
 def plain_request(state, you=0, **game):
     ids = [f"s{i}" for i in range(state.num_snakes)]
-    return move_request(state, 0, game=game_object(state.settings, "g") | game, ids=ids, names=ids, you=you)
+    return move_request(
+        state, 0, game=game_object(state.settings, "g") | game, ids=ids, names=ids, you=you
+    )
 
 
-@pytest.mark.parametrize("game", [{}, {"ruleset": "royale", "shrink_every_n_turns": 2}, {"map": "snail_mode"}], ids=str)
+@pytest.mark.parametrize(
+    "game", [{}, {"ruleset": "royale", "shrink_every_n_turns": 2}, {"map": "snail_mode"}], ids=str
+)
 def test_played_states_round_trip(game):
     for state in random_games(num_boards=2, turns=30, **game):
         boards, slots = living(state)
         for b, slot in list(zip(boards, slots, strict=True))[:2]:
             ids = [f"s{i}" for i in range(4)]
-            request = move_request(state, b, game=game_object(state.settings, "g"), ids=ids, names=ids, you=slot)
+            request = move_request(
+                state, b, game=game_object(state.settings, "g"), ids=ids, names=ids, you=slot
+            )
             turn = read_move_request(request)
-            again = move_request(turn.state, 0, game=request["game"], ids=turn.ids, names=turn.names, you=turn.you)
+            again = move_request(
+                turn.state, 0, game=request["game"], ids=turn.ids, names=turn.names, you=turn.you
+            )
             assert again == request
 
 
 def test_other_engines_are_understood():
     state = board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)])
     request = plain_request(state, map="", timeout=0)
-    request["board"]["snakes"].insert(0, {"id": "dead", "health": 0, "body": [{"x": -1, "y": 3}, {"x": 0, "y": 3}]})
+    request["board"]["snakes"].insert(
+        0, {"id": "dead", "health": 0, "body": [{"x": -1, "y": 3}, {"x": 0, "y": 3}]}
+    )
     request["board"]["hazards"] = [{"x": 2, "y": 9}, {"x": 6, "y": 6}, {"x": 6, "y": 6}]
     request["game"]["ruleset"] = {"name": "squad", "unknown": 1}
     request["board"]["unknown"] = request["unknown"] = {"deep": [1]}
@@ -113,7 +141,8 @@ def test_you_are_taken_from_you_alone():
     assert turn.state.body(0, 1)[0] == (3, 3)
 
 
-HEAD, CELL = {"x": 3, "y": 3}, {"x": 0, "y": 0}
+HEAD = {"x": 3, "y": 3}
+CELL = {"x": 0, "y": 0}
 
 
 @pytest.mark.parametrize(
@@ -125,10 +154,22 @@ HEAD, CELL = {"x": 3, "y": 3}, {"x": 0, "y": 0}
         (lambda r: r["board"].update(snakes={}), "board.snakes is dict"),
         (lambda r: r["you"].update(health="100"), "you.health is '100'"),
         (lambda r: r["you"].update(body=[{"x": 1.5, "y": 1}]), r"you.body\[0\].x is 1.5"),
-        (lambda r: r["you"].update(body=[{"x": 0, "y": 0}, {"x": 0, "y": 1}] * 100), "you.body is no list of at most 52"),
-        (lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, {"x": "<b>", "y": 0}, CELL]), r"you.body\[61\].x is '<b>'"),
-        (lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, {"x": 0, "y": False}]), r"you.body\[61\].y is False"),
-        (lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, HEAD, CELL]), "you.body is no list of at most 52"),
+        (
+            lambda r: r["you"].update(body=[{"x": 0, "y": 0}, {"x": 0, "y": 1}] * 100),
+            "you.body is no list of at most 52",
+        ),
+        (
+            lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, {"x": "<b>", "y": 0}, CELL]),
+            r"you.body\[61\].x is '<b>'",
+        ),
+        (
+            lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, {"x": 0, "y": False}]),
+            r"you.body\[61\].y is False",
+        ),
+        (
+            lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, HEAD, CELL]),
+            "you.body is no list of at most 52",
+        ),
         (lambda r: r["you"].update(body=[]), "you is dead"),
         (lambda r: r["board"].update(food=[{"x": 1}]), r"board.food\[0\].y is None"),
         (lambda r: r["board"].update(snakes=r["board"]["snakes"] * 40), "at most 16"),
@@ -159,7 +200,9 @@ def test_what_no_engine_sends_is_refused_by_field(change, named):
     ],
     ids=str,
 )
-def test_settings_that_the_official_program_takes_are_read_as_the_nearest_and_said_once(sent, read, caplog, monkeypatch):
+def test_settings_that_the_official_program_takes_are_read_as_the_nearest_and_said_once(
+    sent, read, caplog, monkeypatch
+):
     monkeypatch.setattr(webhook, "_told", set())
     request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
     request["game"]["ruleset"]["settings"].update(sent)
@@ -189,20 +232,31 @@ def test_a_maze_snake_longer_than_the_board_is_read():
 
 def test_a_board_that_the_engine_cannot_hold_is_told_from_a_faulty_one(caplog, monkeypatch):
     monkeypatch.setattr(webhook, "_told", set())
-    request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)], hazards=[(5, 5)] * 3))
+    request = plain_request(
+        board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)], hazards=[(5, 5)] * 3)
+    )
     request["board"] |= {"width": 30, "height": 2 * 30}
     with caplog.at_level(logging.WARNING, "envs.battlesnake.webhook"):
         for _ in range(2):
-            with pytest.raises(UnheldBoardError, match="board is 30x60 with 2 living snakes; sides of 3 to 25") as raised:
+            with pytest.raises(
+                UnheldBoardError, match="board is 30x60 with 2 living snakes; sides of 3 to 25"
+            ) as raised:
                 read_move_request(request)
-    assert (raised.value.you, raised.value.hazards, raised.value.settings) == (0, {(5, 5): 3}, Settings())
+    assert (raised.value.you, raised.value.hazards, raised.value.settings) == (
+        0,
+        {(5, 5): 3},
+        Settings(),
+    )
     assert len(caplog.records) == 1
 
 
 def test_numbers_may_be_texts_and_whole_numbers_may_have_a_point():
     """Settings and the time-out came as texts once, and JSON knows but one kind of number."""
     request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
-    request["game"] |= {"timeout": "400", "ruleset": {"name": "royale", "damagePerTurn": "30", "minimumFood": "3"}}
+    request["game"] |= {
+        "timeout": "400",
+        "ruleset": {"name": "royale", "damagePerTurn": "30", "minimumFood": "3"},
+    }
     request["you"]["health"] = 90.0
     turn = read_move_request(request)
     assert turn.timeout_ms == 400

@@ -1,4 +1,6 @@
-"""Games of the official engine: expands `tests/data/official-games.jsonl.gz` into boards in webhook form."""
+"""Games of the official engine: expands `tests/data/official-games.jsonl.gz` into boards in webhook
+form.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 class Transition(NamedTuple):
-    """One recorded turn: the board before, the moves, what the ruleset's step said and made, and the map's result."""
+    """One recorded turn: the board before, the moves, what the ruleset's step said and made, and
+    the map's result.
+    """
 
     turn: int
     before: dict[str, Any]
@@ -25,7 +29,9 @@ class Transition(NamedTuple):
 
 @cache
 def games() -> tuple[dict[str, Any], ...]:
-    """All recorded games, as they stand in the file. Don't change them: they are read once for all tests of a process."""
+    """All recorded games, as they stand in the file. Don't change them: they are read once for all
+    tests of a process.
+    """
     with gzip.open(DATA / "official-games.jsonl.gz", "rt") as lines:
         return tuple(map(json.loads, lines))
 
@@ -46,7 +52,9 @@ def transitions(game: dict[str, Any]) -> Iterator[Transition]:
     for turn in game["turns"]:
         stepped = _apply(board, turn.get("exec"))
         after = _apply(stepped, turn.get("post")) | {"turn": board["turn"] + 1}
-        yield Transition(turn["turn"], board, turn["moves"], turn.get("over", False), stepped, after)
+        yield Transition(
+            turn["turn"], board, turn["moves"], turn.get("over", False), stepped, after
+        )
         board = after
 
 
@@ -58,7 +66,8 @@ def _apply(board: dict[str, Any], change: dict[str, Any] | None) -> dict[str, An
     if "snakes" in change:
         old = board["snakes"] or [None] * len(change["snakes"])
         change["snakes"] = [
-            kept if new is None else _snake(i, new) for i, (kept, new) in enumerate(zip(old, change["snakes"], strict=True))
+            kept if new is None else _snake(i, new)
+            for i, (kept, new) in enumerate(zip(old, change["snakes"], strict=True))
         ]
     return board | change
 

@@ -55,9 +55,13 @@ def bomb(levels=9, width=9):
 
 
 def merging(levels, width=9):
-    """Mappings that PyYAML merges into width ** levels pairs while it reads them, which then are one pair."""
+    """Mappings that PyYAML merges into width ** levels pairs while it reads them, which then are
+    one pair.
+    """
     lines = ["a0: &a0 {k: 1}"]
-    lines += [f"a{k}: &a{k} {{<<: [{', '.join([f'*a{k - 1}'] * width)}]}}" for k in range(1, levels)]
+    lines += [
+        f"a{k}: &a{k} {{<<: [{', '.join([f'*a{k - 1}'] * width)}]}}" for k in range(1, levels)
+    ]
     return "\n".join(lines)
 
 
@@ -67,7 +71,14 @@ def merging(levels, width=9):
         (bomb(), "50000 values"),
         ("&a [*a]", "50000 values"),
         (merging(levels=12), "merge keys copy more than 50000 values"),
-        ("a: &a {" + ", ".join(f"{n}: 0" for n in range(2000)) + "}\nb: {<<: [" + "*a, " * 60 + "]}", "merge keys copy"),
+        (
+            "a: &a {"
+            + ", ".join(f"{n}: 0" for n in range(2000))
+            + "}\nb: {<<: ["
+            + "*a, " * 60
+            + "]}",
+            "merge keys copy",
+        ),
         ("&a {<<: *a}", "deep"),
         ("[" * 5000, "deep"),
         ("a: 2001-99-99", "month"),

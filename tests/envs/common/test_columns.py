@@ -1,4 +1,6 @@
-"""Columns are as wide as their widest cell; numbers stand on the right, and strangers' texts can't move the cursor."""
+"""Columns are as wide as their widest cell; numbers stand on the right, and strangers' texts can't
+move the cursor.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ def test_a_last_cell_that_is_empty_leaves_no_blanks():
     assert in_columns([("one", ""), ("two", "lost here")]) == "one\ntwo  lost here"
 
 
-@pytest.mark.parametrize("number", ["7", "-1.5", "+0.30", "−2", "1,234.5", ".5", "93.2%", "1e-05", "-", "–", "†", "?", ""])
+@pytest.mark.parametrize(
+    "number",
+    ["7", "-1.5", "+0.30", "−2", "1,234.5", ".5", "93.2%", "1e-05", "-", "–", "†", "?", ""],
+)
 def test_a_column_of_numbers_stands_on_the_right(number):
     assert in_columns([(number,), ("100000.25",)]).splitlines()[0] == number.rjust(9).rstrip()
 

@@ -26,7 +26,9 @@ def without_procsnake_on_path(monkeypatch) -> None:
 
 
 def shell(command: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=120, **options
+    )
 
 
 @pytest.mark.parametrize("word", ["plain", "two words", "it's", "$HOME", "a;b", "runs/…"])
@@ -66,7 +68,12 @@ def test_another_installation_on_path_is_not_mistaken_for_this_one(monkeypatch, 
 def test_without_a_console_script_the_module_is_called(monkeypatch, tmp_path):
     without_procsnake_on_path(monkeypatch)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    assert shlex.split(shell_command("champions")) == [sys.executable, "-m", "procsnake", "champions"]
+    assert shlex.split(shell_command("champions")) == [
+        sys.executable,
+        "-m",
+        "procsnake",
+        "champions",
+    ]
 
 
 def examples() -> list[str]:
@@ -112,9 +119,13 @@ def test_every_example_in_the_help_can_be_copied_whole(monkeypatch, tmp_path):
 
 
 def test_what_quickstart_suggests_next_can_be_copied(monkeypatch, tmp_path):
-    run, record = tmp_path / "my runs" / "it's one", tmp_path / "a game.jsonl"
+    run = tmp_path / "my runs" / "it's one"
+    record = tmp_path / "a game.jsonl"
     monkeypatch.setenv("PATH", f"{INSTALLED.parent}{os.pathsep}/usr/bin:/bin")
-    got = [pasted(line, tmp_path) for line in procsnake.suggestions(run, record, "battlesnake-ppo").splitlines()]
+    got = [
+        pasted(line, tmp_path)
+        for line in procsnake.suggestions(run, record, "battlesnake-ppo").splitlines()
+    ]
     assert [words[0] for words in got] == ["serve", "match", "play", "replay", "evaluate", "train"]
     assert [words[1] for words in got[:2]] == [str(run), str(run)]
     assert got[2][1:] == ["--human", "--against", str(run)]
@@ -125,7 +136,9 @@ def test_what_quickstart_suggests_next_can_be_copied(monkeypatch, tmp_path):
 
 
 def test_no_message_writes_a_command_by_itself():
-    """Every command that a message suggests is made by `shell_command`, which quotes it and finds the program."""
+    """Every command that a message suggests is made by `shell_command`, which quotes it and finds
+    the program.
+    """
     names = "|".join(name for (name, *_) in commands())
     by_hand = re.compile(rf"[\"'].*: procsnake (?:{names})\b")
     root = Path(procsnake.__file__).parent
@@ -135,13 +148,23 @@ def test_no_message_writes_a_command_by_itself():
             if "template" in path.parts:
                 continue
             lines = path.read_text(encoding="utf-8").splitlines()
-            found += [f"{path}:{number}: {line}" for number, line in enumerate(lines, 1) if by_hand.search(line)]
+            found += [
+                f"{path}:{number}: {line}"
+                for number, line in enumerate(lines, 1)
+                if by_hand.search(line)
+            ]
     assert not found
 
 
 def test_pip_is_the_one_of_this_python(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    assert shlex.split(pip_install("procsnake[train]")) == [sys.executable, "-m", "pip", "install", "procsnake[train]"]
+    assert shlex.split(pip_install("procsnake[train]")) == [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "procsnake[train]",
+    ]
     (tmp_path / "pip").write_text("#!/bin/sh\n")
     (tmp_path / "pip").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -156,7 +179,9 @@ def test_pip_is_the_one_of_this_python(monkeypatch, tmp_path):
      ("psycopg", "postgres"), ("gunicorn.app", "serve")],
 )  # fmt: skip
 def test_the_extra_that_brings_a_module(module, extra):
-    error = MissingDependencyError.of_extra(ModuleNotFoundError(name=module), feature="procsnake train")
+    error = MissingDependencyError.of_extra(
+        ModuleNotFoundError(name=module), feature="procsnake train"
+    )
     assert f"procsnake[{extra}]" in str(error)
 
 
@@ -166,7 +191,9 @@ def test_what_no_extra_brings_stays_the_error_that_it_was(module):
 
 
 @pytest.mark.parametrize("name", ["games.db", "comparisons/battlesnake"])
-def test_what_commands_make_lies_in_one_folder_and_old_places_stay_known(monkeypatch, tmp_path, name):
+def test_what_commands_make_lies_in_one_folder_and_old_places_stay_known(
+    monkeypatch, tmp_path, name
+):
     monkeypatch.chdir(tmp_path)
     assert kept_at(name) == f"outputs/{name}"
     (tmp_path / name).mkdir(parents=True)
@@ -178,17 +205,35 @@ def test_what_commands_make_lies_in_one_folder_and_old_places_stay_known(monkeyp
 def test_a_tournament_leaves_nothing_that_git_would_add(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     subprocess.run(["git", "init", "-q"], check=True)
-    assert procsnake.main(["tournament", "greedy", "random", "--games", "1", "--max-turns", "2"]) == 0
+    assert (
+        procsnake.main(["tournament", "greedy", "random", "--games", "1", "--max-turns", "2"]) == 0
+    )
     assert "the tournament is kept in outputs/tournament.db" in capsys.readouterr().err
     assert (tmp_path / "outputs" / "tournament.db").is_file()
-    assert subprocess.run(["git", "status", "--porcelain"], capture_output=True, check=True).stdout == b""
+    assert (
+        subprocess.run(["git", "status", "--porcelain"], capture_output=True, check=True).stdout
+        == b""
+    )
     assert procsnake.main(["tournament", "--max-turns", "2"]) == 0
 
 
 def test_a_tournament_of_before_is_gone_on_with(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert (
-        procsnake.main(["tournament", "greedy", "random", "--games", "1", "--max-turns", "2", "--store", "tournament.db"]) == 0
+        procsnake.main(
+            [
+                "tournament",
+                "greedy",
+                "random",
+                "--games",
+                "1",
+                "--max-turns",
+                "2",
+                "--store",
+                "tournament.db",
+            ]
+        )
+        == 0
     )
     assert procsnake.main(["tournament"]) == 0
     assert not (tmp_path / "outputs").exists()

@@ -12,7 +12,9 @@ from envs.common.cores import usable_cores
 
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
-    """Writes files below /sys/fs/cgroup and what /proc/self/cgroup says, on a machine of 64 cores."""
+    """Writes files below /sys/fs/cgroup and what /proc/self/cgroup says, on a machine of 64
+    cores.
+    """
     monkeypatch.setattr(cores, "_GROUPS", tmp_path / "sys")
     monkeypatch.setattr(cores, "_OURS", tmp_path / "cgroup")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
@@ -32,7 +34,9 @@ def test_without_quotas_it_is_the_affinity(groups):
     assert usable_cores() == 64
 
 
-@pytest.mark.parametrize(("quota", "expected"), [("50000 100000", 1), ("350000 100000", 4), ("max 100000", 64), ("", 64)])
+@pytest.mark.parametrize(
+    ("quota", "expected"), [("50000 100000", 1), ("350000 100000", 4), ("max 100000", 64), ("", 64)]
+)
 def test_a_quota_of_version_2(groups, quota, expected):
     groups("0::/\n", cpu_max=quota)
     assert usable_cores() == expected
@@ -58,7 +62,10 @@ def test_the_tightest_of_the_groups_around_us_counts(groups):
 
 
 def test_a_group_of_version_1_below_the_root(groups):
-    limits = {"cpu__docker__abc__cpu_cfs_quota_us": "250000", "cpu__docker__abc__cpu_cfs_period_us": "100000"}
+    limits = {
+        "cpu__docker__abc__cpu_cfs_quota_us": "250000",
+        "cpu__docker__abc__cpu_cfs_period_us": "100000",
+    }
     groups("9:name=systemd:/x\n4:cpu,cpuacct:/docker/abc\n0::/\n", **limits)
     assert usable_cores() == 3
 

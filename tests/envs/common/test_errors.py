@@ -9,7 +9,13 @@ import shlex
 import pytest
 
 from envs.common import errors
-from envs.common.errors import ConfigError, MissingDependencyError, ProcsnakeError, UnknownNameError, install_beside
+from envs.common.errors import (
+    ConfigError,
+    MissingDependencyError,
+    ProcsnakeError,
+    UnknownNameError,
+    install_beside,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,11 +35,18 @@ def test_a_copy_is_the_same_error(error: ProcsnakeError) -> None:
 
 
 @pytest.mark.parametrize("is_clone", [True, False])
-def test_a_new_environment_gets_the_clone_that_runs_where_there_is_one(tmp_path, monkeypatch, is_clone: bool) -> None:
-    """A new environment has no procsnake yet, and where pip looks there is none as long as none is published."""
+def test_a_new_environment_gets_the_clone_that_runs_where_there_is_one(
+    tmp_path, monkeypatch, is_clone: bool
+) -> None:
+    """A new environment has no procsnake yet, and where pip looks there is none as long as none is
+    published.
+    """
     place = tmp_path / "a clone"
     place.mkdir()
     monkeypatch.setattr(errors, "_HOME", place)
     if is_clone:
         (place / "setup.py").touch()
-    assert shlex.split(install_beside("mxnet"))[-1] == f"{place if is_clone else 'procsnake'}[train,mxnet]"
+    assert (
+        shlex.split(install_beside("mxnet"))[-1]
+        == f"{place if is_clone else 'procsnake'}[train,mxnet]"
+    )

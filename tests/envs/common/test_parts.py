@@ -1,4 +1,6 @@
-"""Parts of a user's own: what is named is found, a stranger's name runs nothing, and each mistake is named."""
+"""Parts of a user's own: what is named is found, a stranger's name runs nothing, and each mistake
+is named.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ import pytest
 
 from agents import networks
 from envs.battlesnake import BattlesnakeVectorEnv
-from envs.battlesnake.observations import EgocentricPlanes, OwnObservation, choose_observation, observation_from_contract
+from envs.battlesnake.observations import (
+    EgocentricPlanes,
+    OwnObservation,
+    choose_observation,
+    observation_from_contract,
+)
 from envs.battlesnake.rewards import EVENTS, choose_rewards
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import Parts, import_modules, modules_named_in
@@ -55,7 +62,11 @@ def test_what_python_has_imported_is_not_thereby_trusted(place):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("import nowhere_at_all", "No module named 'nowhere_at_all'"), ("1 / 0", "ZeroDivisionError"), ("def", "SyntaxError")],
+    [
+        ("import nowhere_at_all", "No module named 'nowhere_at_all'"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("def", "SyntaxError"),
+    ],
 )
 def test_a_module_that_fails_is_named_with_its_mistake(module, text, message):
     name = module(text)
@@ -64,17 +75,27 @@ def test_a_module_that_fails_is_named_with_its_mistake(module, text, message):
 
 
 def test_a_module_that_is_not_found_is_looked_for_where_python_is_told_to():
-    with pytest.raises(ConfigError, match=r"no_such_file\.py lies in this folder: export PYTHONPATH=\."):
+    with pytest.raises(
+        ConfigError, match=r"no_such_file\.py lies in this folder: export PYTHONPATH=\."
+    ):
         import_modules(["no_such_file"])
 
 
 def test_only_module_and_name_are_read_as_a_place():
-    options = {"levels": "train:200", "at": "http://x", "own": ["a.b:C", {"type": "d:E"}], "range": "1..2:log", "two": "f:g:h"}
+    options = {
+        "levels": "train:200",
+        "at": "http://x",
+        "own": ["a.b:C", {"type": "d:E"}],
+        "range": "1..2:log",
+        "two": "f:g:h",
+    }
     assert list(modules_named_in(options)) == ["a.b", "d"]
 
 
 def test_a_reward_function_pays_and_a_wrong_one_is_refused_at_once(module):
-    name = module("def hunter(events): return events[:, 3] * -2.0\ndef total(events): return events.sum()\n")
+    name = module(
+        "def hunter(events): return events[:, 3] * -2.0\ndef total(events): return events.sum()\n"
+    )
     import_modules([name])
     world = BattlesnakeVectorEnv(num_games=2, num_snakes=2, rewards=f"{name}:hunter")
     world.restart(0)

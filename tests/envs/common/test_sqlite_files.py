@@ -49,7 +49,9 @@ def test_a_journal_deletes_another_file_so_it_is_refused(database: Path, thesis:
 
 @pytest.mark.parametrize("ending", ["", "-journal", "-wal", "-shm"])
 @pytest.mark.parametrize("leads_somewhere", [True, False])
-def test_links_are_refused(database: Path, thesis: Path, ending: str, leads_somewhere: bool) -> None:
+def test_links_are_refused(
+    database: Path, thesis: Path, ending: str, leads_somewhere: bool
+) -> None:
     link = Path(f"{database}{ending}")
     link.unlink(missing_ok=True)
     link.symlink_to(thesis if leads_somewhere else thesis.with_name("nothing"))
@@ -76,9 +78,17 @@ def test_the_log_of_a_killed_process_is_read_on(database: Path, tmp_path: Path) 
 
 
 def test_a_schema_is_the_same_in_other_writing_only() -> None:
-    expected = schema_after(["CREATE TABLE game (moves BLOB, turn INTEGER)", "CREATE INDEX turns ON game (turn)"])
-    assert strange_entry(schema_after(['CREATE TABLE "game" (moves BLOB,\n\tturn INTEGER)']), expected) is None
-    for statement in ("CREATE TABLE game (moves BLOB, turn INTEGER AS (1))", "CREATE VIEW game AS SELECT 1"):
+    expected = schema_after(
+        ["CREATE TABLE game (moves BLOB, turn INTEGER)", "CREATE INDEX turns ON game (turn)"]
+    )
+    assert (
+        strange_entry(schema_after(['CREATE TABLE "game" (moves BLOB,\n\tturn INTEGER)']), expected)
+        is None
+    )
+    for statement in (
+        "CREATE TABLE game (moves BLOB, turn INTEGER AS (1))",
+        "CREATE VIEW game AS SELECT 1",
+    ):
         assert strange_entry(schema_after([statement]), expected) == "game"
 
 

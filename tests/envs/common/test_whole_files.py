@@ -1,4 +1,6 @@
-"""Files and folders appear whole or not at all, and places where nothing can be written are refused."""
+"""Files and folders appear whole or not at all, and places where nothing can be written are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def test_a_file_is_replaced_and_nothing_lies_beside_it(tmp_path):
 
 
 def test_two_that_write_the_same_file_do_not_meet(tmp_path, monkeypatch):
-    replaced, parts = os.replace, []
+    replaced = os.replace
+    parts = []
 
     def meet(part, path):
         parts.append(part)

@@ -20,7 +20,9 @@ from envs.procgen import keyboard
 from envs.procgen.vector_env import ProcgenVectorEnv
 from tests.waiting import until
 
-gym3_interactive = pytest.importorskip("gym3.interactive", reason="gym3 has no wheel for this Python, as Procgen has none")
+gym3_interactive = pytest.importorskip(
+    "gym3.interactive", reason="gym3 has no wheel for this Python, as Procgen has none"
+)
 
 FRAMES = 20
 ROOT = Path(__file__).parents[3]
@@ -28,14 +30,17 @@ PROGRAMS = ("Xvfb", "xdotool")
 
 
 class Screen:
-    """Stands for a window, which tests have no screen for: the same keys are held until it is closed."""
+    """Stands for a window, which tests have no screen for: the same keys are held until it is
+    closed.
+    """
 
     width = height = 768
     held: set[str]
     pictures: list[np.ndarray]
 
     def __init__(self, width: int, height: int) -> None:
-        self.frame, self.now = 0, 0.0
+        self.frame = 0
+        self.now = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -59,18 +64,32 @@ class Screen:
         pass
 
 
-@pytest.mark.parametrize(("held", "action"), [({"RIGHT"}, 7), ({"RIGHT", "UP"}, 8), ({"LEFT"}, 1), (set(), 4), ({"D"}, 9)])
+@pytest.mark.parametrize(
+    ("held", "action"),
+    [({"RIGHT"}, 7), ({"RIGHT", "UP"}, 8), ({"LEFT"}, 1), (set(), 4), ({"D"}, 9)],
+)
 def test_keys_play_the_game_that_is_drawn(
     held: set[str], action: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(gym3_interactive, "Renderer", Screen)
     monkeypatch.setattr(Screen, "held", held, raising=False)
     monkeypatch.setattr(Screen, "pictures", [], raising=False)
-    assert procsnake.main(["play", "procgen/starpilot", "--human", "--levels", "train:200", "--seed", "3"]) == 0
+    assert (
+        procsnake.main(
+            ["play", "procgen/starpilot", "--human", "--levels", "train:200", "--seed", "3"]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "arrow keys" in said
     assert "played: " in said
-    world = ProcgenVectorEnv("starpilot", num_games=1, distribution_mode="easy", levels="train:200", render_mode="rgb_array")
+    world = ProcgenVectorEnv(
+        "starpilot",
+        num_games=1,
+        distribution_mode="easy",
+        levels="train:200",
+        render_mode="rgb_array",
+    )
     world.restart(3)
     # The window keeps time: now and then it takes two steps between two pictures, or none.
     game = []
@@ -90,7 +109,16 @@ def display() -> Iterator[str]:
     if missing := [program for program in PROGRAMS if not shutil.which(program)]:
         pytest.skip(f"needs {' and '.join(missing)}: apt-get install xvfb xdotool")
     reading, writing = os.pipe()
-    arguments = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "800x800x24", "-nolisten", "tcp"]
+    arguments = [
+        "Xvfb",
+        "-displayfd",
+        str(writing),
+        "-screen",
+        "0",
+        "800x800x24",
+        "-nolisten",
+        "tcp",
+    ]
     server = subprocess.Popen(arguments, pass_fds=[writing], stderr=subprocess.DEVNULL)
     try:
         yield f":{os.read(reading, 16).decode().strip()}"
@@ -103,8 +131,12 @@ def display() -> Iterator[str]:
 
 @pytest.mark.long
 def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str) -> None:
-    """In a maze, whose pictures change by nothing else: right and up as far as it goes, as the game without a window does."""
-    world = ProcgenVectorEnv("maze", num_games=1, distribution_mode="easy", levels="1:1", render_mode="rgb_array")
+    """In a maze, whose pictures change by nothing else: right and up as far as it goes, as the game
+    without a window does.
+    """
+    world = ProcgenVectorEnv(
+        "maze", num_games=1, distribution_mode="easy", levels="1:1", render_mode="rgb_array"
+    )
     world.restart(3)
     expected = [world.render()[0]]  # type: ignore[index]
     for action in (7, 5):
@@ -112,12 +144,16 @@ def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str)
             world.advance(np.array([action]))
         expected.append(world.render()[0])  # type: ignore[index]
     world.close()
-    assert len({picture.tobytes() for picture in expected}) == 3, "a maze where nothing moves shows nothing"
+    assert len({picture.tobytes() for picture in expected}) == 3, (
+        "a maze where nothing moves shows nothing"
+    )
 
     environment = {**os.environ, "DISPLAY": display}
 
     def do(*arguments: str) -> str:
-        return subprocess.run(["xdotool", *arguments], env=environment, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            ["xdotool", *arguments], env=environment, capture_output=True, text=True
+        ).stdout.strip()
 
     def shows(picture: np.ndarray, rows: int = 768) -> bool:
         window = np.asarray(ImageGrab.grab((0, 0, 768, rows), xdisplay=display).convert("RGB"))
@@ -125,10 +161,29 @@ def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str)
         nearest = (np.arange(768) * 2 + 1) // 3
         return bool(np.abs(window.astype(int) - picture[nearest[:rows]][:, nearest]).mean() < 1)
 
-    command = [sys.executable, "procsnake.py", "play", "procgen/maze", "--human", "--levels", "1:1", "--seed", "3"]
-    player = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [
+        sys.executable,
+        "procsnake.py",
+        "play",
+        "procgen/maze",
+        "--human",
+        "--levels",
+        "1:1",
+        "--seed",
+        "3",
+    ]
+    player = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     try:
-        window = until(lambda: player.poll() is not None or do("search", "--name", "Gym3 Viewer"), seconds=120)
+        window = until(
+            lambda: player.poll() is not None or do("search", "--name", "Gym3 Viewer"), seconds=120
+        )
         assert player.poll() is None, player.communicate()[0]
         # Until it draws it hears no keys. The figures are below.
         until(lambda: shows(expected[0], rows=500), seconds=120)
@@ -159,6 +214,8 @@ def test_without_a_screen_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
     [(["flood", "--human"], "procgen/coinrun"), (["procgen/maze", "flood", "--human"], "one game"),
      (["procgen/mase", "--human"], "'maze'")],
 )  # fmt: skip
-def test_only_procgen_is_played_by_hand(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_procgen_is_played_by_hand(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert procsnake.main(["play", *arguments]) == 2
     assert said in capsys.readouterr().err

@@ -9,7 +9,8 @@ from envs.common.errors import ConfigError, UnknownNameError
 from envs.procgen.games import GAMES
 from envs.procgen.scores import EASY, HARD, LARS_8M_ALL, PPO, PRIVATE, normalised
 
-# Game, then blind and highest return in easy mode, then in hard mode: Cobbe et al. 2020, appendix C.
+# Game, then blind and highest return in easy mode, then in hard mode: Cobbe et al. 2020, appendix
+# C.
 PUBLISHED = """
 bigfish    1    40    0    40
 bossfight  0.5  13    0.5  13
@@ -54,14 +55,17 @@ def test_every_game_has_its_constants() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "mean"), [("all_8m", 0.387), ("unseen_8m", 0.246), ("all_25m", 0.645), ("unseen_25m", 0.354)]
+    ("column", "mean"),
+    [("all_8m", 0.387), ("unseen_8m", 0.246), ("all_25m", 0.645), ("unseen_25m", 0.354)],
 )
 def test_openais_ppo_has_its_published_mean_score(column: str, mean: float) -> None:
     scores = [normalised(getattr(PPO[game], column), game) for game in GAMES]
     assert np.mean(scores) == pytest.approx(mean, abs=0.002)
 
 
-@pytest.mark.parametrize(("returns", "score"), [(5, 0.0), (10, 1.0), (7.5, 0.5), (2.5, -0.5), (12.5, 1.5)])
+@pytest.mark.parametrize(
+    ("returns", "score"), [(5, 0.0), (10, 1.0), (7.5, 0.5), (2.5, -0.5), (12.5, 1.5)]
+)
 def test_scores_are_linear_and_not_clipped(returns: float, score: float) -> None:
     assert normalised(returns, "coinrun") == pytest.approx(score)
 

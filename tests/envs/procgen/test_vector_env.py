@@ -48,7 +48,9 @@ def test_equals_the_raw_library_step_for_step(game: str, options: str) -> None:
     pictures = raw.observe()[1]["rgb"]
     for actions in _actions(200, 4, seed=len(game)):
         np.testing.assert_array_equal(world.observations, pictures)
-        np.testing.assert_array_equal(world.level_seeds, [info["level_seed"] for info in raw.get_info()])
+        np.testing.assert_array_equal(
+            world.level_seeds, [info["level_seed"] for info in raw.get_info()]
+        )
         world.advance(actions)
         raw.act(actions)
         before, (rewards, ob, first) = pictures, raw.observe()
@@ -61,7 +63,10 @@ def test_equals_the_raw_library_step_for_step(game: str, options: str) -> None:
 
 
 def test_threads_do_not_change_the_games() -> None:
-    worlds = [ProcgenVectorEnv("starpilot", num_games=6, num_threads=threads, seed=3) for threads in (0, 2)]
+    worlds = [
+        ProcgenVectorEnv("starpilot", num_games=6, num_threads=threads, seed=3)
+        for threads in (0, 2)
+    ]
     for world in worlds:
         world.restart()
     for actions in _actions(80, 6):
@@ -177,7 +182,8 @@ def test_going_on_from_a_state_repeats_everything() -> None:
 
 
 def test_a_state_of_another_game_is_refused() -> None:
-    coinrun, maze = ProcgenVectorEnv("coinrun", num_games=1), ProcgenVectorEnv("maze", num_games=1)
+    coinrun = ProcgenVectorEnv("coinrun", num_games=1)
+    maze = ProcgenVectorEnv("maze", num_games=1)
     coinrun.restart(0)
     with pytest.raises(InvalidStateError, match="another game"):
         maze.set_state(coinrun.get_state())
@@ -189,13 +195,19 @@ def test_a_state_of_another_game_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"distribution_mode": "hard"}, {"levels": "train:5"}, {"use_backgrounds": False}, {"debug_mode": True}],
+    [
+        {"distribution_mode": "hard"},
+        {"levels": "train:5"},
+        {"use_backgrounds": False},
+        {"debug_mode": True},
+    ],
     ids=str,
 )
 def test_a_state_of_other_options_is_refused(options: dict[str, Any]) -> None:
     """The library would go on by the state's options."""
     easy = {"num_games": 1, "distribution_mode": "easy"}
-    world, other = ProcgenVectorEnv("coinrun", **easy), ProcgenVectorEnv("coinrun", **{**easy, **options})
+    world = ProcgenVectorEnv("coinrun", **easy)
+    other = ProcgenVectorEnv("coinrun", **{**easy, **options})
     other.restart(0)
     with pytest.raises(InvalidStateError, match="of other options than this batch's"):
         world.set_state(other.get_state())
@@ -218,7 +230,13 @@ def _with_another_byte(native: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda native: native[:1000], lambda native: native + b"x", _with_another_byte, lambda native: b""]
+    "damage",
+    [
+        lambda native: native[:1000],
+        lambda native: native + b"x",
+        _with_another_byte,
+        lambda native: b"",
+    ],
 )
 def test_a_damaged_state_is_refused(damage: Callable[[bytes], bytes]) -> None:
     world = ProcgenVectorEnv("coinrun", num_games=2)
@@ -246,10 +264,12 @@ def test_what_has_not_begun_has_no_levels_states_or_pictures() -> None:
 def test_episodes_sum_what_was_paid() -> None:
     world = ProcgenVectorEnv("bigfish", num_games=4, distribution_mode="easy", levels="train:3")
     world.restart(0)
-    paid, length = np.zeros(4), np.zeros(4, int)
+    paid = np.zeros(4)
+    length = np.zeros(4, int)
     for actions in _actions(400, 4):
         world.advance(actions)
-        paid, length = paid + world.rewards, length + 1
+        paid = paid + world.rewards
+        length = length + 1
         columns = world.drain_episodes()
         np.testing.assert_array_equal(columns["row"], np.flatnonzero(world.terminated))
         np.testing.assert_allclose(columns["return"], paid[columns["row"]], rtol=1e-6)
@@ -261,7 +281,9 @@ def test_episodes_sum_what_was_paid() -> None:
 
 @pytest.mark.parametrize("game", ["coinrun", "starpilot"])
 def test_gymnasium_finds_no_fault(game: str) -> None:
-    env = gymnasium.make(f"procsnake/procgen-{game}-v0", distribution_mode="easy", render_mode="rgb_array")
+    env = gymnasium.make(
+        f"procsnake/procgen-{game}-v0", distribution_mode="easy", render_mode="rgb_array"
+    )
     check_env(env.unwrapped)
     env.close()
 
@@ -290,7 +312,9 @@ def test_a_single_game_ends_on_its_own_last_picture_and_waits_for_reset() -> Non
 
 def test_make_and_make_vec_know_the_games() -> None:
     assert {f"procgen/{game}" for game in GAMES} <= set(envs.names())
-    batch = gymnasium.make_vec("procsnake/procgen-maze-v0", num_envs=3, vectorization_mode="vector_entry_point")
+    batch = gymnasium.make_vec(
+        "procsnake/procgen-maze-v0", num_envs=3, vectorization_mode="vector_entry_point"
+    )
     assert batch.reset(seed=0)[0].shape == (3, 64, 64, 3)
     batch.close()
 
@@ -300,8 +324,18 @@ def test_make_and_make_vec_know_the_games() -> None:
     [
         ("procgen/coinrum", {}, UnknownNameError, "coinrun"),
         ("procgen/coinrun", {"distribution_mode": "esay"}, UnknownNameError, "easy"),
-        ("procgen/coinrun", {"distribution_mode": "memory"}, ConfigError, "it has easy, hard, exploration"),
-        ("procgen/coinrun", {"distribution_mode": "exploration", "levels": "train:200"}, ConfigError, "levels at 'all'"),
+        (
+            "procgen/coinrun",
+            {"distribution_mode": "memory"},
+            ConfigError,
+            "it has easy, hard, exploration",
+        ),
+        (
+            "procgen/coinrun",
+            {"distribution_mode": "exploration", "levels": "train:200"},
+            ConfigError,
+            "levels at 'all'",
+        ),
         ("procgen/coinrun", {"num_levels": 200}, UnknownNameError, "levels='start:num'"),
         ("procgen/coinrun", {"center_agnt": True}, UnknownNameError, "center_agent"),
         ("procgen/coinrun", {"center_agent": "no"}, ConfigError, "true or false"),
@@ -310,26 +344,48 @@ def test_make_and_make_vec_know_the_games() -> None:
         ("procgen/coinrun", {"num_games": "3"}, ConfigError, "num_games is '3'"),
         ("procgen/coinrun", {"num_threads": True}, ConfigError, "num_threads is True"),
         ("procgen/coinrun", {"num_threads": 1.5}, ConfigError, "num_threads is 1.5"),
-        ("procgen/coinrun", {"num_threads": 10**5}, ConfigError, "num_threads is 100000; it must be an integer from 0 to 256"),
+        (
+            "procgen/coinrun",
+            {"num_threads": 10**5},
+            ConfigError,
+            "num_threads is 100000; it must be an integer from 0 to 256",
+        ),
         ("procgen/coinrun", {"debug_mode": "x"}, ConfigError, "debug_mode is 'x'"),
         ("procgen/coinrun", {"debug_mode": 2**31}, ConfigError, "debug_mode is 2147483648"),
         ("procgen/coinrun", {"seed": 1.5}, ConfigError, "seed is 1.5"),
         ("procgen/coinrun", {"levels": "first:200"}, ConfigError, "train:200"),
         ("procgen/coinrun", {"levels": "train:0"}, ConfigError, "are 0 from"),
         ("procgen/coinrun", {"levels": "5:2147483647"}, ConfigError, "there are 0 to"),
-        ("procgen/coinrun", {"frame_stack": 1}, ConfigError, "stack is 1; it must be an integer from 2"),
+        (
+            "procgen/coinrun",
+            {"frame_stack": 1},
+            ConfigError,
+            "stack is 1; it must be an integer from 2",
+        ),
         ("procgen/coinrun", {"frame_stack": 2, "gap_stack": 4}, ConfigError, "only one"),
-        ("procgen/coinrun", {"action_repeat": 0}, ConfigError, "action_repeat is 0; it must be an integer from 1"),
+        (
+            "procgen/coinrun",
+            {"action_repeat": 0},
+            ConfigError,
+            "action_repeat is 0; it must be an integer from 1",
+        ),
     ],
 )
-def test_bad_options_say_what_to_do(name: str, options: dict[str, Any], error: type[Exception], match: str) -> None:
+def test_bad_options_say_what_to_do(
+    name: str, options: dict[str, Any], error: type[Exception], match: str
+) -> None:
     with pytest.raises(error, match=match):
         envs.make(name, **options)
 
 
 @pytest.mark.parametrize(
     ("actions", "match"),
-    [(np.array([15, 0]), "0..14"), (np.array([-1, 0]), "0..14"), (np.zeros(3, int), "shape"), (np.zeros(2), "float64")],
+    [
+        (np.array([15, 0]), "0..14"),
+        (np.array([-1, 0]), "0..14"),
+        (np.zeros(3, int), "shape"),
+        (np.zeros(2), "float64"),
+    ],
 )
 def test_no_action_ends_the_process(actions: np.ndarray, match: str) -> None:
     world = ProcgenVectorEnv("coinrun", num_games=2)
@@ -341,7 +397,11 @@ def test_no_action_ends_the_process(actions: np.ndarray, match: str) -> None:
     world.close()
 
 
-@pytest.mark.parametrize("options", [{"debug_mode": True}, {"num_games": np.int64(2), "num_threads": np.int64(1)}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"debug_mode": True}, {"num_games": np.int64(2), "num_threads": np.int64(1)}],
+    ids=str,
+)
 def test_an_option_of_a_type_that_ends_the_process_is_translated(options: dict[str, Any]) -> None:
     world = ProcgenVectorEnv("coinrun", **{"num_games": 2, **options})
     world.restart(np.int64(0))
@@ -359,19 +419,27 @@ def test_levels_are_read_as_the_library_counts_them() -> None:
     assert Levels.parse("500:10").native() == {"num_levels": 10, "start_level": 500}
 
 
-@pytest.mark.parametrize(("train", "test"), [("train:200", "199:5"), ("all", "all"), ("all", "5:1"), ("100:50", "train:101")])
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [("train:200", "199:5"), ("all", "all"), ("all", "5:1"), ("100:50", "train:101")],
+)
 def test_overlapping_levels_are_refused(train: str, test: str) -> None:
     with pytest.raises(ConfigError, match="overlap"):
         require_disjoint(train, test)
 
 
-@pytest.mark.parametrize(("train", "test"), [("train:200", "200:5"), ("train:200", "test:200"), ("train:200", "all")])
+@pytest.mark.parametrize(
+    ("train", "test"), [("train:200", "200:5"), ("train:200", "test:200"), ("train:200", "all")]
+)
 def test_levels_apart_are_accepted(train: str, test: str) -> None:
     require_disjoint(train, test)
 
 
 def test_a_missing_system_library_is_named_with_what_to_install() -> None:
-    said = "cannot load library '/x/libenv.so': libGL.so.1: cannot open shared object file: No such file or directory"
+    said = (
+        "cannot load library '/x/libenv.so': libGL.so.1: cannot open shared object file: No such"
+        " file or directory"
+    )
     message = str(missing_system_library(OSError(said)))
     assert "libGL.so.1" in message
     assert "apt-get install libgl1" in message

@@ -17,11 +17,15 @@ from envs.wrappers import ActionRepeat, FrameStack, ShapedRewards, shaped
 
 
 class Counting(BatchEnv):
-    """Row r shows 100 r + t at its t-th step and is paid its action; its episodes end after r + 3 steps."""
+    """Row r shows 100 r + t at its t-th step and is paid its action; its episodes end after r + 3
+    steps.
+    """
 
     def __init__(self, rows: int = 2, space: Box | MultiBinary | None = None) -> None:
         chosen = space or Box(0, 255, (2, 2, 1), np.uint8)
-        super().__init__(num_games=rows, rows_per_game=1, observation_space=chosen, action_space=Discrete(15))
+        super().__init__(
+            num_games=rows, rows_per_game=1, observation_space=chosen, action_space=Discrete(15)
+        )
         self.ends = np.arange(rows) + 3
         self.time = np.zeros(rows, int)
         self.taken: list[list[int]] = []
@@ -81,13 +85,16 @@ def test_a_stack_forgets_at_the_end_of_an_episode_and_shows_its_last_frames() ->
 
 def test_a_stack_forgets_when_the_game_after_an_early_death_begins() -> None:
     snakes = BattlesnakeVectorEnv(num_games=4, width=7, height=7, num_snakes=3)
-    world, begun = FrameStack(snakes, 3), 0
+    world = FrameStack(snakes, 3)
+    begun = 0
     world.restart(0)
     for actions in np.random.default_rng(0).integers(3, size=(60, world.num_envs)):
         waiting = ~world.valid
         world.advance(actions)
         for row in np.flatnonzero(waiting & world.valid):
-            np.testing.assert_array_equal(world.observations[row], np.tile(snakes.observations[row], 3))
+            np.testing.assert_array_equal(
+                world.observations[row], np.tile(snakes.observations[row], 3)
+            )
             begun += 1
     assert begun > 10
 
@@ -97,11 +104,16 @@ def test_a_gap_stack_has_the_first_and_the_last_of_every_four_frames() -> None:
     world.restart()
     for step in range(1, 8):
         world.advance(np.zeros(12, int))
-        assert world.observations[11, 1, 1].tolist() == [(1100 + max(0, step - 3)) % 256, (1100 + step) % 256]
+        assert world.observations[11, 1, 1].tolist() == [
+            (1100 + max(0, step - 3)) % 256,
+            (1100 + step) % 256,
+        ]
 
 
 def test_games_come_stacked_by_their_options() -> None:
-    world = envs.make("procgen/maze", num_games=2, distribution_mode="easy", gap_stack=4, shape_rewards=True)
+    world = envs.make(
+        "procgen/maze", num_games=2, distribution_mode="easy", gap_stack=4, shape_rewards=True
+    )
     first = world.reset(seed=0)[0]
     assert first.shape == (2, 64, 64, 6)
     np.testing.assert_array_equal(first[..., :3], first[..., 3:])
@@ -125,8 +137,12 @@ def test_options_of_another_type_are_refused(options: dict[str, Any], message: s
         envs.make("procgen/maze", num_games=1, **options)
 
 
-@pytest.mark.parametrize(("num_frames", "space"), [(1, None), (0, None), (4, Box(0, 1, (5,))), (4, MultiBinary(3))])
-def test_what_cannot_be_stacked_is_refused(num_frames: int, space: Box | MultiBinary | None) -> None:
+@pytest.mark.parametrize(
+    ("num_frames", "space"), [(1, None), (0, None), (4, Box(0, 1, (5,))), (4, MultiBinary(3))]
+)
+def test_what_cannot_be_stacked_is_refused(
+    num_frames: int, space: Box | MultiBinary | None
+) -> None:
     with pytest.raises(ConfigError, match="frames"):
         FrameStack(Counting(space=space), num_frames)
 
@@ -167,7 +183,8 @@ def test_an_action_is_repeated_and_paid_in_sum_until_the_episode_ends() -> None:
 
 def test_a_dead_snake_earns_nothing_when_the_next_game_begins_within_the_repetitions() -> None:
     snakes = BattlesnakeVectorEnv(num_games=4, width=7, height=7, num_snakes=3, rewards="survival")
-    world, begun = ActionRepeat(snakes, 3, idle=1), 0
+    world = ActionRepeat(snakes, 3, idle=1)
+    begun = 0
     world.restart(0)
     for actions in np.random.default_rng(0).integers(3, size=(60, world.num_envs)):
         waiting = ~world.valid
@@ -194,7 +211,9 @@ def test_a_game_that_is_repeated_tells_how_long_each_episode_was() -> None:
     """Other rows end on other repetitions, so the library's own answer is of some of them only."""
     world = envs.make("procgen/bossfight", num_games=32, distribution_mode="easy", action_repeat=4)
     world.reset(seed=0)
-    generator, told, rows = np.random.default_rng(0), [], 0
+    generator = np.random.default_rng(0)
+    told = []
+    rows = 0
     while rows < 64:
         world.advance(generator.integers(15, size=32))
         ended = world.terminated

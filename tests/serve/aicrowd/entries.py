@@ -21,14 +21,25 @@ _Q = [_GAME, "num_env_runners=2", "env.options.num_games=4", "env.options.levels
 RECIPES: dict[str, tuple[str, list[str]]] = {
     "ppo": ("procgen-ppo", ["ppo.num_steps=32", "ppo.num_minibatches=4", *_SMALL]),
     "cpu": ("procgen-ppo-cpu", ["ppo.num_steps=32", *_SMALL]),
-    "lars": ("procgen-ppo-lars", ["ppo.num_steps=32", "ppo.num_minibatches=4", f"env.options.augment={_ALL}", *_SMALL]),
+    "lars": (
+        "procgen-ppo-lars",
+        ["ppo.num_steps=32", "ppo.num_minibatches=4", f"env.options.augment={_ALL}", *_SMALL],
+    ),
     "max": (
         "procgen-ppo",
-        ["network.options.pooling=max", "network.options.depths=[8,16]", "network.options.blocks=1", *_SMALL],
+        [
+            "network.options.pooling=max",
+            "network.options.depths=[8,16]",
+            "network.options.blocks=1",
+            *_SMALL,
+        ],
     ),
     "dqn": ("procgen-ppo", ["algorithm=dqn", *_Q]),
     "apex": ("procgen-ppo", ["algorithm=apex", "apex.n_step=5", "apex.train_batch_size=64", *_Q]),
-    "apex-atoms": ("procgen-ppo", ["algorithm=apex", "apex.num_atoms=11", "apex.v_min=-5", "apex.v_max=20", *_Q]),
+    "apex-atoms": (
+        "procgen-ppo",
+        ["algorithm=apex", "apex.num_atoms=11", "apex.v_min=-5", "apex.v_max=20", *_Q],
+    ),
 }
 """From a name to a built-in experiment and what is different."""
 
@@ -44,7 +55,9 @@ def settings(recipe: str, *overrides: str) -> dict[str, Any]:
 
 
 def make_bundle(directory: Path, recipe: str, *overrides: str) -> Path:
-    """A bundle as `procsnake train` writes it, of a fresh network whose heads are scaled up, so that actions differ."""
+    """A bundle as `procsnake train` writes it, of a fresh network whose heads are scaled up, so
+    that actions differ.
+    """
     chosen = experiment(recipe, *overrides)
     world = make_world({**world_options(chosen), "num_games": 1})
     try:

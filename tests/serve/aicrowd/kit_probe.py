@@ -1,10 +1,11 @@
-"""Runs inside an entry on today's Python: makes its environment as Ray's workers do, and tells what it does, as JSON.
+"""Runs inside an entry on today's Python: makes its environment as Ray's workers do, and tells what
+it does, as JSON.
 
     python kit_probe.py EXPERIMENT.yaml
 
-gym 0.17 and Ray 0.8.6 aren't here, so their few names that environments and loaders use are stood in for. The games are
-Procgen's, in gym3's own adapter to gym, which takes no seed and ignores a reset within an episode.
-"""
+gym 0.17 and Ray 0.8.6 aren't here, so their few names that environments and loaders use are stood
+in for. The games are Procgen's, in gym3's own adapter to gym, which takes no seed and ignores a
+reset within an episode."""
 
 import importlib
 import json
@@ -15,7 +16,8 @@ import gymnasium.spaces
 import numpy as np
 import yaml
 
-MADE, REGISTERED = {}, {}
+MADE = {}
+REGISTERED = {}
 
 
 def register(id, entry_point, kwargs):
@@ -33,7 +35,10 @@ def make(path, **options):
 def stand_in():
     """Modules `gym` and `ray` with what an entry's envs/ and loader use of them."""
     gym = types.ModuleType("gym")
-    gym.Env, gym.Wrapper, gym.spaces, gym.make = object, object, gymnasium.spaces, make
+    gym.Env = object
+    gym.Wrapper = object
+    gym.spaces = gymnasium.spaces
+    gym.make = make
     registry = types.SimpleNamespace(register_env=MADE.__setitem__, register_trainable=dict)
     catalog = types.SimpleNamespace(register_custom_preprocessor=dict)
     sys.modules["gym"] = gym
@@ -74,7 +79,9 @@ def main():
     _, _, _, after = env.step(int(actions[8]))
     told = {
         "shape": list(first.shape),
-        "early_reset_is_ignored": options.get("augment") is not None or bool((early == observation).all()),
+        "early_reset_is_ignored": (
+            options.get("augment") is not None or bool((early == observation).all())
+        ),
         "length_before": info["episode_length"],
         "length_after": after["episode_length"],
     }

@@ -26,12 +26,16 @@ def find_python() -> Path | None:
 
 def _is_37(python: str | Path) -> bool:
     """pyenv puts programs on the PATH that only say how to choose one."""
-    done = subprocess.run([python, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [python, "--version"], capture_output=True, text=True, timeout=60, check=False
+    )
     return done.returncode == 0 and done.stdout.startswith("Python 3.7.")
 
 
 def build(python: Path) -> Path:
-    """The environment's bin folder. Its place tells what is in it; one that was left half-built is built anew."""
+    """The environment's bin folder. Its place tells what is in it; one that was left half-built is
+    built anew.
+    """
     content = "\n".join([str(python), *FIRST, REQUIREMENTS.read_text()])
     cache = Path(os.environ.get("PROCSNAKE_CACHE", Path.home() / ".cache" / "procsnake"))
     target = cache / f"legacy-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
@@ -50,5 +54,7 @@ def build(python: Path) -> Path:
 
 
 def _run(*command: object) -> None:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=900, check=False
+    )
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stderr[-3000:]}"

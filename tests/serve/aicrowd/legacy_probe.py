@@ -1,12 +1,13 @@
-"""Runs inside an exported package on its own Python 3.7: what the package's policy answers, plays and has learned.
+"""Runs inside an exported package on its own Python 3.7: what the package's policy answers, plays
+and has learned.
 
     python legacy_probe.py answer EXPERIMENT.yaml JOB.npz OUT.npz      logits of frames, greedy episodes
     python legacy_probe.py weights CHECKPOINT OUT.npz                  the weights in a checkpoint
     python legacy_probe.py epsilon EXPERIMENT.yaml STEPS               how often it plays at random then
 
-JOB.npz holds `frames`, and texts `games`, `seed`, `episodes` and `checkpoint` (none: the weights that the model starts from).
-With columns `batch_…` it also tells PPO's loss on that batch, and what a game pays for its actions.
-"""
+JOB.npz holds `frames`, and texts `games`, `seed`, `episodes` and `checkpoint` (none: the weights
+that the model starts from). With columns `batch_…` it also tells PPO's loss on that batch, and what
+a game pays for its actions."""
 
 import os
 import pickle
@@ -32,10 +33,20 @@ def make_policy(body, env):
     from ray.tune.registry import TRAINABLE_CLASS, _global_registry
 
     custom = _global_registry.contains(TRAINABLE_CLASS, body["run"])
-    trainer = _global_registry.get(TRAINABLE_CLASS, body["run"]) if custom else get_agent_class(body["run"])
-    own = {key: value for key, value in body["config"].items() if key not in ("use_pytorch", "evaluation_config")}
+    trainer = (
+        _global_registry.get(TRAINABLE_CLASS, body["run"])
+        if custom
+        else get_agent_class(body["run"])
+    )
+    own = {
+        key: value
+        for key, value in body["config"].items()
+        if key not in ("use_pytorch", "evaluation_config")
+    }
     config = trainer.merge_trainer_configs(trainer._default_config, dict(own, num_workers=2))
-    config.update(framework="torch" if body["config"]["use_pytorch"] else "tf", num_gpus=0, worker_index=0)
+    config.update(
+        framework="torch" if body["config"]["use_pytorch"] else "tf", num_gpus=0, worker_index=0
+    )
     if body["run"] == "ProcsnakePPO":
         from algorithms.procsnake_ppo import PolicyTF, PolicyTorch
 
@@ -55,7 +66,9 @@ def make_env(body, **changes):
     """The world of rollouts."""
     from ray.tune.registry import ENV_CREATOR, _global_registry
 
-    config = dict(body["config"]["env_config"], **body["config"]["evaluation_config"].get("env_config", {}))
+    config = dict(
+        body["config"]["env_config"], **body["config"]["evaluation_config"].get("env_config", {})
+    )
     return _global_registry.get(ENV_CREATOR, body["env"])(dict(config, **changes))
 
 
@@ -71,9 +84,12 @@ def logits(policy, frames):
 
 def play(policy, env, episodes):
     """Actions of greedy episodes one after the other; (return, length) of each."""
-    actions, results = [], []
+    actions = []
+    results = []
     for _ in range(episodes):
-        observation, done, info = env.reset(), False, {}
+        observation = env.reset()
+        done = False
+        info = {}
         while not done:
             action = int(policy.compute_actions(observation[None], explore=False)[0][0])
             actions.append(action)
@@ -87,10 +103,25 @@ def losses(policy, frames, columns):
     from ray.rllib.policy.sample_batch import SampleBatch
 
     count = len(columns["actions"])
-    others = {"rewards": np.zeros(count, np.float32), "dones": np.zeros(count, bool), "prev_actions": columns["actions"]}
-    batch = SampleBatch(dict(columns, obs=frames[:count], new_obs=frames[:count], prev_rewards=others["rewards"], **others))
+    others = {
+        "rewards": np.zeros(count, np.float32),
+        "dones": np.zeros(count, bool),
+        "prev_actions": columns["actions"],
+    }
+    batch = SampleBatch(
+        dict(
+            columns,
+            obs=frames[:count],
+            new_obs=frames[:count],
+            prev_rewards=others["rewards"],
+            **others,
+        )
+    )
     stats = policy.compute_gradients(batch)[1]["learner_stats"]
-    return {name: np.float64(stats[name]) for name in ("total_loss", "policy_loss", "vf_loss", "entropy", "kl")}
+    return {
+        name: np.float64(stats[name])
+        for name in ("total_loss", "policy_loss", "vf_loss", "entropy", "kl")
+    }
 
 
 def pay(env, actions):
@@ -119,12 +150,18 @@ def answer(experiment, job, out):
     for game in filter(None, str(job["games"]).split(",")):
         env = make_env(body, env_name=game, num_levels=0, rand_seed=int(job["seed"]))
         actions, results = play(policy, env, int(job["episodes"]))
-        answers[game + "_actions"], answers[game + "_results"] = actions, results
+        answers[game + "_actions"] = actions
+        answers[game + "_results"] = results
     columns = {name[len("batch_") :]: job[name] for name in job.files if name.startswith("batch_")}
     if columns:
         answers.update(losses(policy, job["frames"], columns))
         game = make_env(
-            body, env_name="fruitbot", num_levels=0, rand_seed=int(job["seed"]), shape_rewards=True, norm_reward=0.99
+            body,
+            env_name="fruitbot",
+            num_levels=0,
+            rand_seed=int(job["seed"]),
+            shape_rewards=True,
+            norm_reward=0.99,
         )
         answers["paid"] = pay(game, columns["actions"])
     np.savez(out, **answers)
@@ -134,7 +171,14 @@ def weights(checkpoint, out):
     with open(checkpoint, "rb") as file:
         worker = pickle.loads(pickle.load(file)["worker"])
     state = worker["state"]["default_policy"]
-    np.savez(out, **{name.replace("/", "|"): value for name, value in state.items() if isinstance(value, np.ndarray)})
+    np.savez(
+        out,
+        **{
+            name.replace("/", "|"): value
+            for name, value in state.items()
+            if isinstance(value, np.ndarray)
+        },
+    )
 
 
 def epsilon(experiment, steps):
@@ -143,7 +187,9 @@ def epsilon(experiment, steps):
     loaded()
     with open(experiment) as file:
         (body,) = yaml.safe_load(file).values()
-    print("epsilon", make_policy(body, make_env(body)).exploration.epsilon_schedule._value(int(steps)))
+    print(
+        "epsilon", make_policy(body, make_env(body)).exploration.epsilon_schedule._value(int(steps))
+    )
 
 
 if __name__ == "__main__":

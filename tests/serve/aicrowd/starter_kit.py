@@ -1,4 +1,6 @@
-"""A stand-in of AIcrowd's starter kit, from the facts of its repository, and what the grader does with it."""
+"""A stand-in of AIcrowd's starter kit, from the facts of its repository, and what the grader does
+with it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The exported augmentations are plain NumPy: they are run here, and held against torch and ours."""
+"""The exported augmentations are plain NumPy: they are run here, and held against torch and
+ours.
+"""
 
 from __future__ import annotations
 
@@ -29,33 +31,52 @@ def test_shape_type_and_the_picture_itself_stay(name):
 
 
 @pytest.mark.parametrize(("black", "mode"), [(True, "zeros"), (False, "border")])
-@pytest.mark.parametrize("transform", [[[0.9, -0.3, 0.0], [0.3, 0.9, 0.0]], [[0.8, 0.0, 0.15], [0.0, 0.8, -0.2]]])
+@pytest.mark.parametrize(
+    "transform", [[[0.9, -0.3, 0.0], [0.3, 0.9, 0.0]], [[0.8, 0.0, 0.15], [0.0, 0.8, -0.2]]]
+)
 def test_warping_is_torchs(transform, black, mode):
     planes = torch.from_numpy(PICTURE).permute(2, 0, 1)[None].double()
-    grid = affine_grid(torch.tensor([transform], dtype=torch.float64), list(planes.shape), align_corners=False)
-    expected = grid_sample(planes, grid, mode="bilinear", padding_mode=mode, align_corners=False)[0].permute(1, 2, 0).numpy()
+    grid = affine_grid(
+        torch.tensor([transform], dtype=torch.float64), list(planes.shape), align_corners=False
+    )
+    expected = (
+        grid_sample(planes, grid, mode="bilinear", padding_mode=mode, align_corners=False)[0]
+        .permute(1, 2, 0)
+        .numpy()
+    )
     warped = theirs["warp"](PICTURE, transform, black).astype(float)
     assert np.abs(warped - expected).max() <= 0.5 + 1e-9
 
 
-@pytest.mark.parametrize(("name", "option"), [("translate", "most"), ("pad-crop", "padding"), ("flip", "probability")])
+@pytest.mark.parametrize(
+    ("name", "option"), [("translate", "most"), ("pad-crop", "padding"), ("flip", "probability")]
+)
 def test_the_same_pictures_can_come_out(name, option):
     amount = 0.5 if name == "flip" else 2
-    picture, random = PICTURE[:12, :12, :3], np.random.RandomState(0)
+    picture = PICTURE[:12, :12, :3]
+    random = np.random.RandomState(0)
     batch = torch.from_numpy(picture).expand(1000, -1, -1, -1)
-    by_ours = {changed.tobytes() for changed in ours.AUGMENTATIONS[name](batch, **{option: amount}).numpy()}
+    by_ours = {
+        changed.tobytes() for changed in ours.AUGMENTATIONS[name](batch, **{option: amount}).numpy()
+    }
     apply = theirs["AUGMENTATIONS"][name]
-    by_theirs = {np.ascontiguousarray(apply(picture, random, **{option: amount})).tobytes() for _ in range(1000)}
+    by_theirs = {
+        np.ascontiguousarray(apply(picture, random, **{option: amount})).tobytes()
+        for _ in range(1000)
+    }
     assert by_theirs == by_ours
     assert len(by_ours) == (2 if name == "flip" else 25)
 
 
 @pytest.mark.parametrize("name", sorted(ours.AUGMENTATIONS))
 def test_pictures_are_changed_as_much_on_average(name):
-    random, generator = np.random.RandomState(0), torch.Generator().manual_seed(0)
+    random = np.random.RandomState(0)
+    generator = torch.Generator().manual_seed(0)
     smooth = np.add.outer(np.arange(64) * 2, np.arange(64))[:, :, None] + np.array([0, 20, 40])
     picture = smooth.astype(np.uint8)
-    changed = np.stack([theirs["AUGMENTATIONS"][name](picture, random) for _ in range(300)]).astype(float)
+    changed = np.stack([theirs["AUGMENTATIONS"][name](picture, random) for _ in range(300)]).astype(
+        float
+    )
     batch = torch.from_numpy(picture).expand(300, -1, -1, -1)
     expected = ours.AUGMENTATIONS[name](batch, generator).numpy().astype(float)
     # Means and deviations of each pixel over 300 draws, averaged over the picture.

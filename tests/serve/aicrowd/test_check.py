@@ -72,7 +72,9 @@ def pickled(protocol: int, value: object = 1) -> Callable[[Path], None]:
 
 def numpy_two(entry: Path) -> None:
     edit_entry(entry, description=LOCAL)
-    content = pickle.dumps(np.zeros(2), protocol=3).replace(b"cnumpy.core.multiarray\n", b"cnumpy._core.multiarray\n")
+    content = pickle.dumps(np.zeros(2), protocol=3).replace(
+        b"cnumpy.core.multiarray\n", b"cnumpy._core.multiarray\n"
+    )
     (entry / "params.pkl").write_bytes(pickle.dumps({"worker": content}, protocol=3))
 
 
@@ -127,11 +129,19 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "outputs": (lambda e: (e / ".gitignore").write_text("*.pyc\n"), "outputs/"),
     "missing-file": (lambda e: (e / "callbacks.py").unlink(), "callbacks.py: it isn't there"),
     "not-executable": (lambda e: (e / "run.sh").chmod(0o644), "isn't executable"),
-    "no-checkpoint": (lambda e: change(e, "run.sh", "CHECKPOINT", "CHOSEN"), "doesn't know CHECKPOINT"),
-    "wrong-default": (lambda e: change(e, "run.sh", 'DEFAULT="experiments/', 'DEFAULT="nowhere/'), "isn't there"),
+    "no-checkpoint": (
+        lambda e: change(e, "run.sh", "CHECKPOINT", "CHOSEN"),
+        "doesn't know CHECKPOINT",
+    ),
+    "wrong-default": (
+        lambda e: change(e, "run.sh", 'DEFAULT="experiments/', 'DEFAULT="nowhere/'),
+        "isn't there",
+    ),
     "exit": (lambda e: change(e, "run.sh", "# No exit", "exit 0\n# No exit"), "sources it"),
     "two-experiments": (
-        lambda e: change(e, experiment_file(e), "\nprocgen-ppo-lars:", "\nanother:\n  a: 1\nprocgen-ppo-lars:"),
+        lambda e: change(
+            e, experiment_file(e), "\nprocgen-ppo-lars:", "\nanother:\n  a: 1\nprocgen-ppo-lars:"
+        ),
         "holds 2 experiments",
     ),
     "name-after-document-mark": (
@@ -139,18 +149,31 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
         "reads the experiment's name from the line '---'",
     ),
     "run-twice": (
-        lambda e: change(e, experiment_file(e), "  run: ProcsnakePPO", "  # once   run: PPO\n  run: ProcsnakePPO"),
+        lambda e: change(
+            e, experiment_file(e), "  run: ProcsnakePPO", "  # once   run: PPO\n  run: ProcsnakePPO"
+        ),
         "2 lines hold '  run:'",
     ),
     "quoted": (
         lambda e: change(e, experiment_file(e), "env: procsnake_env", 'env: "procsnake_env"'),
         "reads env as '\"procsnake_env\"'",
     ),
-    "unknown-trainer": (lambda e: change(e, experiment_file(e), "run: ProcsnakePPO", "run: PP0"), "run is PP0"),
-    "unknown-env": (lambda e: change(e, experiment_file(e), "env: procsnake_env", "env: other"), "env is other"),
+    "unknown-trainer": (
+        lambda e: change(e, experiment_file(e), "run: ProcsnakePPO", "run: PP0"),
+        "run is PP0",
+    ),
+    "unknown-env": (
+        lambda e: change(e, experiment_file(e), "env: procsnake_env", "env: other"),
+        "env is other",
+    ),
     "unknown-model": (option("model.custom_model", "nature"), "custom_model is nature"),
     "no-gpus": (option("num_gpus", None), "config.num_gpus is None"),
-    "workers": (lambda e: set_key(e, "config.num_workers", 8) or set_key(e, "config.num_gpus_per_worker", 0), "8 workers"),
+    "workers": (
+        lambda e: (
+            set_key(e, "config.num_workers", 8) or set_key(e, "config.num_gpus_per_worker", 0)
+        ),
+        "8 workers",
+    ),
     "gpu-share": (option("num_gpus_per_worker", 0.16), "1.040 of the one GPU"),
     "steps": (lambda e: set_key(e, "stop.timesteps_total", 8_000_001), "at most 8,000,000"),
     "no-steps": (lambda e: set_key(e, "stop", None), "timesteps_total is None"),
@@ -164,28 +187,58 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "restore": (lambda e: set_key(e, "restore", "checkpoint/checkpoint-1"), "restore is"),
     "pickle-5": (pickled(5), "pickle protocol 5"),
     "numpy-2": (numpy_two, "numpy._core"),
-    "cut-off-pickle": (lambda e: pickled(3)(e) or (e / "params.pkl").write_bytes(b"\x80\x03X"), "no whole pickle"),
-    "python-3.8": (lambda e: (e / "models" / "new.py").write_text("if (n := 1):\n    pass\n"), "Python 3.7 can't read it"),
+    "cut-off-pickle": (
+        lambda e: pickled(3)(e) or (e / "params.pkl").write_bytes(b"\x80\x03X"),
+        "no whole pickle",
+    ),
+    "python-3.8": (
+        lambda e: (e / "models" / "new.py").write_text("if (n := 1):\n    pass\n"),
+        "Python 3.7 can't read it",
+    ),
     "file-name": (lambda e: (e / "envs" / "own.py").write_text("print(__file__)\n"), "__file__"),
-    "registry": (lambda e: change(e, "preprocessors/__init__.py", "CUSTOM", "OWN"), "CUSTOM_PREPROCESSORS"),
-    "callbacks": (lambda e: change(e, "callbacks.py", "CustomCallbacks", "Callbacks"), "CustomCallbacks"),
+    "registry": (
+        lambda e: change(e, "preprocessors/__init__.py", "CUSTOM", "OWN"),
+        "CUSTOM_PREPROCESSORS",
+    ),
+    "callbacks": (
+        lambda e: change(e, "callbacks.py", "CustomCallbacks", "Callbacks"),
+        "CustomCallbacks",
+    ),
     "moved-module": (
         lambda e: change(e, "run.sh", "python utils/rollout_on_ray_086.py", "python rollout.py"),
         "doesn't import on Ray 0.8.6",
     ),
-    "ray": (lambda e: change(e, "requirements.txt", "ray[rllib]==0.8.6", "ray[rllib]==0.8.5"), "ray is 0.8.5"),
-    "protobuf": (lambda e: change(e, "requirements.txt", "protobuf==3.20.3", "protobuf==3.21.0"), "protobuf is 3.21.0"),
-    "numpy": (lambda e: change(e, "requirements.txt", "numpy==1.18.5\n", ""), "numpy is not pinned"),
+    "ray": (
+        lambda e: change(e, "requirements.txt", "ray[rllib]==0.8.6", "ray[rllib]==0.8.5"),
+        "ray is 0.8.5",
+    ),
+    "protobuf": (
+        lambda e: change(e, "requirements.txt", "protobuf==3.20.3", "protobuf==3.21.0"),
+        "protobuf is 3.21.0",
+    ),
+    "numpy": (
+        lambda e: change(e, "requirements.txt", "numpy==1.18.5\n", ""),
+        "numpy is not pinned",
+    ),
     # What an entry consists of.
     "no-trainer": (
         without("algorithms/procsnake_ppo.py"),
         "procsnake_ppo.py: it isn't there, and algorithms/registry.py",
     ),
-    "no-algorithms-init": (without("algorithms/__init__.py"), "algorithms/__init__.py: it isn't there"),
+    "no-algorithms-init": (
+        without("algorithms/__init__.py"),
+        "algorithms/__init__.py: it isn't there",
+    ),
     "no-loader": (without("utils/loader.py"), "utils/loader.py: it isn't there"),
-    "no-augment": (without("utils/augment.py"), "utils/augment.py: it isn't there, and envs/procsnake_env.py imports"),
+    "no-augment": (
+        without("utils/augment.py"),
+        "utils/augment.py: it isn't there, and envs/procsnake_env.py imports",
+    ),
     "no-helpers": (without("aicrowd_helpers/config.py"), "imports EASY_GAME_RANGES from it"),
-    "no-aligned": (without("algorithms/aligned_torch.py"), "algorithms/aligned_torch.py: it isn't there"),
+    "no-aligned": (
+        without("algorithms/aligned_torch.py"),
+        "algorithms/aligned_torch.py: it isn't there",
+    ),
     "no-preprocessors-loader": (
         lambda e: change(e, "utils/loader.py", "def load_preprocessors", "def load_nothing"),
         "utils/loader.py: it has no load_preprocessors, and train.py imports",
@@ -206,7 +259,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "link-outside": (link("/etc/hostname"), "a link out of the repository"),
     "placeholder": (lambda e: edit_entry(e, authors=[PLACEHOLDER]), "names nobody"),
     "kits-author": (lambda e: edit_entry(e, authors=["aicrowd-bot"]), "names nobody"),
-    "json-list": (lambda e: (e / "aicrowd.json").write_text("[]"), "holds [] where an object is wanted"),
+    "json-list": (
+        lambda e: (e / "aicrowd.json").write_text("[]"),
+        "holds [] where an object is wanted",
+    ),
     # Games and their options.
     "gym-make": (by_gym, "it makes games itself by gym.make"),
     "own-procgen": (
@@ -214,19 +270,30 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
         "it makes games itself by procgen.ProcgenEnv",
     ),
     "not-around": (
-        lambda e: (e / "envs" / "procsnake_env.py").write_text("registry.register_env('procsnake_env', print)\n"),
+        lambda e: (e / "envs" / "procsnake_env.py").write_text(
+            "registry.register_env('procsnake_env', print)\n"
+        ),
         None,
     ),
     "mistyped-option": (
         option("env_config.gap_stak", 4),
         "gap_stak is no option that anything reads. Did you",
     ),
-    "option-of-a-wrong-type": (option("env_config.gap_stack", "4"), "gap_stack is '4', which it can't be"),
+    "option-of-a-wrong-type": (
+        option("env_config.gap_stack", "4"),
+        "gap_stack is '4', which it can't be",
+    ),
     "switch-of-a-wrong-type": (option("env_config.center_agent", "yes"), "center_agent is 'yes'"),
-    "mistyped-evaluation": (option("evaluation_config.env_config.shape_reward", False), "shape_reward is no option"),
+    "mistyped-evaluation": (
+        option("evaluation_config.env_config.shape_reward", False),
+        "shape_reward is no option",
+    ),
     "unknown-augmentation": (option("env_config.augment", ["blur"]), "augment has 'blur'"),
     # The network.
-    "pooling": (option("model.custom_options.pooling", "avg"), "pooling is 'avg', which it can't be"),
+    "pooling": (
+        option("model.custom_options.pooling", "avg"),
+        "pooling is 'avg', which it can't be",
+    ),
     "depths": (option("model.custom_options.depths", []), "depths is []"),
     "mistyped-network": (
         option("model.custom_options.hiden", 9),
@@ -247,7 +314,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     # What is installed.
     "torch-2": (pin("torch==1.5.1", "torch==2.1.0"), "torch is 2.1.0"),
     "tensorflow-2.15": (pin("tensorflow-gpu==2.2.0", "tensorflow==2.15.0"), "tensorflow is 2.15.0"),
-    "no-tensorflow": (pin("tensorflow-gpu==2.2.0\n", ""), "tensorflow isn't there, which trains the experiment"),
+    "no-tensorflow": (
+        pin("tensorflow-gpu==2.2.0\n", ""),
+        "tensorflow isn't there, which trains the experiment",
+    ),
     "numpy-open": (pin("numpy==1.18.5", "numpy>=1.18"), "numpy>=1.18 takes 1.21.6, too"),
     "gym-new": (pin("gym[atari]==0.17.2", "gym[atari]==0.21.0"), "gym is 0.21.0"),
     "procgen": (pin("procgen==0.10.4", "procgen==0.11.9"), "procgen is 0.11.9"),
@@ -259,7 +329,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
         image("FROM python:3.11\nRUN pip install -r requirements.txt\n"),
         "Python 3.11",
     ),
-    "python-3.11-by-apt": (lambda e: change(e, "Dockerfile", "python3.7", "python3.11"), "Python 3.11"),
+    "python-3.11-by-apt": (
+        lambda e: change(e, "Dockerfile", "python3.7", "python3.11"),
+        "Python 3.11",
+    ),
     "newest-python": (
         image("FROM python:3-slim\nRUN pip install -r requirements.txt\n"),
         "the newest Python",
@@ -287,14 +360,26 @@ def test_each_broken_rule_is_found_and_alone(entry, rule):
 
 
 def test_a_local_package_keeps_all_other_rules(bundle_of, tmp_path):
-    export(bundle_of("ppo"), tmp_path / "local", track="generalization", with_weights=True, authors=["Ada"])
+    export(
+        bundle_of("ppo"),
+        tmp_path / "local",
+        track="generalization",
+        with_weights=True,
+        authors=["Ada"],
+    )
     assert check(tmp_path / "local") == []
     edit_entry(tmp_path / "local", description="mine")
     where = {finding.where for finding in check(tmp_path / "local")}
-    assert {"weights/policy.npz", "checkpoint/checkpoint_1/checkpoint-1", "experiments/procgen-ppo.yaml"} <= where
+    assert {
+        "weights/policy.npz",
+        "checkpoint/checkpoint_1/checkpoint-1",
+        "experiments/procgen-ppo.yaml",
+    } <= where
 
 
-@pytest.mark.parametrize("version", ["numpy<1.20", "numpy>=1.16,<1.20", "numpy~=1.18.0", "numpy==1.18.*"])
+@pytest.mark.parametrize(
+    "version", ["numpy<1.20", "numpy>=1.16,<1.20", "numpy~=1.18.0", "numpy==1.18.*"]
+)
 def test_bounded_ranges_will_do(entry, version):
     change(entry, "requirements.txt", "numpy==1.18.5", version)
     assert check(entry) == []
@@ -313,11 +398,29 @@ def test_the_graders_files_break_no_rule(entry):
 
 
 def test_an_entry_in_the_kit_breaks_no_rule(tmp_path):
-    export(settings("ppo"), tmp_path / "entry", track="generalization", starter_kit=KIT, authors=["Ada"])
+    export(
+        settings("ppo"),
+        tmp_path / "entry",
+        track="generalization",
+        starter_kit=KIT,
+        authors=["Ada"],
+    )
     assert check(tmp_path / "entry") == []
 
 
-JUNK = [b"", b"[]", b"{}", b"null", b"1", b"\xff\xfe\x00", b"a: [", b"a: {b: 2020-13-45}", b"[" * 3000, b"x" * 10, None]
+JUNK = [
+    b"",
+    b"[]",
+    b"{}",
+    b"null",
+    b"1",
+    b"\xff\xfe\x00",
+    b"a: [",
+    b"a: {b: 2020-13-45}",
+    b"[" * 3000,
+    b"x" * 10,
+    None,
+]
 
 
 FILES = (

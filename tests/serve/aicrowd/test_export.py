@@ -1,4 +1,6 @@
-"""What is written: everything that the competition wants, in a language and in pickles that its machines read."""
+"""What is written: everything that the competition wants, in a language and in pickles that its
+machines read.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,14 @@ def local(bundle_of, tmp_path_factory) -> Path:
 @pytest.mark.parametrize("with_weights", [False, True])
 def test_every_export_keeps_every_rule(bundle_of, tmp_path, recipe, framework, with_weights):
     target = tmp_path / "entry"
-    export(bundle_of(recipe), target, track="generalization", framework=framework, with_weights=with_weights, authors=["Ada"])
+    export(
+        bundle_of(recipe),
+        target,
+        track="generalization",
+        framework=framework,
+        with_weights=with_weights,
+        authors=["Ada"],
+    )
     assert check(target) == []
     assert (target / WEIGHTS).exists() == with_weights
 
@@ -50,7 +59,9 @@ def test_a_run_folder_will_do(bundle_of, tmp_path):
     assert (tmp_path / "entry" / "experiments" / "procgen-ppo.yaml").is_file()
 
 
-@pytest.mark.parametrize("path", sorted(TEMPLATE.rglob("*.py")), ids=lambda path: str(path.relative_to(TEMPLATE)))
+@pytest.mark.parametrize(
+    "path", sorted(TEMPLATE.rglob("*.py")), ids=lambda path: str(path.relative_to(TEMPLATE))
+)
 def test_the_templates_are_python_3_7(path):
     ast.parse(path.read_text(), feature_version=(3, 7))
 
@@ -58,28 +69,40 @@ def test_the_templates_are_python_3_7(path):
 def test_the_score_options_are_ours():
     scope: dict = {}
     exec((TEMPLATE / "aicrowd_helpers" / "config.py").read_text(), scope)
-    assert {game: (low, high) for game, (_, low, high) in scope["EASY_GAME_RANGES"].items()} == {**EASY, **PRIVATE}
+    assert {game: (low, high) for game, (_, low, high) in scope["EASY_GAME_RANGES"].items()} == {
+        **EASY,
+        **PRIVATE,
+    }
     assert scope["EASY_GAME_RANGES"]["fruitbot"] == [-12, -1.5, 32.4]
 
 
 def test_the_two_lists_of_requirements_differ_in_tensorflow_alone():
-    gpu, cpu = ((TEMPLATE / name).read_text() for name in ("requirements.txt", "requirements-cpu.txt"))
+    gpu, cpu = (
+        (TEMPLATE / name).read_text() for name in ("requirements.txt", "requirements-cpu.txt")
+    )
     differing = set(gpu.splitlines()) ^ set(cpu.splitlines())
-    assert {line for line in differing if not line.startswith("#")} == {"tensorflow-gpu==2.2.0", "tensorflow-cpu==2.2.0"}
+    assert {line for line in differing if not line.startswith("#")} == {
+        "tensorflow-gpu==2.2.0",
+        "tensorflow-cpu==2.2.0",
+    }
 
 
 def test_the_dockerfile_is_right_by_hadolint(local):
     program = Path(sysconfig.get_path("scripts")) / "hadolint"
     if not program.is_file():
         pytest.skip("hadolint is not installed")
-    done = subprocess.run([program, local / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [program, local / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_kits_validator_reads_the_experiment_by_sourcing_run_sh(local):
     # As AIcrowd's procgen-cli does it.
     command = "source ./run.sh > /dev/null; echo $EXPERIMENT"
-    done = subprocess.run(["bash", "-c", command], cwd=local, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=local, capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout.strip() == "experiments/procgen-ppo-lars.yaml"
 
 
@@ -87,20 +110,32 @@ def test_run_sh_reads_name_trainer_and_environment(local):
     text = (local / "experiments" / "procgen-ppo-lars.yaml").read_text()
     names = [line for line in text.splitlines() if not line.startswith((" ", "#"))]
     assert names[0] == "procgen-ppo-lars:"
-    assert [line.split() for line in text.splitlines() if "  run:" in line] == [["run:", "ProcsnakePPO"]]
-    assert [line.split() for line in text.splitlines() if "  env:" in line] == [["env:", "procsnake_env"]]
+    assert [line.split() for line in text.splitlines() if "  run:" in line] == [
+        ["run:", "ProcsnakePPO"]
+    ]
+    assert [line.split() for line in text.splitlines() if "  env:" in line] == [
+        ["env:", "procsnake_env"]
+    ]
 
 
 def test_without_a_checkpoint_rollouts_say_what_to_do(local, tmp_path):
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "AICROWD_IS_GRADING": "1"}
     done = subprocess.run(
-        ["bash", "run.sh", "--rollout"], cwd=local, env=environment, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "run.sh", "--rollout"],
+        cwd=local,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 1
     assert "train first" in done.stderr
 
 
-def test_a_local_package_says_so_and_a_competition_package_carries_nothing(local, bundle_of, tmp_path):
+def test_a_local_package_says_so_and_a_competition_package_carries_nothing(
+    local, bundle_of, tmp_path
+):
     assert "local package" in json.loads((local / "aicrowd.json").read_text())["description"]
     assert "A local package" in (local / "README.md").read_text()
     export(bundle_of("lars"), tmp_path / "entry", track="generalization")
@@ -133,8 +168,15 @@ def test_the_checkpoint_is_read_with_nothing_but_the_standard_library_and_numpy(
     assert state["train_exec_impl"]["counters"] == {"num_steps_sampled": 0, "num_steps_trained": 0}
     params = pickle.loads((local / "checkpoint" / "params.pkl").read_bytes())
     # What train.py injects, and the grader's environment takes out again.
-    assert [params["env_config"][f"return_{name}"] for name in ("min", "blind", "max")] == [0, 2.5, 64]
-    assert params["evaluation_config"] == {"explore": False, "env_config": {"augment": None, "shape_rewards": False}}
+    assert [params["env_config"][f"return_{name}"] for name in ("min", "blind", "max")] == [
+        0,
+        2.5,
+        64,
+    ]
+    assert params["evaluation_config"] == {
+        "explore": False,
+        "env_config": {"augment": None, "shape_rewards": False},
+    }
 
 
 def test_pickles_name_nothing_that_numpy_1_18_lacks():
@@ -146,14 +188,18 @@ def test_pickles_name_nothing_that_numpy_1_18_lacks():
 
 def test_tensorflows_order_computes_the_same():
     generator = np.random.default_rng(0)
-    kernel, inputs = generator.normal(size=(5, 4, 3, 3)), generator.normal(size=(4, 3, 3))
+    kernel = generator.normal(size=(5, 4, 3, 3))
+    inputs = generator.normal(size=(4, 3, 3))
     by_torch = np.einsum("oikl,ikl->o", kernel, inputs)
     by_tf = np.einsum("klio,kli->o", tf_order(kernel), inputs.transpose(1, 2, 0))
     np.testing.assert_allclose(by_tf, by_torch)
 
 
 def test_a_q_networks_target_gets_the_weights_too():
-    weights = {"advantage.weight": np.zeros((15, 8), np.float32), "advantage.bias": np.zeros(15, np.float32)}
+    weights = {
+        "advantage.weight": np.zeros((15, 8), np.float32),
+        "advantage.bias": np.zeros(15, np.float32),
+    }
     named = policy_weights(weights, algorithm="apex", framework="tf")
     assert {name.split("/")[1] for name in named} == {"q_func.advantage", "target_q_func.advantage"}
     assert named["default_policy/target_q_func.advantage/kernel"].shape == (8, 15)
@@ -167,7 +213,11 @@ def again(target: Path, recipe: str = "ppo", **others: object):
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_an_older_export_is_renewed_and_keeps_its_git(bundle_of, tmp_path):
@@ -184,11 +234,18 @@ def test_an_older_export_is_renewed_and_keeps_its_git(bundle_of, tmp_path):
 def test_what_the_user_put_into_an_export_stays_and_is_told(tmp_path):
     target = tmp_path / "entry"
     again(target)
-    mine = {"models/mine.py": "one", "notes.md": "two", "utils/deeper/tool.py": "three", "callbacks.py": "four = 4\n"}
+    mine = {
+        "models/mine.py": "one",
+        "notes.md": "two",
+        "utils/deeper/tool.py": "three",
+        "callbacks.py": "four = 4\n",
+    }
     for name, text in mine.items():
         (target / name).parent.mkdir(exist_ok=True)
         (target / name).write_text(text)
-    (target / "aicrowd.json").write_text(json.dumps({**json.loads((target / "aicrowd.json").read_text()), "authors": ["Ada"]}))
+    (target / "aicrowd.json").write_text(
+        json.dumps({**json.loads((target / "aicrowd.json").read_text()), "authors": ["Ada"]})
+    )
     # Twice: what was kept once is the user's the next time, too.
     for recipe in ("lars", "ppo"):
         told = again(target, recipe).told
@@ -196,7 +253,9 @@ def test_what_the_user_put_into_an_export_stays_and_is_told(tmp_path):
         assert {f"{name} is as you left it." for name in mine} <= set(told)
         entry = json.loads((target / "aicrowd.json").read_text())
         assert entry["authors"] == ["Ada"]
-        assert entry["description"].startswith("procgen-ppo-lars" if recipe == "lars" else "procgen-ppo:")
+        assert entry["description"].startswith(
+            "procgen-ppo-lars" if recipe == "lars" else "procgen-ppo:"
+        )
         assert any("aicrowd.json keeps what you put there" in sentence for sentence in told)
 
 
@@ -216,8 +275,15 @@ def test_changes_that_would_be_lost_are_refused_all_at_once(tmp_path):
     (target / "experiments" / "procgen-ppo.yaml").write_text("mine: 1\n")
     (target / "README.md").write_text("mine\n")
     before = tree(target)
-    with pytest.raises(ConfigError, match=r"would overwrite them: README\.md, experiments/procgen-ppo\.yaml"):
-        export(settings("ppo", "seed=1", "name=procgen-ppo"), target, track="sample-efficiency", framework="torch")
+    with pytest.raises(
+        ConfigError, match=r"would overwrite them: README\.md, experiments/procgen-ppo\.yaml"
+    ):
+        export(
+            settings("ppo", "seed=1", "name=procgen-ppo"),
+            target,
+            track="sample-efficiency",
+            framework="torch",
+        )
     assert tree(target) == before
 
 
@@ -230,9 +296,12 @@ def test_an_export_of_before_there_was_a_manifest_is_not_overwritten(tmp_path):
         again(target)
 
 
-@pytest.mark.parametrize("name", ["../elsewhere/{0}", "{1}/elsewhere/{0}", "link/{0}", "models/../../elsewhere/{0}"])
+@pytest.mark.parametrize(
+    "name", ["../elsewhere/{0}", "{1}/elsewhere/{0}", "link/{0}", "models/../../elsewhere/{0}"]
+)
 def test_a_manifest_of_a_stranger_removes_nothing_outside_the_folder(tmp_path, name):
-    target, precious = tmp_path / "entry", tmp_path / "elsewhere" / "precious.txt"
+    target = tmp_path / "entry"
+    precious = tmp_path / "elsewhere" / "precious.txt"
     again(target)
     precious.parent.mkdir()
     precious.write_text("mine")
@@ -244,7 +313,15 @@ def test_a_manifest_of_a_stranger_removes_nothing_outside_the_folder(tmp_path, n
 
 @pytest.mark.parametrize(
     "files",
-    [{"gone.py": None}, {"models": ""}, {"": ""}, {".": ""}, {"a\0b/c": "1"}, {"\ud800/c": "1"}, {"/dev/zero": "1"}],
+    [
+        {"gone.py": None},
+        {"models": ""},
+        {"": ""},
+        {".": ""},
+        {"a\0b/c": "1"},
+        {"\ud800/c": "1"},
+        {"/dev/zero": "1"},
+    ],
 )
 def test_what_no_exporter_can_have_written_is_not_taken_from_a_manifest(tmp_path, files):
     target = tmp_path / "entry"
@@ -256,7 +333,8 @@ def test_what_no_exporter_can_have_written_is_not_taken_from_a_manifest(tmp_path
 
 
 def test_nothing_is_written_through_a_linked_folder(tmp_path):
-    target, elsewhere = tmp_path / "entry", tmp_path / "elsewhere"
+    target = tmp_path / "entry"
+    elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     again(target)
     (target / "models" / "link").symlink_to(elsewhere)
@@ -279,7 +357,9 @@ def test_nothing_is_written_through_a_link_into_the_folder_that_is_replaced(tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["entry"]
 
 
-@pytest.mark.parametrize(("inside", "out"), [(".", "."), ("models", ".."), ("models", "../../entry")])
+@pytest.mark.parametrize(
+    ("inside", "out"), [(".", "."), ("models", ".."), ("models", "../../entry")]
+)
 def test_the_folder_in_which_one_works_is_not_replaced(tmp_path, monkeypatch, inside, out):
     target = tmp_path / "entry"
     again(target)
@@ -336,7 +416,9 @@ def test_a_failure_in_the_middle_leaves_the_older_export(tmp_path, monkeypatch):
     (target / ".git").mkdir()
     before = tree(target)
     renamed = os.rename
-    monkeypatch.setattr(os, "rename", lambda old, new: fail() if str(old).endswith(".part") else renamed(old, new))
+    monkeypatch.setattr(
+        os, "rename", lambda old, new: fail() if str(old).endswith(".part") else renamed(old, new)
+    )
     with pytest.raises(ConfigError, match="No space left"):
         again(target, "lars")
     monkeypatch.undo()
@@ -367,10 +449,17 @@ def test_nothing_is_written_for_what_is_refused(tmp_path):
 
 
 def test_an_experiment_is_exported_untrained(tmp_path):
-    exported = export(settings("lars"), tmp_path / "entry", track="generalization", authors=["Ada <ada@example.org>"])
+    exported = export(
+        settings("lars"),
+        tmp_path / "entry",
+        track="generalization",
+        authors=["Ada <ada@example.org>"],
+    )
     assert check(tmp_path / "entry") == []
     assert exported.translation.algorithm == "ppo"
-    assert json.loads((tmp_path / "entry" / "aicrowd.json").read_text())["authors"] == ["Ada <ada@example.org>"]
+    assert json.loads((tmp_path / "entry" / "aicrowd.json").read_text())["authors"] == [
+        "Ada <ada@example.org>"
+    ]
     text = (tmp_path / "entry" / "README.md").read_text()
     assert text.index("The competition closed in 2020") < text.index("Written by procsnake")
 
@@ -385,7 +474,12 @@ def test_an_experiment_has_no_weights(tmp_path):
 
 def test_a_folder_that_is_no_starter_kit(tmp_path):
     with pytest.raises(ConfigError, match=r"has no run\.sh"):
-        export(settings("ppo"), tmp_path / "entry", track="generalization", starter_kit=tmp_path / "nowhere")
+        export(
+            settings("ppo"),
+            tmp_path / "entry",
+            track="generalization",
+            starter_kit=tmp_path / "nowhere",
+        )
 
 
 @pytest.mark.parametrize("out", [".", "entry"])

@@ -1,4 +1,6 @@
-"""Every export in the kit's own environment, whose games take no seed, and with the grader's files in the place of ours."""
+"""Every export in the kit's own environment, whose games take no seed, and with the grader's files
+in the place of ours.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +28,39 @@ PROBE = Path(__file__).with_name("kit_probe.py")
 def probed(entry: Path) -> dict:
     """What the entry's environment does."""
     load_library()
-    (experiment,) = (path for path in (entry / "experiments").glob("*.yaml") if path.stem != "procgen-starter-example")
+    (experiment,) = (
+        path
+        for path in (entry / "experiments").glob("*.yaml")
+        if path.stem != "procgen-starter-example"
+    )
     done = subprocess.run(
-        [sys.executable, PROBE, experiment], cwd=entry, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, PROBE, experiment],
+        cwd=entry,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
-    ("recipe", "how"), [*((recipe, "put-back") for recipe in sorted(RECIPES)), ("lars", "as-exported"), ("lars", "in-the-kit")]
+    ("recipe", "how"),
+    [
+        *((recipe, "put-back") for recipe in sorted(RECIPES)),
+        ("lars", "as-exported"),
+        ("lars", "in-the-kit"),
+    ],
 )
 def test_every_export_runs_in_the_kits_environment(tmp_path, recipe, how):
     entry = tmp_path / "entry"
-    export(settings(recipe), entry, track="sample-efficiency", starter_kit=KIT if how == "in-the-kit" else None)
+    export(
+        settings(recipe),
+        entry,
+        track="sample-efficiency",
+        starter_kit=KIT if how == "in-the-kit" else None,
+    )
     told = probed(put_back(entry) if how == "put-back" else entry)
     assert told["early_reset_is_ignored"]
     assert told["length_after"] > told["length_before"]
@@ -57,9 +78,19 @@ def test_a_seed_that_is_handed_on_is_noticed(tmp_path):
 
 @pytest.fixture
 def started(monkeypatch):
-    """What the kit's train.py hands to Ray for the experiments of a file. All that it imports for it is stood in for."""
+    """What the kit's train.py hands to Ray for the experiments of a file. All that it imports for
+    it is stood in for.
+    """
     runs = MagicMock()
-    for name in ("ray", "ray.tune", "aicrowd_helpers", "aicrowd_helpers.config", "algorithms", "callbacks", "preprocessors"):
+    for name in (
+        "ray",
+        "ray.tune",
+        "aicrowd_helpers",
+        "aicrowd_helpers.config",
+        "algorithms",
+        "callbacks",
+        "preprocessors",
+    ):
         monkeypatch.setitem(sys.modules, name, MagicMock(run_experiments=runs))
     for name in ("utils", "utils.loader"):
         monkeypatch.setitem(sys.modules, name, MagicMock())
@@ -96,24 +127,40 @@ LARGEST = {"num_workers": 6, "num_gpus": 0.25, "num_gpus_per_worker": 0.125}
         (LARGEST, True, "1.125 GPUs"),
         (LARGEST | {"num_gpus": 0.5}, False, "1.25 GPUs"),
         (LARGEST | {"num_workers": 7, "num_gpus_per_worker": 0}, True, "8 workers"),
-        *(({name: LARGEST[name] for name in LARGEST if name != key}, False, f"lacks ['{key}']") for key in LARGEST),
+        *(
+            ({name: LARGEST[name] for name in LARGEST if name != key}, False, f"lacks ['{key}']")
+            for key in LARGEST
+        ),
     ],
 )
-def test_the_kit_refuses_more_than_the_graders_machine_has(tmp_path, started, config, evaluates, said):
-    """Of the stand-in alone: it holds exports to the real kit's limits only as long as it refuses what that refuses."""
-    body = {"disable_evaluation_worker": not evaluates, "config": {**config, "env_config": {"env_name": "coinrun"}}}
+def test_the_kit_refuses_more_than_the_graders_machine_has(
+    tmp_path, started, config, evaluates, said
+):
+    """Of the stand-in alone: it holds exports to the real kit's limits only as long as it refuses
+    what that refuses.
+    """
+    body = {
+        "disable_evaluation_worker": not evaluates,
+        "config": {**config, "env_config": {"env_name": "coinrun"}},
+    }
     (tmp_path / "one.yaml").write_text(yaml.safe_dump({"one": body}))
     if said:
         with pytest.raises(SystemExit) as refusal:
             started(tmp_path / "one.yaml")
         assert said in str(refusal.value)
     else:
-        assert started(tmp_path / "one.yaml")["one"]["config"]["num_workers"] == config["num_workers"]
+        assert (
+            started(tmp_path / "one.yaml")["one"]["config"]["num_workers"] == config["num_workers"]
+        )
 
 
 def names_imported(path: Path) -> set[tuple[str, str]]:
     """(module, name) of each `from module import name`."""
-    nodes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.module)
+    nodes = (
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module
+    )
     return {(node.module, alias.name) for node in nodes for alias in node.names}
 
 
@@ -121,15 +168,29 @@ def names_imported(path: Path) -> set[tuple[str, str]]:
 def test_the_entry_has_every_name_that_the_graders_scripts_import(script):
     for module, name in names_imported(KIT / script):
         place = TEMPLATE / module.replace(".", "/")
-        source = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
-        if module.split(".")[0] in ("aicrowd_helpers", "algorithms", "callbacks", "preprocessors", "utils"):
+        source = (
+            place.with_suffix(".py")
+            if place.with_suffix(".py").is_file()
+            else place / "__init__.py"
+        )
+        if module.split(".")[0] in (
+            "aicrowd_helpers",
+            "algorithms",
+            "callbacks",
+            "preprocessors",
+            "utils",
+        ):
             assert name in source.read_text(), f"{script} imports {name} from {module}"
 
 
 def options_of(path: Path) -> set[str]:
     """What a script's parser takes."""
     calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-    added = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument")
+    added = (
+        call
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
+    )
     words = {arg.value for call in added for arg in call.args if isinstance(arg, ast.Constant)}
     return {word for word in words if word.startswith("-")}
 
@@ -162,9 +223,11 @@ def test_nothing_of_the_clone_is_overwritten_silently(kit, tmp_path):
         name = str(path.relative_to(kit))
         if name == "aicrowd.json":
             continue
-        theirs, merged = path.read_text().splitlines(), (entry / name).read_text().splitlines()
+        theirs = path.read_text().splitlines()
+        merged = (entry / name).read_text().splitlines()
         changed = [line for line in theirs if line not in merged]
-        # run.sh must name the experiment and start rollouts through the stand-in module; all else is only added to.
+        # run.sh must name the experiment and start rollouts through the stand-in module; all else
+        # is only added to.
         assert len(changed) == (2 if name == "run.sh" else 0), (name, changed)
         if merged != theirs and name != ".gitignore":
             assert name in told
@@ -176,12 +239,20 @@ def test_nothing_of_the_clone_is_overwritten_silently(kit, tmp_path):
     assert (entry / "utils" / "submit.sh").stat().st_mode & 0o111
     # Pins that the kit lacks, and no second TensorFlow.
     lines = (entry / "requirements.txt").read_text().splitlines()
-    assert {"procgen==0.10.1", "mlflow", "protobuf==3.20.3", "gym[atari]==0.17.2", "numpy==1.18.5"} <= set(lines)
+    assert {
+        "procgen==0.10.1",
+        "mlflow",
+        "protobuf==3.20.3",
+        "gym[atari]==0.17.2",
+        "numpy==1.18.5",
+    } <= set(lines)
     assert [line for line in lines if line.startswith("tensorflow")] == ["tensorflow-gpu==2.2.0"]
     assert json.loads((entry / "aicrowd.json").read_text())["docker_build"] is False
     assert (entry / "README.md").read_text() == "the kit\n"
     assert "The competition closed in 2020" in (entry / "PROCSNAKE.md").read_text()
-    assert list(yaml.safe_load((entry / "experiments" / "procgen-ppo.yaml").read_text())) == ["procgen-ppo"]
+    assert list(yaml.safe_load((entry / "experiments" / "procgen-ppo.yaml").read_text())) == [
+        "procgen-ppo"
+    ]
 
 
 def test_a_link_out_of_the_clone_is_left_out_and_named(kit, tmp_path):
@@ -190,7 +261,13 @@ def test_a_link_out_of_the_clone_is_left_out_and_named(kit, tmp_path):
     (kit / ".git").mkdir()
     (kit / ".git" / "config").write_text("a password")
     (kit / "aicrowd.json").unlink()
-    led = {"a": tmp_path / "id_rsa", "b": ".git/config", "c": "nowhere", "d": tmp_path, "aicrowd.json": "../config.json"}
+    led = {
+        "a": tmp_path / "id_rsa",
+        "b": ".git/config",
+        "c": "nowhere",
+        "d": tmp_path,
+        "aicrowd.json": "../config.json",
+    }
     for name, end in {**led, "own": "run.sh", "utils/own": "../rollout.py"}.items():
         (kit / name).symlink_to(end)
     exported = export(settings("ppo"), tmp_path / "entry", track="generalization", starter_kit=kit)
@@ -205,5 +282,11 @@ def test_a_link_out_of_the_clone_is_left_out_and_named(kit, tmp_path):
 def test_merging_into_what_was_merged_adds_nothing_twice(kit, tmp_path):
     export(settings("ppo"), tmp_path / "one", track="generalization", starter_kit=kit)
     export(settings("ppo"), tmp_path / "two", track="generalization", starter_kit=tmp_path / "one")
-    for name in ("algorithms/registry.py", "callbacks.py", "requirements.txt", "run.sh", ".gitignore"):
+    for name in (
+        "algorithms/registry.py",
+        "callbacks.py",
+        "requirements.txt",
+        "run.sh",
+        ".gitignore",
+    ):
         assert (tmp_path / "two" / name).read_text() == (tmp_path / "one" / name).read_text(), name

@@ -1,7 +1,8 @@
-"""Exports on the real stack of 2020: they train, roll out, go on from weights, and answer and play exactly as we do.
+"""Exports on the real stack of 2020: they train, roll out, go on from weights, and answer and play
+exactly as we do.
 
-What the ten lines of acceptance ask for. Without a Python 3.7 none of it is run, and that is said aloud.
-"""
+What the ten lines of acceptance ask for. Without a Python 3.7 none of it is run, and that is said
+aloud."""
 
 from __future__ import annotations
 
@@ -40,10 +41,13 @@ pytestmark = pytest.mark.long
 PROBE = Path(__file__).with_name("legacy_probe.py")
 PLAYED = ("bigfish", "starpilot", "chaser")
 """Games that both versions of Procgen draw alike."""
-EPISODES, SEED = 2, 5
+EPISODES = 2
+SEED = 5
 BOTH = ("tf", "torch")
 RECIPES = ("ppo", "lars", "apex")
-ALL = [(recipe, framework) for recipe in (*RECIPES, "cpu", "dqn", "max") for framework in BOTH] + [("apex-atoms", "tf")]
+ALL = [(recipe, framework) for recipe in (*RECIPES, "cpu", "dqn", "max") for framework in BOTH] + [
+    ("apex-atoms", "tf")
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,10 @@ def legacy() -> Path:
     """The programs of the old stack."""
     python = find_python()
     if python is None:
-        pytest.skip("NOT RUN: no Python 3.7 was found, so no export was tried on its own stack. Set PROCSNAKE_PYTHON37")
+        pytest.skip(
+            "NOT RUN: no Python 3.7 was found, so no export was tried on its own stack. Set"
+            " PROCSNAKE_PYTHON37"
+        )
     return build(python)
 
 
@@ -60,21 +67,34 @@ def package(bundle_of, tmp_path_factory) -> Callable[..., Path]:
     """An export, made once."""
 
     def make(recipe: str, framework: str, *, local: bool) -> Path:
-        target = tmp_path_factory.getbasetemp() / f"{recipe}-{framework}-{'local' if local else 'competition'}"
+        target = (
+            tmp_path_factory.getbasetemp()
+            / f"{recipe}-{framework}-{'local' if local else 'competition'}"
+        )
         if not target.exists():
-            export(bundle_of(recipe), target, track="sample-efficiency", framework=framework, with_weights=local)
+            export(
+                bundle_of(recipe),
+                target,
+                track="sample-efficiency",
+                framework=framework,
+                with_weights=local,
+            )
         return target
 
     return make
 
 
 def run(legacy: Path, folder: Path, *command: object, **variables: str) -> str:
-    """Return what a command prints, run in a package as its team would: with nothing of these tests in its environment."""
+    """Return what a command prints, run in a package as its team would: with nothing of these tests
+    in its environment.
+    """
     path = f"{legacy}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, "HOME": str(folder / "home"), "LANG": "C.UTF-8", **variables}
     (folder / "home").mkdir(exist_ok=True)
     words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
@@ -143,15 +163,26 @@ def answered(legacy, package, bundle_of) -> Callable[..., tuple[dict[str, Any], 
     def both(recipe: str, framework: str) -> tuple[dict[str, Any], dict[str, Any]]:
         if (recipe, framework) not in known:
             ours = bundle.load(bundle_of(recipe))
-            forward, options = onnx_forward(ours, 1), without_training(ours.card.environment["options"])
+            forward = onnx_forward(ours, 1)
+            options = without_training(ours.card.environment["options"])
             observations = frames(options)
             logits, values = forward(observations)
             columns = batch_of(logits) if recipe in ("ppo", "lars") else {}
             games = PLAYED if recipe in RECIPES else ()
             folder = package(recipe, framework, local=True)
-            answers = ask(legacy, folder, observations, games=games, checkpoint=CHECKPOINT, columns=columns)
+            answers = ask(
+                legacy, folder, observations, games=games, checkpoint=CHECKPOINT, columns=columns
+            )
             episodes = {game: own_episodes(forward, options, game) for game in games}
-            known[recipe, framework] = answers, {"logits": logits, "values": values, "columns": columns, "episodes": episodes}
+            known[recipe, framework] = (
+                answers,
+                {
+                    "logits": logits,
+                    "values": values,
+                    "columns": columns,
+                    "episodes": episodes,
+                },
+            )
         return known[recipe, framework]
 
     return both
@@ -169,10 +200,16 @@ def test_answers_and_whole_episodes_are_ours(answered, recipe, framework):
 
 
 def batch_of(logits: np.ndarray) -> dict[str, np.ndarray]:
-    """A batch that another policy played: ratios and values lie on both sides of where clipping begins."""
+    """A batch that another policy played: ratios and values lie on both sides of where clipping
+    begins.
+    """
     generator = np.random.default_rng(3)
     count = len(logits)
-    old = logits - np.log(np.exp(logits).sum(1, keepdims=True)) + generator.normal(0, 0.3, logits.shape)
+    old = (
+        logits
+        - np.log(np.exp(logits).sum(1, keepdims=True))
+        + generator.normal(0, 0.3, logits.shape)
+    )
     old -= np.log(np.exp(old).sum(1, keepdims=True))
     actions = generator.integers(15, size=count)
     columns = {
@@ -182,22 +219,33 @@ def batch_of(logits: np.ndarray) -> dict[str, np.ndarray]:
         "value_targets": generator.normal(0, 1, count),
         "vf_preds": generator.normal(0, 1, count),
     }
-    return {"actions": actions, **{name: column.astype(np.float32) for name, column in columns.items()}}
+    return {
+        "actions": actions,
+        **{name: column.astype(np.float32) for name, column in columns.items()},
+    }
 
 
-def own_losses(recipe: str, logits: np.ndarray, values: np.ndarray, columns: dict[str, np.ndarray]) -> dict[str, float]:
+def own_losses(
+    recipe: str, logits: np.ndarray, values: np.ndarray, columns: dict[str, np.ndarray]
+) -> dict[str, float]:
     settings = experiment(recipe).settings
     renamed = {"advantages": ADVANTAGES, "value_targets": VALUE_TARGETS}
     batch = {renamed.get(name, name): torch.from_numpy(column) for name, column in columns.items()}
     coefs = {"ent_coef": 0.01, "kl_coef": settings.kl_coef}
-    loss, parts = ppo_loss(torch.from_numpy(logits), torch.from_numpy(values), batch, settings, **coefs)
-    return {"total_loss": float(loss), **{name: float(parts[name]) for name in ("policy_loss", "vf_loss", "entropy")}}
+    loss, parts = ppo_loss(
+        torch.from_numpy(logits), torch.from_numpy(values), batch, settings, **coefs
+    )
+    return {
+        "total_loss": float(loss),
+        **{name: float(parts[name]) for name in ("policy_loss", "vf_loss", "entropy")},
+    }
 
 
 def own_pay(actions: np.ndarray) -> list[float]:
     world = envs.make("procgen/fruitbot", num_games=1, distribution_mode="easy", shape_rewards=True)
     world.restart(SEED)
-    scaler, rewards = RewardScaler(1, 0.99), []
+    scaler = RewardScaler(1, 0.99)
+    rewards = []
     for action in actions:
         world.advance(np.array([action]))
         rewards.append(float(scaler.scale(world.rewards, np.array([0]), world.terminated)[0]))
@@ -213,15 +261,25 @@ def test_the_loss_and_the_pay_are_ours(answered, recipe, framework):
         # Ray's value loss is twice ours, and has half the weight.
         factor = 0.5 if name == "vf_loss" else 1.0
         assert answers[name] * factor == pytest.approx(value, rel=1e-4, abs=1e-5), name
-    np.testing.assert_allclose(answers["paid"], own_pay(ours["columns"]["actions"]), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        answers["paid"], own_pay(ours["columns"]["actions"]), rtol=1e-4, atol=1e-6
+    )
 
 
 MUTANTS = {
     "stem-padding-tf": ("tf", '"valid")(tf.pad(planes, EDGES))', '"same")(planes)'),
     "stem-place-torch": ("torch", "1 if stages else stride", "stride if len(stages) == 2 else 1"),
-    "pooling-padding-tf": ("tf", "planes, EDGES, constant", "planes, [[0, 0], [0, 2], [0, 2], [0, 0]], constant"),
+    "pooling-padding-tf": (
+        "tf",
+        "planes, EDGES, constant",
+        "planes, [[0, 0], [0, 2], [0, 2], [0, 0]], constant",
+    ),
     "pooling-padding-torch": ("torch", "3, stride=2, padding=1)", "3, stride=2, ceil_mode=True)"),
-    "flatten-order-tf": ("tf", "Flatten()(planes)", "Flatten()(tf.transpose(planes, [0, 3, 1, 2]))"),
+    "flatten-order-tf": (
+        "tf",
+        "Flatten()(planes)",
+        "Flatten()(tf.transpose(planes, [0, 3, 1, 2]))",
+    ),
     "flatten-order-torch": ("torch", "planes.permute(0, 2, 3, 1).flatten(1)", "planes.flatten(1)"),
     "kernel-transpose-tf": ("tf", "kernel.transpose(2, 3, 1, 0)", "kernel.transpose(3, 2, 1, 0)"),
 }
@@ -245,14 +303,25 @@ def shorten(folder: Path, *, steps: int = 256, **changes: Any) -> None:
     """experiments/short.yaml: the same on fewer games, with small batches, for a few steps."""
     (path,) = (path for path in (folder / "experiments").glob("*.yaml") if path.stem != "short")
     (body,) = yaml.safe_load(path.read_text()).values()
-    config, is_ppo = body["config"], body["run"] == "ProcsnakePPO"
+    config = body["config"]
+    is_ppo = body["run"] == "ProcsnakePPO"
     body["stop"] = {"timesteps_total": steps}
-    config.update(num_workers=0 if is_ppo else 2, num_envs_per_worker=4, rollout_fragment_length=32, **changes)
+    config.update(
+        num_workers=0 if is_ppo else 2, num_envs_per_worker=4, rollout_fragment_length=32, **changes
+    )
     if is_ppo:
         config.update(train_batch_size=128, sgd_minibatch_size=64, num_sgd_iter=1)
     else:
-        config.update(train_batch_size=32, learning_starts=64, buffer_size=1000, timesteps_per_iteration=64, min_iter_time_s=0)
-    (folder / "experiments" / "short.yaml").write_text(yaml.safe_dump({"short": body}, sort_keys=False))
+        config.update(
+            train_batch_size=32,
+            learning_starts=64,
+            buffer_size=1000,
+            timesteps_per_iteration=64,
+            min_iter_time_s=0,
+        )
+    (folder / "experiments" / "short.yaml").write_text(
+        yaml.safe_dump({"short": body}, sort_keys=False)
+    )
 
 
 SHORT = {"EXPERIMENT": "experiments/short.yaml", "EPISODES": "1"}
@@ -260,24 +329,34 @@ SHORT = {"EXPERIMENT": "experiments/short.yaml", "EPISODES": "1"}
 
 @pytest.mark.parametrize("framework", BOTH)
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_competition_package_trains_from_scratch_and_rolls_out(legacy, package, recipe, framework):
+def test_a_competition_package_trains_from_scratch_and_rolls_out(
+    legacy, package, recipe, framework
+):
     folder = package(recipe, framework, local=False)
     shorten(folder)
     printed = run(legacy, folder, "./run.sh", "--train", "--rollout", **SHORT)
     assert re.search(r"Episode #1: reward: -?[\d.]+ length: \d+", printed)
-    (trial,) = (path for path in (folder / "home" / "ray_results" / "short").iterdir() if path.is_dir())
+    (trial,) = (
+        path for path in (folder / "home" / "ray_results" / "short").iterdir() if path.is_dir()
+    )
     names = {str(path.relative_to(trial)) for path in trial.rglob("*")}
     assert {"params.pkl", "params.json", "result.json", "progress.csv"} <= names
-    assert any(re.fullmatch(r"checkpoint_(\d+)/checkpoint-\1\.tune_metadata", name) for name in names)
+    assert any(
+        re.fullmatch(r"checkpoint_(\d+)/checkpoint-\1\.tune_metadata", name) for name in names
+    )
     assert len((trial / "progress.csv").read_text().splitlines()) >= 2
 
 
 @pytest.mark.parametrize("framework", BOTH)
-@pytest.mark.parametrize(("recipe", "how"), [("ppo", "put-back"), ("apex", "put-back"), ("lars", "in-the-kit")])
+@pytest.mark.parametrize(
+    ("recipe", "how"), [("ppo", "put-back"), ("apex", "put-back"), ("lars", "in-the-kit")]
+)
 def test_it_trains_and_rolls_out_with_the_graders_files(legacy, tmp_path, recipe, framework, how):
     folder = tmp_path / "entry"
     clone = KIT if how == "in-the-kit" else None
-    export(settings(recipe), folder, track="sample-efficiency", framework=framework, starter_kit=clone)
+    export(
+        settings(recipe), folder, track="sample-efficiency", framework=framework, starter_kit=clone
+    )
     if clone:
         (folder / "experiments" / "procgen-starter-example.yaml").unlink()
     # Long enough for some episodes to end.
@@ -286,16 +365,22 @@ def test_it_trains_and_rolls_out_with_the_graders_files(legacy, tmp_path, recipe
     # The stand-in of the kit's rollout.py counts from 0, as the kit's does.
     assert re.search(r"Episode #0: reward: -?[\d.]+ steps: \d+", printed)
     (results,) = (folder / "home").glob("ray_results/short/*/result.json")
-    logged = set().union(*(json.loads(line)["custom_metrics"] for line in results.read_text().splitlines()))
+    logged = set().union(
+        *(json.loads(line)["custom_metrics"] for line in results.read_text().splitlines())
+    )
     assert "raw_return_mean" in logged
     assert ("of_the_kit_mean" in logged) == (clone is not None)
 
 
 @pytest.mark.parametrize("framework", BOTH)
-def test_a_shipped_checkpoint_rolls_out_with_the_graders_files(legacy, bundle_of, tmp_path, framework):
+def test_a_shipped_checkpoint_rolls_out_with_the_graders_files(
+    legacy, bundle_of, tmp_path, framework
+):
     folder = tmp_path / "entry"
     export(bundle_of("ppo"), folder, track="generalization", framework=framework, with_weights=True)
-    printed = run(legacy, put_back(folder), "./run.sh", "--rollout", EPISODES="1", CHECKPOINT=CHECKPOINT)
+    printed = run(
+        legacy, put_back(folder), "./run.sh", "--rollout", EPISODES="1", CHECKPOINT=CHECKPOINT
+    )
     assert re.search(r"Episode #0: reward: -?[\d.]+ steps: \d+", printed)
 
 
@@ -307,7 +392,9 @@ def test_shipped_experiments_with_schedules_train(legacy, tmp_path):
     run(legacy, folder, "./run.sh", "--train", **SHORT)
     # The shipped schedule: 1 at 0, 0.05 at 250 000 decisions, 0.01 from 2 000 000 on.
     for steps, height in ((125_000, 0.525), (1_125_000, 0.03), (9_000_000, 0.01)):
-        printed = run(legacy, folder, "python", PROBE, "epsilon", "experiments/procgen-dqn.yaml", steps)
+        printed = run(
+            legacy, folder, "python", PROBE, "epsilon", "experiments/procgen-dqn.yaml", steps
+        )
         assert float(printed.split()[-1]) == pytest.approx(height)
 
 
@@ -340,9 +427,22 @@ def test_the_options_of_the_kits_scripts_do_what_they_say(legacy, package, tmp_p
     assert all(len(step) == 6 for step in episode)
     assert [step[4] for step in episode] == [False] * (len(episode) - 1) + [True]
     assert (tmp_path / "films" / "episode-0.mp4").stat().st_size > 1000
-    printed = run(legacy, folder, *play, "--steps", "12", "--use-shelve", "--track-progress", "--out", tmp_path / "shelf")
+    printed = run(
+        legacy,
+        folder,
+        *play,
+        "--steps",
+        "12",
+        "--use-shelve",
+        "--track-progress",
+        "--out",
+        tmp_path / "shelf",
+    )
     assert "length: 12 (cut off by --steps)" in printed
-    reader = "import shelve, sys; shelf = shelve.open(sys.argv[1]); print(shelf['num_episodes'], len(shelf['0']))"
+    reader = (
+        "import shelve, sys; shelf = shelve.open(sys.argv[1]); print(shelf['num_episodes'],"
+        " len(shelf['0']))"
+    )
     assert run(legacy, folder, "python", "-c", reader, tmp_path / "shelf").split() == ["1", "12"]
     assert not (tmp_path / "__progress_shelf").exists()
 
@@ -354,28 +454,60 @@ def test_training_is_resumed_and_started_from_the_command_line(legacy, tmp_path)
     train = ["python", "train.py", "-f", "experiments/short.yaml", "--ray-num-cpus", "2"]
     run(legacy, folder, *train, "-v")
     assert "TERMINATED" in run(legacy, folder, *train, "--resume")
-    (trial,) = (path for path in (folder / "home" / "ray_results" / "short").iterdir() if path.is_dir())
+    (trial,) = (
+        path for path in (folder / "home" / "ray_results" / "short").iterdir() if path.is_dir()
+    )
     assert len((trial / "result.json").read_text().splitlines()) == 2
     model = {"custom_model": "procsnake_impala_tf", "custom_options": {"depths": [8, 8, 8]}}
     config = json.dumps({"num_workers": 0, "train_batch_size": 64, "sgd_minibatch_size": 64, "rollout_fragment_length": 64,
                          "env_config": {"env_name": "coinrun"}, "model": model})  # fmt: skip
     stop = json.dumps({"training_iteration": 1})
-    run(legacy, folder, "python", "train.py", "--run", "PPO", "--env", "procsnake_env", "--config", config, "--stop", stop)
+    run(
+        legacy,
+        folder,
+        "python",
+        "train.py",
+        "--run",
+        "PPO",
+        "--env",
+        "procsnake_env",
+        "--config",
+        config,
+        "--stop",
+        stop,
+    )
     assert list((folder / "home" / "ray_results" / "default").glob("PPO_*/result.json"))
 
 
 @pytest.mark.parametrize("framework", BOTH)
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_local_package_goes_on_from_its_weights_and_plays_its_checkpoint(legacy, package, recipe, framework):
+def test_a_local_package_goes_on_from_its_weights_and_plays_its_checkpoint(
+    legacy, package, recipe, framework
+):
     folder = package(recipe, framework, local=True)
     changes = {"lr": 0.0, "lr_schedule": None}
     shorten(folder, **changes)
-    grading = {"AICROWD_IS_GRADING": "true", "OUTPUTS_DIR": str(folder / "outputs"), "RAY_CPUS": "8"}
-    printed = run(legacy, folder, "./run.sh", "--train", "--rollout", **SHORT, **grading, CHECKPOINT=CHECKPOINT)
+    grading = {
+        "AICROWD_IS_GRADING": "true",
+        "OUTPUTS_DIR": str(folder / "outputs"),
+        "RAY_CPUS": "8",
+    }
+    printed = run(
+        legacy,
+        folder,
+        "./run.sh",
+        "--train",
+        "--rollout",
+        **SHORT,
+        **grading,
+        CHECKPOINT=CHECKPOINT,
+    )
     assert f"rolling out {CHECKPOINT}" in printed
     assert "Episode #1" in printed
     (checkpoint,) = (folder / "home").glob("ray_results/short/*/checkpoint_*/checkpoint-*[0-9]")
-    shipped = pickle.loads(pickle.loads((folder / CHECKPOINT).read_bytes())["worker"])["state"]["default_policy"]
+    shipped = pickle.loads(pickle.loads((folder / CHECKPOINT).read_bytes())["worker"])["state"][
+        "default_policy"
+    ]
     after = saved_weights(legacy, folder, checkpoint)
     assert len(shipped) >= 30
     for name, weights in shipped.items():

@@ -32,7 +32,9 @@ def server(tmp_path) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        ["git", "-C", folder, *arguments], capture_output=True, text=True, timeout=60, check=True
+    )
     return done.stdout.strip()
 
 
@@ -56,7 +58,13 @@ def test_outputs_stay_at_home(entry, server):
 
 def test_a_dry_run_changes_nothing_and_tells_all(entry, server):
     done = submit(entry, "one", remote=str(server), dry_run=True)
-    assert [command.split()[1] for command in done.commands] == ["init", "add", "commit", "tag", "push"]
+    assert [command.split()[1] for command in done.commands] == [
+        "init",
+        "add",
+        "commit",
+        "tag",
+        "push",
+    ]
     assert not (entry / ".git").exists()
     assert git(server, "tag") == ""
 
@@ -104,7 +112,13 @@ def test_what_breaks_a_rule_is_not_handed_in(entry, server):
 
 
 def test_weights_are_not_handed_in(bundle_of, server, tmp_path):
-    export(bundle_of("ppo"), tmp_path / "local", track="generalization", with_weights=True, authors=["Ada"])
+    export(
+        bundle_of("ppo"),
+        tmp_path / "local",
+        track="generalization",
+        with_weights=True,
+        authors=["Ada"],
+    )
     with pytest.raises(SubmissionError, match="without --with-weights"):
         submit(tmp_path / "local", "one", remote=str(server))
 

@@ -45,13 +45,21 @@ class Played:
 
 def play(*, seed=0, num_snakes=2, side=7, agent="greedy", max_turns=400, **settings) -> Played:
     """A game that one agent plays in all seats, `random` for its last one."""
-    state = State(1, width=side, height=side, num_snakes=num_snakes, settings=Settings(solo=num_snakes == 1, **settings))
+    state = State(
+        1,
+        width=side,
+        height=side,
+        num_snakes=num_snakes,
+        settings=Settings(solo=num_snakes == 1, **settings),
+    )
     state.seed(seed)
     running = start_games(state)
     ids = [f"you-{slot}" for slot in range(num_snakes)]
     names = [f"snake {slot}" for slot in range(num_snakes)]
     game = game_object(state.settings, f"game-{seed}")
-    players = [agents.make(agent) for _ in range(num_snakes - 1)] + [agents.make("random" if num_snakes > 1 else agent)]
+    players = [agents.make(agent) for _ in range(num_snakes - 1)] + [
+        agents.make("random" if num_snakes > 1 else agent)
+    ]
     played = Played(ids, [[] for _ in ids], [[] for _ in ids])
 
     def request(slot):
@@ -81,11 +89,17 @@ def uneven_game(num_snakes: int = 4) -> Played:
 
 
 def crowded_by_strangers(seed: int, num_turns: int = 70) -> Played:
-    """A game that recordings can't hold, as only a stranger plays it: each turn shows another opponent."""
+    """A game that recordings can't hold, as only a stranger plays it: each turn shows another
+    opponent.
+    """
     first = play(seed=seed).requests[0][0]
     you, other = first["board"]["snakes"]
     requests = [
-        {**first, "turn": turn, "board": {**first["board"], "snakes": [you, {**other, "id": f"stranger-{turn}"}]}}
+        {
+            **first,
+            "turn": turn,
+            "board": {**first["board"], "snakes": [you, {**other, "id": f"stranger-{turn}"}]},
+        }
         for turn in range(num_turns)
     ]
     return Played([you["id"]], [requests], [[0] * num_turns], [requests[-1]])
@@ -100,7 +114,13 @@ def tell(store: GameStore, snake: str, event: tuple[str, dict[str, Any], int | N
         store.started(snake, read_move_request(body), body)
     else:
         share = np.full(4, 0.25, np.float32)
-        store.moved(snake, read_move_request(body), body, Decision(move, share, 0.5, {"depth": 3}), latency_ms=2.0)
+        store.moved(
+            snake,
+            read_move_request(body),
+            body,
+            Decision(move, share, 0.5, {"depth": 3}),
+            latency_ms=2.0,
+        )
 
 
 def tell_all(store: GameStore, snake: str, played: Played, slot: int) -> None:

@@ -45,7 +45,9 @@ def test_food_that_lies_off_the_board_is_not_kept(store, tmp_path):
         assert board["food"] == request["board"]["food"][1:]
 
 
-def test_a_game_that_recordings_cannot_hold_does_not_keep_the_others_from_being_exported(store, tmp_path, caplog):
+def test_a_game_that_recordings_cannot_hold_does_not_keep_the_others_from_being_exported(
+    store, tmp_path, caplog
+):
     for seed in (1, 2, 3):
         tell_all(store, "s", crowded_by_strangers(seed) if seed == 2 else play(seed=seed), 0)
         assert store.flush()
@@ -53,7 +55,10 @@ def test_a_game_that_recordings_cannot_hold_does_not_keep_the_others_from_being_
     assert [path.name for path in store.export(tmp_path, leave_out=told.append)] == [
         f"game-{seed}--s--you-0.jsonl" for seed in (3, 1)
     ]
-    why = "entry 63 is not a move request: ValueError 65 snakes so far; at most 64 take part in a game"
+    why = (
+        "entry 63 is not a move request: ValueError 65 snakes so far; at most 64 take part in a"
+        " game"
+    )
     assert told == [f"left out the game game-2 of s: {why}"]
     list(store.export(tmp_path))
     assert caplog.messages == told

@@ -1,4 +1,6 @@
-"""Games that are kept: as they were played, whatever order, however often and from how many sides they are told."""
+"""Games that are kept: as they were played, whatever order, however often and from how many sides
+they are told.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ from tests.serve.archive.played import play, tell, tell_all, uneven_game
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def url(request, tmp_path):
-    return f"sqlite:///{tmp_path}/games.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    return (
+        f"sqlite:///{tmp_path}/games.db"
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres_url")
+    )
 
 
 def test_a_game_is_kept_as_it_was_played(url):
@@ -38,15 +44,23 @@ def test_a_game_is_kept_as_it_was_played(url):
     for number, request in enumerate(requests):
         if request["you"]["id"] in {snake["id"] for snake in request["board"]["snakes"]}:
             values = [0.1, -0.2, float("nan"), 3]
-            decision = Decision(number % 4, np.array([0.5, 0.25, 0.25, 0], np.float32), 0.5, {"values": values, "nodes": 9})
+            decision = Decision(
+                number % 4,
+                np.array([0.5, 0.25, 0.25, 0], np.float32),
+                0.5,
+                {"values": values, "nodes": 9},
+            )
             store.moved("ours", read_move_request(request), request, decision, latency_ms=number)
             seen.setdefault(request["you"]["id"], []).append((number, request))
     assert store.flush()
     for you, told in seen.items():
-        turns = [turn for turn in store.turns(requests[0]["game"]["id"], "ours", you=you) if turn["move"]]
+        turns = [
+            turn for turn in store.turns(requests[0]["game"]["id"], "ours", you=you) if turn["move"]
+        ]
         assert [turn["turn"] for turn in turns] == [request["turn"] for _, request in told]
         for turn, (number, request) in zip(turns, told, strict=True):
-            # Up to the order of what lies on the board, exactly the engine's own JSON: a flipped y would be seen.
+            # Up to the order of what lies on the board, exactly the engine's own JSON: a flipped y
+            # would be seen.
             assert turn["board"] == request["board"]
             assert turn["move"] == MOVE_NAMES[number % 4]
             assert turn["probabilities"] == [0.5, 0.25, 0.25, 0.0]
@@ -61,7 +75,9 @@ def test_a_game_is_kept_as_it_was_played(url):
 
 def test_order_repetition_and_concurrency_change_nothing(url):
     games = [play(seed=seed) for seed in (1, 2, 3)]
-    events = [(game, slot, event) for game in games for slot in range(2) for event in game.events(slot)]
+    events = [
+        (game, slot, event) for game in games for slot in range(2) for event in game.events(slot)
+    ]
 
     def kept(order):
         store = GameStore(url)
@@ -84,9 +100,12 @@ def test_order_repetition_and_concurrency_change_nothing(url):
 
 
 def test_a_game_that_is_played_again_from_turn_0_replaces_the_attempt_that_crashed(url):
-    """Arena's runner may crash, and plays the game again under the same ids, at first with the same boards."""
+    """Arena's runner may crash, and plays the game again under the same ids, at first with the same
+    boards.
+    """
     store = GameStore(url)
-    crashed, whole = play(seed=1), play(seed=2)
+    crashed = play(seed=1)
+    whole = play(seed=2)
     first = [copy.deepcopy(event) for event in whole.events(0)]
     attempt = [*first[:4], *list(crashed.events(0))[4:-1]]
     for _, body, _ in attempt:
@@ -95,7 +114,9 @@ def test_a_game_that_is_played_again_from_turn_0_replaces_the_attempt_that_crash
         tell(store, "ours", event)
     assert store.flush(20)
     kept = store.turns(whole.game_id, "ours")
-    assert [turn["board"] for turn in kept[:-1]] == [request["board"] for request in whole.requests[0]]
+    assert [turn["board"] for turn in kept[:-1]] == [
+        request["board"] for request in whole.requests[0]
+    ]
     assert kept[-1]["board"]["snakes"] == whole.ends[0]["board"]["snakes"]
     with store._database.reading() as connection:
         (size,) = connection.execute(sa.select(tables.GAMES.c.size))
@@ -115,7 +136,9 @@ def test_games_are_numbered_one_after_the_other_however_many_turns_they_have(url
         tell_all(store, "s", play(seed=seed), 0)
         assert store.flush()
     with store._database.reading() as connection:
-        assert list(connection.scalars(sa.select(tables.GAMES.c.number).order_by(tables.GAMES.c.number))) == [1, 2, 3]
+        assert list(
+            connection.scalars(sa.select(tables.GAMES.c.number).order_by(tables.GAMES.c.number))
+        ) == [1, 2, 3]
     store.close()
 
 
@@ -136,7 +159,11 @@ def test_the_result_is_the_engines(store, seed):
 
 
 def test_all_dead_at_once_is_a_draw_and_a_solo_game_has_no_result(store):
-    game = next(game for game in (play(seed=seed, side=5, agent="random") for seed in range(500)) if all(game.causes))
+    game = next(
+        game
+        for game in (play(seed=seed, side=5, agent="random") for seed in range(500))
+        if all(game.causes)
+    )
     tell_all(store, "draw", game, 0)
     tell_all(store, "solo", play(num_snakes=1, side=5, agent="random", ruleset="solo"), 0)
     assert store.flush()
@@ -163,17 +190,23 @@ def test_the_way_to_the_next_maze_is_no_time_out(store):
 
 
 def test_causes_of_death_are_the_engines():
-    """Whose moves we know is ourselves alone, so a head-on collision may also be told as what it nearly was."""
+    """Whose moves we know is ourselves alone, so a head-on collision may also be told as what it
+    nearly was.
+    """
     from serve.archive.outcome import cause_of_death
 
-    right, wrong = 0, []
+    right = 0
+    wrong = []
     for seed in range(60):
         game = play(seed=seed, num_snakes=4, side=7, agent="random" if seed % 2 else "greedy")
         for slot, cause in enumerate(game.causes):
             if not cause:
                 continue
-            last, move = game.requests[slot][-1], game.moves[slot][-1]
-            found = cause_of_death(last["board"], game.ids[slot], [move], ruleset="standard", hazard_damage=14)
+            last = game.requests[slot][-1]
+            move = game.moves[slot][-1]
+            found = cause_of_death(
+                last["board"], game.ids[slot], [move], ruleset="standard", hazard_damage=14
+            )
             right += found == cause
             if found != cause:
                 wrong.append((cause, found))
@@ -201,14 +234,19 @@ def test_however_many_moves_are_tried_the_board_is_read_once(monkeypatch):
     from serve.archive.outcome import cause_of_death
 
     built = []
-    monkeypatch.setattr(plain, "State", lambda *args, **options: built.append(args) or State(*args, **options))
-    found = cause_of_death(crowded()["board"], "you-0", [2, 3], ruleset="standard", hazard_damage=14)
+    monkeypatch.setattr(
+        plain, "State", lambda *args, **options: built.append(args) or State(*args, **options)
+    )
+    found = cause_of_death(
+        crowded()["board"], "you-0", [2, 3], ruleset="standard", hazard_damage=14
+    )
     assert found == "snake-self-collision"
     assert len(built) == 1
 
 
 def test_stacked_hazards_count_for_the_cause_and_are_not_written_out_for_it(store, monkeypatch):
-    written_out, last = [], crowded(1)
+    written_out = []
+    last = crowded(1)
     last["board"]["snakes"] = last["board"]["snakes"][1:]
     monkeypatch.setattr(rows, "_unstacked", written_out.append)
     for event in (("move", crowded(), RIGHT), ("end", last, None)):
@@ -229,20 +267,32 @@ def test_an_ended_game_is_summarised_again_only_if_something_new_was_told(store,
             assert store.flush()
         return len(summaries)
 
-    first, second = crowded(4), crowded(5)
+    first = crowded(4)
+    second = crowded(5)
     assert told(("move", second, LEFT)) == 0
     assert told(("end", dead(second), None)) == 1
-    assert told(*[("end", dead(second), None)] * 3, ("move", second, LEFT), ("start", second, None)) == 0
+    assert (
+        told(*[("end", dead(second), None)] * 3, ("move", second, LEFT), ("start", second, None))
+        == 0
+    )
     assert told(("move", first, LEFT)) == 1
     # Of who was there at the start, the result may depend.
-    renamed = {**first, "turn": 0, "board": {**first["board"], "snakes": first["board"]["snakes"][:1]}}
+    renamed = {
+        **first,
+        "turn": 0,
+        "board": {**first["board"], "snakes": first["board"]["snakes"][:1]},
+    }
     assert told(("start", renamed, None)) == 1
 
 
 def test_an_answer_that_the_engine_did_not_play_is_a_time_out(store):
     game = play(seed=1)
     for number, (kind, body, move) in enumerate(game.events(0)):
-        tell(store, "s", (kind, body, (move + 1) % 4 if kind == "move" and number in (3, 5) else move))
+        tell(
+            store,
+            "s",
+            (kind, body, (move + 1) % 4 if kind == "move" and number in (3, 5) else move),
+        )
     assert store.flush()
     assert store.game(game.game_id, "s")["timeouts"] == 2
 
@@ -257,22 +307,34 @@ def test_what_the_watchdog_answered_is_an_error(store):
     assert store.games()[0]["errors"] == 1
 
 
-@pytest.mark.parametrize("names", [("s", "s"), ("s", "t")], ids=["two bodies of one snake", "two snakes"])
+@pytest.mark.parametrize(
+    "names", [("s", "s"), ("s", "t")], ids=["two bodies of one snake", "two snakes"]
+)
 def test_after_its_death_the_boards_of_our_other_snake_go_on_with_the_game(store, names):
     game = uneven_game()
     for slot, name in enumerate(names):
         tell_all(store, name, game, slot)
     assert store.flush()
-    turns, died = store.turns(game.game_id, "s", you="you-0"), len(game.requests[0])
+    turns = store.turns(game.game_id, "s", you="you-0")
+    died = len(game.requests[0])
     boards = [request["board"] for request in [*game.requests[1], game.ends[1]]]
     assert [turn["turn"] for turn in turns] == list(range(len(boards)))
     assert [turn["board"] for turn in turns] == boards
     assert [turn["move"] is not None for turn in turns] == [turn["turn"] < died for turn in turns]
     assert {turn["you"] for turn in turns} == {"you-0"}
-    fate = {"id": "you-0", "eliminatedOnTurn": died, "eliminatedCause": game.causes[0], "eliminatedBy": ""}
-    assert [fate in turn["eliminated"] for turn in turns] == [turn["turn"] >= died for turn in turns]
+    fate = {
+        "id": "you-0",
+        "eliminatedOnTurn": died,
+        "eliminatedCause": game.causes[0],
+        "eliminatedBy": "",
+    }
+    assert [fate in turn["eliminated"] for turn in turns] == [
+        turn["turn"] >= died for turn in turns
+    ]
     assert store.turns(game.game_id, "s", you="you-0", since=died + 2) == turns[died + 2 :]
-    assert store.game(game.game_id, "s")["bodies"] == [{"snake": names[slot], "you": f"you-{slot}"} for slot in (1, 0)]
+    assert store.game(game.game_id, "s")["bodies"] == [
+        {"snake": names[slot], "you": f"you-{slot}"} for slot in (1, 0)
+    ]
 
 
 def pages(store, game, limit):
@@ -286,7 +348,8 @@ def pages(store, game, limit):
 @pytest.mark.parametrize("limit", [1, 3, 1000])
 def test_pages_of_turns_are_all_turns_and_no_page_unpacks_the_whole_game(store, monkeypatch, limit):
     """One body's turns, then the boards that the other saw, then the end."""
-    game, unpacked = uneven_game(), []
+    game = uneven_game()
+    unpacked = []
     for slot in range(2):
         tell_all(store, "s", game, slot)
     assert store.flush()
@@ -311,7 +374,8 @@ def test_pages_of_turns_are_all_turns_and_no_page_unpacks_the_whole_game(store, 
 @pytest.mark.parametrize("kind", ["hazards", "food", "body"])
 def test_a_page_ends_early_where_turns_are_heavy(store, monkeypatch, kind):
     monkeypatch.setattr(reader, "_PAGE_POINTS", 130)
-    game, many = play(seed=1), [{"x": x, "y": y} for x in range(7) for y in range(7)][:40]
+    game = play(seed=1)
+    many = [{"x": x, "y": y} for x in range(7) for y in range(7)][:40]
     for request in game.requests[0]:
         if kind == "body":
             request["you"]["body"] = [*request["you"]["body"], *many]
@@ -335,7 +399,9 @@ def test_while_the_other_one_plays_the_game_of_a_dead_snake_goes_on(store):
             if event[0] != "end":
                 tell(store, "s", event)
     assert store.flush()
-    store._database.close_abandoned(store.game(game.game_id, "s", "you-1")["started"] + ABANDONED_AFTER_S + 60)
+    store._database.close_abandoned(
+        store.game(game.game_id, "s", "you-1")["started"] + ABANDONED_AFTER_S + 60
+    )
     tell(store, "s", ("move", game.requests[1][died + 2], 0))
     assert store.flush()
     first = store.game(game.game_id, "s", "you-0")
@@ -358,17 +424,25 @@ def test_a_snake_of_ours_alone_died_after_its_last_turn(store, tmp_path):
     game = uneven_game()
     tell_all(store, "s", game, 0)
     assert store.flush()
-    died, last = len(game.requests[0]), store.turns(game.game_id, "s")[-1]
+    died = len(game.requests[0])
+    last = store.turns(game.game_id, "s")[-1]
     assert last["turn"] == game.ends[0]["turn"] > died + 1
     (fate,) = last["eliminated"]
-    assert (fate["id"], fate["eliminatedOnTurn"], fate["eliminatedCause"]) == ("you-0", died, game.causes[0])
+    assert (fate["id"], fate["eliminatedOnTurn"], fate["eliminatedCause"]) == (
+        "you-0",
+        died,
+        game.causes[0],
+    )
     (path,) = store.export(tmp_path)
-    (own,) = (snake for snake in Recording.read(path).boards()[-1]["snakes"] if snake["id"] == "you-0")
+    (own,) = (
+        snake for snake in Recording.read(path).boards()[-1]["snakes"] if snake["id"] == "you-0"
+    )
     assert (own["eliminatedOnTurn"], own["eliminatedCause"]) == (died, game.causes[0])
 
 
 def test_checks_are_kept_and_shown_but_never_counted(store, tmp_path):
-    real, check = play(seed=1), play(seed=2)
+    real = play(seed=1)
+    check = play(seed=2)
     for body in [*check.requests[0], *check.ends]:
         body["game"]["id"] = f"{CHECK_PREFIX}1"
     tell_all(store, "s", real, 0)
@@ -443,7 +517,9 @@ def test_what_is_exported_is_the_game(store, tmp_path):
     (path,) = store.export(tmp_path / "out")
     recording = Recording.read(path)
     assert recording.game == game.requests[0][0]["game"]
-    for request, mine, move in zip(game.requests[0], recording.requests, game.moves[0], strict=False):
+    for request, mine, move in zip(
+        game.requests[0], recording.requests, game.moves[0], strict=False
+    ):
         assert {key: mine[key] for key in request} == request
         assert recording.decisions(request["turn"])["you-0"]["move"] == MOVE_NAMES[move]
         assert mine["procsnake"]["decisions"]["you-0"]["probabilities"] == [0.25] * 4
@@ -456,14 +532,25 @@ def test_hostile_texts_are_kept_as_texts(url, tmp_path):
     store = GameStore(url)
     request = play(seed=1).requests[0][0]
     request["game"]["id"] = "../../\0\ud800<script>"
-    request["board"]["snakes"][0] |= {"name": "<img onerror=…>", "shout": ["no", "text"], "latency": 7, "customizations": 5}
+    request["board"]["snakes"][0] |= {
+        "name": "<img onerror=…>",
+        "shout": ["no", "text"],
+        "latency": 7,
+        "customizations": 5,
+    }
     request["board"]["snakes"][0]["extra"] = "x" * 1000
     note = {"fallback": "x" * 500, "deep": {1: [np.float32("inf"), object()]}}
     store.moved("s", read_move_request(request), request, Decision(2, note=note), latency_ms=1.0)
-    store.moved("big", read_move_request(request), request, Decision(2, note={"big": ["x" * 200] * 200}), latency_ms=1.0)
+    store.moved(
+        "big",
+        read_move_request(request),
+        request,
+        Decision(2, note={"big": ["x" * 200] * 200}),
+        latency_ms=1.0,
+    )
     assert store.flush()
     assert store.writer.lost == 0
-    (game, *_) = (game for game in store.games() if game["snake"] == "s")
+    game, *_ = (game for game in store.games() if game["snake"] == "s")
     (turn,) = store.turns(game["id"], "s")
     snake = turn["board"]["snakes"][0]
     assert snake["name"] == "<img onerror=…>"
@@ -522,7 +609,8 @@ def test_two_processes_write_one_database(url, tmp_path):
     for process in both:
         _, complaints = process.communicate(timeout=120)
         assert process.returncode == 0, complaints
-    together, alone = GameStore(url), GameStore(f"sqlite:///{tmp_path}/alone.db")
+    together = GameStore(url)
+    alone = GameStore(f"sqlite:///{tmp_path}/alone.db")
     for seed in range(3):
         tell_all(alone, "s", play(seed=seed), 0)
     assert alone.flush()

@@ -1,4 +1,6 @@
-"""Databases of older versions are read on, and get today's schema; those of newer versions are refused."""
+"""Databases of older versions are read on, and get today's schema; those of newer versions are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ OLD = Path(__file__).parents[2] / "data" / "games-9be3ed9.db.gz"
 
 @pytest.fixture
 def old(tmp_path):
-    """A database that commit 9be3ed9 wrote: two games that are over, one that is played, one that has only begun."""
+    """A database that commit 9be3ed9 wrote: two games that are over, one that is played, one that
+    has only begun.
+    """
     file = tmp_path / "games.db"
     file.write_bytes(gzip.decompress(OLD.read_bytes()))
     return file
@@ -46,7 +50,10 @@ def schema(file):
         found = sa.inspect(connection)
         tables = {
             name: (
-                [(column["name"], str(column["type"]), column["nullable"]) for column in found.get_columns(name)],
+                [
+                    (column["name"], str(column["type"]), column["nullable"])
+                    for column in found.get_columns(name)
+                ],
                 sorted(tuple(index["column_names"]) for index in found.get_indexes(name)),
             )
             for name in found.get_table_names()
@@ -59,7 +66,12 @@ def schema(file):
 def test_a_database_of_9be3ed9_is_read_written_and_brought_up_to_date(old, tmp_path):
     store = GameStore(f"sqlite:///{old}")
     games = {game["id"]: (game["turns"], game["result"]) for game in store.games()}
-    assert games == {"game-1": (12, "won"), "game-2": (3, "lost"), "game-3": (1, None), "game-4": (0, None)}
+    assert games == {
+        "game-1": (12, "won"),
+        "game-2": (3, "lost"),
+        "game-3": (1, None),
+        "game-4": (0, None),
+    }
     assert len(store.turns("game-2", "s")) == 4
     tell_all(store, "s", play(seed=3), 0)
     assert store.flush()
@@ -84,7 +96,8 @@ def test_games_of_9be3ed9_without_turns_get_a_size(old):
 @pytest.fixture
 def renamed(tmp_path):
     """A database with one game, whose earlier turn came later and brought 49 KB of names."""
-    file, request = tmp_path / "games.db", play(seed=1).requests[0][0]
+    file = tmp_path / "games.db"
+    request = play(seed=1).requests[0][0]
     store = GameStore(f"sqlite:///{file}")
     for number, names in ((1, ["a"]), (0, ["\U0001f40d" * 256] * 16)):
         turn = read_move_request({**request, "turn": number})
@@ -116,7 +129,10 @@ def test_the_next_column_breaks_no_database(old, monkeypatch):
     store = GameStore(f"sqlite:///{old}")
     store.games()
     store.close()
-    statements = (*game_tables.STATEMENTS, "ALTER TABLE games ADD COLUMN note TEXT NOT NULL DEFAULT 'none'")
+    statements = (
+        *game_tables.STATEMENTS,
+        "ALTER TABLE games ADD COLUMN note TEXT NOT NULL DEFAULT 'none'",
+    )
     monkeypatch.setattr(game_tables, "STATEMENTS", statements)
     for _ in range(2):
         store = GameStore(f"sqlite:///{old}")
@@ -131,7 +147,10 @@ def test_a_step_that_fails_changes_nothing(old, monkeypatch):
     good = "ALTER TABLE games ADD COLUMN note TEXT"
     monkeypatch.setattr(game_tables, "STATEMENTS", (good, "UPDATE nonsense SET x = 1"))
     told = "no such table: nonsense"
-    with closing(GameArchive(f"sqlite:///{old}")) as archive, pytest.raises(GamesUnavailableError, match=told):
+    with (
+        closing(GameArchive(f"sqlite:///{old}")) as archive,
+        pytest.raises(GamesUnavailableError, match=told),
+    ):
         archive.games()
     monkeypatch.undo()
     store = GameStore(f"sqlite:///{old}")
@@ -151,7 +170,17 @@ def test_a_database_of_a_newer_procsnake_is_refused_before_the_server_listens(ol
         store.check()
     store.writer.close(0.1)
     store._database.close()
-    command = [sys.executable, "-m", "procsnake", "serve", "random", "--port", "0", "--database", f"sqlite:///{old}"]
+    command = [
+        sys.executable,
+        "-m",
+        "procsnake",
+        "serve",
+        "random",
+        "--port",
+        "0",
+        "--database",
+        f"sqlite:///{old}",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert "written by a newer procsnake" in done.stderr
@@ -172,8 +201,12 @@ def test_a_postgres_database_of_version_0_is_brought_up_to_date(postgres_url):
     store = GameStore(postgres_url)
     assert len(store.games()) == 1
     with store._database._engine.begin() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all() == [len(game_tables.STATEMENTS)]
-        assert connection.exec_driver_sql("SELECT size FROM games").scalars().all() == pytest.approx(sizes, rel=0.1)
+        assert connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all() == [
+            len(game_tables.STATEMENTS)
+        ]
+        assert connection.exec_driver_sql(
+            "SELECT size FROM games"
+        ).scalars().all() == pytest.approx(sizes, rel=0.1)
     store.close()
 
 
@@ -190,11 +223,16 @@ def test_a_reader_of_postgres_keeps_its_connection_while_a_writer_looks_again(po
 
 def test_threads_that_begin_at_once_leave_no_connection_open(tmp_path):
     """One of them makes the tables; what the others have open by then must not be forgotten."""
-    opened, closed = [], []
+    opened = []
+    closed = []
     for number in range(20):
         database = game_tables.Database(f"sqlite:///{tmp_path}/{number}.db")
-        sa.event.listen(database._engine, "connect", lambda connection, _: opened.append(id(connection)))
-        sa.event.listen(database._engine, "close", lambda connection, _: closed.append(id(connection)))
+        sa.event.listen(
+            database._engine, "connect", lambda connection, _: opened.append(id(connection))
+        )
+        sa.event.listen(
+            database._engine, "close", lambda connection, _: closed.append(id(connection))
+        )
         together = threading.Barrier(4)
 
         def begin(database=database, together=together):

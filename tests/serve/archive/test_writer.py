@@ -28,11 +28,14 @@ def file(tmp_path):
 
 
 def all_turns_of(store, game):
-    return [turn["turn"] for turn in store.turns(game.game_id, "s") if turn["move"]] == list(range(len(game.requests[0])))
+    return [turn["turn"] for turn in store.turns(game.game_id, "s") if turn["move"]] == list(
+        range(len(game.requests[0]))
+    )
 
 
 def test_a_locked_database_is_waited_for(store, file):
-    first, second = play(seed=1), play(seed=2)
+    first = play(seed=1)
+    second = play(seed=2)
     tell_all(store, "s", first, 0)
     assert store.flush()
     lock = sqlite3.connect(file, isolation_level=None)
@@ -105,7 +108,12 @@ def test_a_place_that_is_not_there_yet_is_waited_for(tmp_path):
 def test_what_waits_is_bounded_and_ends_go_first(tmp_path, caplog):
     in_the_way = tmp_path / "volume"
     in_the_way.write_text("not a folder")
-    writer = Writer(Database(f"sqlite:///{in_the_way}/games.db"), max_bytes=1 << 30, max_age_s=1e9, max_held_bytes=20_000)
+    writer = Writer(
+        Database(f"sqlite:///{in_the_way}/games.db"),
+        max_bytes=1 << 30,
+        max_age_s=1e9,
+        max_held_bytes=20_000,
+    )
     store = GameStore(f"sqlite:///{tmp_path}/other.db")
     store.writer.close()
     store.writer = writer
@@ -122,7 +130,11 @@ def test_what_waits_is_bounded_and_ends_go_first(tmp_path, caplog):
     store.close()
 
 
-@pytest.mark.parametrize("dead", [{"body": []}, {"health": 0}, {"body": [{"x": -1, "y": 0}]}], ids=["bodiless", "0", "off"])
+@pytest.mark.parametrize(
+    "dead",
+    [{"body": []}, {"health": 0}, {"body": [{"x": -1, "y": 0}]}],
+    ids=["bodiless", "0", "off"],
+)
 @pytest.mark.parametrize("place", [0, 9], ids=["before", "behind"])
 @pytest.mark.parametrize("kind", ["move", "end"])
 def test_of_those_with_one_id_the_one_that_lives_is_kept(store, dead, place, kind):
@@ -169,7 +181,8 @@ def test_requests_that_cannot_be_recorded_fill_no_log(store, caplog, monkeypatch
 
 
 def test_one_that_no_database_can_hold_does_not_stop_the_others(store, caplog):
-    bad, good = play(seed=1), play(seed=2)
+    bad = play(seed=1)
+    good = play(seed=2)
     request = bad.requests[0][0]
     request["board"]["snakes"][0]["body"][0] = dict(request["board"]["snakes"][0]["body"][0])
     tell(store, "s", ("move", request, 0))
@@ -182,7 +195,11 @@ def test_one_that_no_database_can_hold_does_not_stop_the_others(store, caplog):
         broken(batch)
 
     store.writer._database.write = write
-    for event in (("move", bad.requests[0][1], 0), ("move", bad.requests[0][2], 0), *good.events(0)):
+    for event in (
+        ("move", bad.requests[0][1], 0),
+        ("move", bad.requests[0][2], 0),
+        *good.events(0),
+    ):
         tell(store, "s", event)
     assert store.flush(20)
     assert store.writer.lost == 2
@@ -193,12 +210,20 @@ def test_one_that_no_database_can_hold_does_not_stop_the_others(store, caplog):
 def test_large_requests_are_made_small_at_once(tmp_path):
     in_the_way = tmp_path / "volume"
     in_the_way.write_text("not a folder")
-    store, game = GameStore(f"sqlite:///{in_the_way}/games.db"), play(seed=1)
+    store = GameStore(f"sqlite:///{in_the_way}/games.db")
+    game = play(seed=1)
     store.writer._digest = lambda: None  # as if it were busy with something
     for request in game.requests[0]:
         request["junk"] = "x" * (1 << 20)
         decision = Decision(0)
-        store.moved("s", read_move_request(request), request, decision, latency_ms=1.0, size=len(request["junk"]))
+        store.moved(
+            "s",
+            read_move_request(request),
+            request,
+            decision,
+            latency_ms=1.0,
+            size=len(request["junk"]),
+        )
     assert all(isinstance(item, GameRows) for item in store.writer._incoming)
     assert store.writer._incoming_bytes < 3000 * len(game.requests[0])
     store.writer.close(0.1)
@@ -207,7 +232,8 @@ def test_large_requests_are_made_small_at_once(tmp_path):
 def test_requests_that_wait_unread_are_bounded_in_bytes(tmp_path):
     in_the_way = tmp_path / "volume"
     in_the_way.write_text("not a folder")
-    store, request = GameStore(f"sqlite:///{in_the_way}/games.db"), play(seed=1).requests[0][0]
+    store = GameStore(f"sqlite:///{in_the_way}/games.db")
+    request = play(seed=1).requests[0][0]
     store.writer._digest = lambda: None
     turn = read_move_request(request)
     for _ in range(3000):
@@ -230,7 +256,8 @@ def test_an_end_is_in_the_database_when_it_is_answered(store, monkeypatch):
 def test_an_end_waits_for_no_database_that_is_in_trouble(tmp_path):
     in_the_way = tmp_path / "volume"
     in_the_way.write_text("not a folder")
-    store, game = GameStore(f"sqlite:///{in_the_way}/games.db"), play(seed=1)
+    store = GameStore(f"sqlite:///{in_the_way}/games.db")
+    game = play(seed=1)
     until(lambda: store.writer.problem)
     waited = []
     store.writer.wait = lambda number, timeout: waited.append(number)
@@ -251,8 +278,10 @@ def test_the_gauges_of_what_waits_are_fresh(store):
 
 def test_games_that_only_begin_count_and_the_file_keeps_its_bound(file):
     """Sixteen names of 256 snakes take 49 KB in the database."""
-    store, request = GameStore(f"sqlite:///{file}", max_bytes=1 << 20), play(seed=1).requests[0][0]
-    turn, highest = read_move_request(request), 0
+    store = GameStore(f"sqlite:///{file}", max_bytes=1 << 20)
+    request = play(seed=1).requests[0][0]
+    turn = read_move_request(request)
+    highest = 0
     for number in range(300):
         named = replace(turn, game_id=f"hostile-{number}", names=["\U0001f40d" * 256] * 16)
         store.started("s", named, request)
@@ -268,7 +297,8 @@ def test_games_that_only_begin_count_and_the_file_keeps_its_bound(file):
 
 
 def test_closing_writes_what_is_left(file):
-    store, game = GameStore(f"sqlite:///{file}"), play(seed=1)
+    store = GameStore(f"sqlite:///{file}")
+    game = play(seed=1)
     tell_all(store, "s", game, 0)
     store.close()
     assert store.writer.waiting == 0
@@ -279,12 +309,19 @@ def test_closing_writes_what_is_left(file):
 
 @pytest.mark.parametrize("jump_s", [400 * 86400, -400 * 86400])
 def test_a_clock_that_jumps_costs_no_move_and_no_game(store, monkeypatch, jump_s):
-    before, during = play(seed=1), play(seed=2)
+    before = play(seed=1)
+    during = play(seed=2)
     tell_all(store, "s", before, 0)
     assert store.flush()
     real_time = time.time
     monkeypatch.setattr(time, "time", lambda: real_time() + jump_s)
-    assert create_app(make("flood"), store=store).test_client().post("/move", json=during.requests[0][0]).status_code == 200
+    assert (
+        create_app(make("flood"), store=store)
+        .test_client()
+        .post("/move", json=during.requests[0][0])
+        .status_code
+        == 200
+    )
     store.writer._next_housekeeping = 0.0
     tell_all(store, "s", during, 0)
     until(lambda: store.writer._next_housekeeping > 0)
@@ -295,14 +332,17 @@ def test_a_clock_that_jumps_costs_no_move_and_no_game(store, monkeypatch, jump_s
 
 
 def test_a_clock_is_believed_again_a_day_after_it_was_set(monkeypatch):
-    wall, since_boot = 1000.0, 0.0
+    wall = 1000.0
+    since_boot = 0.0
     monkeypatch.setattr(time, "time", lambda: wall)
     monkeypatch.setattr(time, "monotonic", lambda: since_boot)
     clock = _WallClock()
     assert clock.read() == (1000.0, True)
     wall += 3600
     assert clock.read() == (4600.0, False)
-    wall, since_boot = wall + 86399, since_boot + 86399
+    wall = wall + 86399
+    since_boot = since_boot + 86399
     assert not clock.read()[1]
-    wall, since_boot = wall + 1, since_boot + 1
+    wall = wall + 1
+    since_boot = since_boot + 1
     assert clock.read()[1]

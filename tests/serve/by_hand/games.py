@@ -41,7 +41,9 @@ class Fails(Circles):
 
 
 class Picky(Circles):
-    """Knows boards of width 7 only, and on others fails as a bundle does (height 7), or as a bug does."""
+    """Knows boards of width 7 only, and on others fails as a bundle does (height 7), or as a bug
+    does.
+    """
 
     name = "picky"
 
@@ -60,7 +62,16 @@ def make(spec: str) -> Agent:
 
 def game_of(tmp_path, *opponents: str, hint_by: str = "alphabeta?nodes=500", **setup) -> HumanGame:
     """A game of a person, on 7×7 and without new food unless the setup says otherwise."""
-    chosen = Setup(**{"width": 7, "height": 7, "seed": 1, "opponents": opponents, "settings": NO_NEW_FOOD, **setup})
+    chosen = Setup(
+        **{
+            "width": 7,
+            "height": 7,
+            "seed": 1,
+            "opponents": opponents,
+            "settings": NO_NEW_FOOD,
+            **setup,
+        }
+    )
     return HumanGame(chosen, make=make, recording=tmp_path / "game.jsonl", hint_by=hint_by)
 
 

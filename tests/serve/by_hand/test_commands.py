@@ -31,7 +31,9 @@ def run(*words):
     return procsnake.main(["play", *words])
 
 
-@pytest.mark.parametrize("words", [["--human"], ["--human", "battlesnake"], ["battlesnake", "--human"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["--human"], ["--human", "battlesnake"], ["battlesnake", "--human"]], ids=" ".join
+)
 def test_without_more_words_it_is_battlesnake_against_good_snakes(played, words):
     assert run(*words, "--seed", "3") == 0
     ((game, clock),) = played
@@ -40,12 +42,43 @@ def test_without_more_words_it_is_battlesnake_against_good_snakes(played, words)
 
 
 def test_it_is_the_game_that_is_asked_for(played, capsys):
-    words = ["--human", "battlesnake", "--against", "me=greedy", "alphabeta", "--nodes", "50", "--ruleset", "wrapped"]
-    assert run(*words, "--map", "empty", "--width", "9", "--height", "7", "--minimumFood", "3", "--clock", "0.4") == 0
+    words = [
+        "--human",
+        "battlesnake",
+        "--against",
+        "me=greedy",
+        "alphabeta",
+        "--nodes",
+        "50",
+        "--ruleset",
+        "wrapped",
+    ]
+    assert (
+        run(
+            *words,
+            "--map",
+            "empty",
+            "--width",
+            "9",
+            "--height",
+            "7",
+            "--minimumFood",
+            "3",
+            "--clock",
+            "0.4",
+        )
+        == 0
+    )
     ((game, clock),) = played
     assert (game.referee.names, clock) == (["you", "me", "alphabeta"], 0.4)
     setup = game.setup
-    told = (setup.settings.ruleset, setup.settings.map, setup.width, setup.height, setup.settings.minimum_food)
+    told = (
+        setup.settings.ruleset,
+        setup.settings.map,
+        setup.width,
+        setup.height,
+        setup.settings.minimum_food,
+    )
     assert told == ("wrapped", "empty", 9, 7, 3)
     assert game.referee.seats[2].nodes == 50
     said = capsys.readouterr().err
@@ -63,21 +96,39 @@ def test_one_may_play_alone(played, words):
     ("words", "said"),
     [
         ([], "nobody plays; name two to sixteen players, or play yourself: --human"),
-        (["flood", "greedy", "--against", "flood"], "--against is for a game that you play yourself"),
+        (
+            ["flood", "greedy", "--against", "flood"],
+            "--against is for a game that you play yourself",
+        ),
         (["flood", "greedy", "--clock", "1"], "--clock is for a game that you play yourself"),
         (["flood", "greedy", "--terminal"], "--terminal is for a game that you play yourself"),
-        (["procgen/coinrun", "--human", "--against", "flood"], "--against is for a game of Battlesnake"),
-        (["procgen/coinrun", "--human", "--record", "me.mp4"], "--record is for a game of Battlesnake or one that agents play"),
-        (["procgen/coinrun", "--human", "--map", "royale"], "--map is royale, but it is for a game of Battlesnake"),
+        (
+            ["procgen/coinrun", "--human", "--against", "flood"],
+            "--against is for a game of Battlesnake",
+        ),
+        (
+            ["procgen/coinrun", "--human", "--record", "me.mp4"],
+            "--record is for a game of Battlesnake or one that agents play",
+        ),
+        (
+            ["procgen/coinrun", "--human", "--map", "royale"],
+            "--map is royale, but it is for a game of Battlesnake",
+        ),
         (["--human", "--levels", "all"], "--levels is all, but it is for games of Procgen"),
         (["--human", "batlesnake"], "Did you mean 'battlesnake'?"),
         (["--human", "battlesnake", "flood"], "opponents stand behind --against: flood"),
         (["--human", "--against", "flod"], "Did you mean 'flood'"),
-        (["--human", "--against", "flood", "--width", "2"], "width is 2; it must be an integer from 3 to 25"),
+        (
+            ["--human", "--against", "flood", "--width", "2"],
+            "width is 2; it must be an integer from 3 to 25",
+        ),
         (["--human", "--against", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
         (["--human", "--hint", "alfabeta"], "Did you mean 'alphabeta'"),
         (["--human", "--json"], "leave it out with --human"),
-        (["--human", "--against", "flood", "--record", "/proc/nowhere/game.jsonl"], "can't be written"),
+        (
+            ["--human", "--against", "flood", "--record", "/proc/nowhere/game.jsonl"],
+            "can't be written",
+        ),
     ],
 )
 def test_what_cannot_be_played_is_said_in_a_line(played, capsys, words, said):
@@ -104,10 +155,28 @@ def test_every_games_recording_is_told_and_kept(monkeypatch, capsys, tmp_path):
 
     monkeypatch.setattr(commands, "_in_the_browser", plays)
     record = tmp_path / "mine.jsonl"
-    assert run("--human", "--browser", "--against", "flood", "--width", "7", "--height", "7", "--record", str(record)) == 0
+    assert (
+        run(
+            "--human",
+            "--browser",
+            "--against",
+            "flood",
+            "--width",
+            "7",
+            "--height",
+            "7",
+            "--record",
+            str(record),
+        )
+        == 0
+    )
     told = capsys.readouterr().out.splitlines()
     second = tmp_path / "mine-2.jsonl.part"
-    assert told == ["The game was left on turn 2.", f"recording: {record}", f"recording of a game that isn't over: {second}"]
+    assert told == [
+        "The game was left on turn 2.",
+        f"recording: {record}",
+        f"recording of a game that isn't over: {second}",
+    ]
     assert record.is_file()
     assert second.is_file()
 
@@ -146,4 +215,7 @@ def test_a_browser_is_one_that_shows_pages(monkeypatch, found, variable, is_one)
 def test_without_a_browser_and_a_terminal_it_says_what_to_do(monkeypatch, capsys):
     monkeypatch.setattr(commands, "finds_browser", lambda: False)
     assert run("--human", "--against", "flood") == 2
-    assert "no terminal to play in, and no browser was found; --browser serves the page" in capsys.readouterr().err
+    assert (
+        "no terminal to play in, and no browser was found; --browser serves the page"
+        in capsys.readouterr().err
+    )

@@ -22,8 +22,16 @@ from tests.serve.by_hand.games import DOWN, LEFT, RIGHT, UP, arrays, circle, gam
 
 MANY = [
     {"settings": Settings()},
-    {"settings": Settings(ruleset="wrapped", map="hz_islands_bridges", hazard_damage=3), "width": 11, "height": 11},
-    {"settings": Settings(ruleset="royale", map="royale", shrink_every_n_turns=2), "width": 9, "height": 5},
+    {
+        "settings": Settings(ruleset="wrapped", map="hz_islands_bridges", hazard_damage=3),
+        "width": 11,
+        "height": 11,
+    },
+    {
+        "settings": Settings(ruleset="royale", map="royale", shrink_every_n_turns=2),
+        "width": 9,
+        "height": 5,
+    },
     {"settings": Settings(ruleset="constrictor"), "width": 19, "height": 19},
 ]
 
@@ -50,13 +58,15 @@ def test_a_turn_is_the_engines_turn_on_the_moves_of_all(tmp_path, setup):
 
 
 def test_undo_restores_the_board_bit_for_bit_and_the_same_moves_lead_to_the_same(tmp_path):
-    game, boards = game_of(tmp_path, "flood", "alphabeta?nodes=300", width=11, height=11), []
+    game = game_of(tmp_path, "flood", "alphabeta?nodes=300", width=11, height=11)
+    boards = []
     own = []
     while game.is_alive and game.turn < 15:
         boards.append(arrays(game))
         own.append(game.hint(turn=game.turn).move)
         game.move(own[-1], turn=game.turn)
-    last, reached = arrays(game), game.turn
+    last = arrays(game)
+    reached = game.turn
     for turn in reversed(range(reached)):
         game.undo(turn=game.turn)
         assert game.turn == turn
@@ -118,9 +128,12 @@ def test_in_a_wrapped_game_the_neck_may_lie_across_the_edge(tmp_path):
     assert game.allowed() == [UP, LEFT, RIGHT]
 
 
-@pytest.mark.parametrize("spec", ["alphabeta?nodes=700", "mcts?simulations=60", "champion-standard"])
+@pytest.mark.parametrize(
+    "spec", ["alphabeta?nodes=700", "mcts?simulations=60", "champion-standard"]
+)
 def test_a_hint_is_the_searchs_own_answer_and_plays_nothing(tmp_path, spec):
-    game, search = game_of(tmp_path, "flood", hint_by=spec), make(spec)
+    game = game_of(tmp_path, "flood", hint_by=spec)
+    search = make(spec)
     for _ in range(6):
         before = arrays(game)
         hint = game.hint(turn=game.turn)
@@ -178,7 +191,9 @@ def test_a_game_that_cannot_be_leaves_the_old_one_as_it_is(tmp_path):
         ({"width": 9, "height": 9}, r"picky can't play: its first move failed \(IndexError"),
     ],
 )
-def test_whoever_does_not_know_such_boards_says_so_before_the_old_game_is_left(tmp_path, size, said):
+def test_whoever_does_not_know_such_boards_says_so_before_the_old_game_is_left(
+    tmp_path, size, said
+):
     game = game_of(tmp_path, "picky")
     circle(game, 2)
     with pytest.raises(ProcsnakeError, match=said):
@@ -193,7 +208,9 @@ def test_an_opponent_that_fails_is_told_and_the_game_stays_where_it_is(tmp_path)
     circle(game, 2)
     before = arrays(game)
     for _ in range(2):
-        with pytest.raises(RefusedError, match=r"an opponent failed on turn 2: a bug of its own\. Undo"):
+        with pytest.raises(
+            RefusedError, match=r"an opponent failed on turn 2: a bug of its own\. Undo"
+        ):
             game.move(DOWN, turn=2)
     assert same(arrays(game), before)
     game.undo(turn=2)

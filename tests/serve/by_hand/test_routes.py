@@ -45,7 +45,9 @@ def test_moves_hints_and_undo_are_those_of_the_game(client, game):
     assert "down" not in moved["allowed"]
     assert client.post("/api/play/move", json={"turn": 1, "move": None}).get_json()["turn"] == 2
     assert client.post("/api/play/undo", json={"turn": 2}).get_json()["turn"] == 1
-    assert client.post("/api/play/undo", json={"turn": 1}).get_json() | {"replay": ""} == first | {"replay": ""}
+    assert client.post("/api/play/undo", json={"turn": 1}).get_json() | {"replay": ""} == first | {
+        "replay": ""
+    }
 
 
 @pytest.mark.parametrize("body", ["[" * 4000, '{"turn": ' + "[" * 1900 + "]" * 1900 + "}"])
@@ -84,7 +86,9 @@ def test_what_is_nested_too_deeply_is_refused(client, body):
         ("new", {"map": "hz_castle_wall"}, 400, "hz_castle_wall"),
     ],
 )
-def test_what_cannot_be_is_answered_in_one_line_and_changes_nothing(client, game, path, body, status, said):
+def test_what_cannot_be_is_answered_in_one_line_and_changes_nothing(
+    client, game, path, body, status, said
+):
     circle(game, 1)
     before = arrays(game)
     answer = client.post(f"/api/play/{path}", json=body)
@@ -95,14 +99,24 @@ def test_what_cannot_be_is_answered_in_one_line_and_changes_nothing(client, game
     assert (game.turn, same(arrays(game), before)) == (1, True)
 
 
-@pytest.mark.parametrize("opponent", ["runs/mine", "/etc/passwd", "my_rule.py", "flood?options=x.yaml", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "opponent",
+    ["runs/mine", "/etc/passwd", "my_rule.py", "flood?options=x.yaml", "http://127.0.0.1:1"],
+)
 def test_a_page_names_no_files_and_no_addresses(client, opponent):
     answer = client.post("/api/play/new", json={"opponents": [opponent]})
     assert (answer.status_code, "unknown opponent" in answer.get_json()["error"]) == (400, True)
 
 
 def test_another_game_is_the_one_that_is_asked_for(client, game):
-    asked = {"ruleset": "wrapped", "map": "empty", "width": 9, "height": 5, "seed": 77, "opponents": ["greedy"]}
+    asked = {
+        "ruleset": "wrapped",
+        "map": "empty",
+        "width": 9,
+        "height": 5,
+        "seed": 77,
+        "opponents": ["greedy"],
+    }
     begun = client.post("/api/play/new", json=asked).get_json()
     assert begun["setup"] == asked
     assert (begun["turn"], begun["board"]["width"], len(begun["board"]["snakes"])) == (0, 9, 2)
@@ -127,10 +141,15 @@ def test_the_end_is_told_and_the_viewer_shows_the_game(client, game):
     while not view["over"]:
         view = client.post("/api/play/move", json={"turn": view["turn"], "move": None}).get_json()
     assert view["result"] == "lost"
-    assert view["ending"] == "You lose. You ran into flood's body on turn 3. flood wins after 102 turns."
+    assert (
+        view["ending"]
+        == "You lose. You ran into flood's body on turn 3. flood wins after 102 turns."
+    )
     assert [view["turn"], game.turn] == [102, 102]
     assert client.get(view["replay"]).status_code == 200
-    recording = client.get(f"{view['replay'].replace('/watch', '/api/games')}/recording").get_data(as_text=True)
+    recording = client.get(f"{view['replay'].replace('/watch', '/api/games')}/recording").get_data(
+        as_text=True
+    )
     assert [json.loads(line) for line in recording.splitlines()] == [
         json.loads(line) for line in game.path.read_text().splitlines()
     ]
@@ -142,10 +161,23 @@ def test_nobody_elsewhere_plays(client, game):
     asked = {"json": {"turn": 0, "move": "up"}}
     assert client.post("/api/play/move", **asked, **STRANGER).status_code == 403
     assert client.get("/play", **STRANGER).status_code == 403
-    # A page of another site, a page under a forged name, and a form, which browsers send without asking.
-    assert client.post("/api/play/move", **asked, headers={"Origin": "https://evil.example"}).status_code == 403
-    assert client.post("/api/play/move", **asked, headers={"Host": "evil.example"}).status_code == 403
-    assert client.post("/api/play/move", data='{"turn": 0, "move": "up"}', content_type="text/plain").status_code == 400
+    # A page of another site, a page under a forged name, and a form, which browsers send without
+    # asking.
+    assert (
+        client.post(
+            "/api/play/move", **asked, headers={"Origin": "https://evil.example"}
+        ).status_code
+        == 403
+    )
+    assert (
+        client.post("/api/play/move", **asked, headers={"Host": "evil.example"}).status_code == 403
+    )
+    assert (
+        client.post(
+            "/api/play/move", data='{"turn": 0, "move": "up"}', content_type="text/plain"
+        ).status_code
+        == 400
+    )
     assert game.turn == before
     own = {"Origin": "http://localhost"}
     assert client.post("/api/play/move", **asked, headers=own).status_code == 200

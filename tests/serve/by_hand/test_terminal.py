@@ -31,10 +31,13 @@ PATIENCE_S = 60
 
 
 class Pressed:
-    """Stands for a keyboard: these keys, one after the other; None where the time passes first. Keeps the time-outs."""
+    """Stands for a keyboard: these keys, one after the other; None where the time passes first.
+    Keeps the time-outs.
+    """
 
     def __init__(self, *keys: str | None) -> None:
-        self.keys, self.timeouts = list(keys), []
+        self.keys = list(keys)
+        self.timeouts = []
 
     def read(self, timeout=None):
         self.timeouts.append(timeout)
@@ -57,7 +60,8 @@ def press(session: Session, *keys: str | None) -> Pressed:
         ("\x1bOA\x1bOB\x1bOD\x1bOC", ["up", "down", "left", "right"]),
         (" hHuUnN", [GO_ON, HINT, HINT, UNDO, UNDO, NEW, NEW]),
         ("qQ\x04", [QUIT] * 3),
-        # Home, Ctrl-Up, F1, Delete, Page up and Escape hold letters, too; none of them is a key of the game.
+        # Home, Ctrl-Up, F1, Delete, Page up and Escape hold letters, too; none of them is a key of
+        # the game.
         ("\x1b[H\x1b[1;5A\x1bOP\x1b[3~\x1b[5~\x1b", [None] * 6),
         ("xyé1\t\x00", [None] * 6),
     ],
@@ -71,20 +75,26 @@ def test_keys_are_what_terminals_send(text, actions):
 
 
 def test_keys_that_are_held_while_others_think_stay_what_they_are(monkeypatch):
-    """More than is read at once is waiting then, and the last arrow is cut in two, whose second half ends in a letter."""
+    """More than is read at once is waiting then, and the last arrow is cut in two, whose second
+    half ends in a letter.
+    """
     leader, follower = pty.openpty()
     with os.fdopen(leader, "wb", buffering=0) as held, os.fdopen(follower) as screen:
         monkeypatch.setattr(sys, "stdin", screen)
         with Keyboard() as keys:
             held.write(b"\x1b[A" * 30 + b"\x1bOB" * 30 + b"\x1b[1;5C" * 30 + b"q")
-            assert [keys.read(PATIENCE_S / 6) for _ in range(61)] == ["up"] * 30 + ["down"] * 30 + [QUIT]
+            assert [keys.read(PATIENCE_S / 6) for _ in range(61)] == ["up"] * 30 + ["down"] * 30 + [
+                QUIT
+            ]
             held.write(b"\x1b")
             assert keys.read(0.0) is None
 
 
 def test_ctrl_c_is_heard_before_the_next_key_even_if_it_does_not_end_the_waiting(monkeypatch):
-    # A signal that another thread gets leaves `select` waiting, as one does that comes just before it begins to wait.
-    heard, pressed = threading.Event(), []
+    # A signal that another thread gets leaves `select` waiting, as one does that comes just before
+    # it begins to wait.
+    heard = threading.Event()
+    pressed = []
 
     def interrupt() -> None:
         time.sleep(0.2)
@@ -141,7 +151,10 @@ def test_the_picture_tells_keys_hints_refusals_and_the_end(tmp_path):
     assert game.turn == 1
     while game.is_alive:
         press(session, GO_ON)
-    assert session.picture().splitlines()[1] == "You are out. You left the board on turn 10. The others play on."
+    assert (
+        session.picture().splitlines()[1]
+        == "You are out. You left the board on turn 10. The others play on."
+    )
 
 
 def test_with_a_clock_turns_come_by_themselves_and_the_last_key_counts(tmp_path):
@@ -185,11 +198,15 @@ class Terminal:
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.before = termios.tcgetattr(self.leader)
         clean = {
-            name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "FORCE_COLOR", "BROWSER")
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("COLUMNS", "LINES", "FORCE_COLOR", "BROWSER")
         }
         command = [sys.executable, "-m", "procsnake", *arguments]
         settings = clean | {"TERM": "xterm-256color", "NO_COLOR": "1"}
-        self.child = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=settings, cwd=ROOT)
+        self.child = subprocess.Popen(
+            command, stdin=follower, stdout=follower, stderr=follower, env=settings, cwd=ROOT
+        )
         os.close(follower)
         self.shown = ""
 
@@ -198,7 +215,8 @@ class Terminal:
 
     def wait_for(self, text: str) -> None:
         """Read until this text is shown that wasn't before."""
-        seen, deadline = len(self.shown), time.monotonic() + PATIENCE_S
+        seen = len(self.shown)
+        deadline = time.monotonic() + PATIENCE_S
         while text not in SEQUENCE.sub("", self.shown[seen:]):
             assert time.monotonic() < deadline, self.shown
             if select.select([self.leader], [], [], 1.0)[0]:
@@ -213,7 +231,9 @@ class Terminal:
 def test_a_game_at_a_real_terminal(tmp_path):
     record = tmp_path / "mine.jsonl"
     size = ["--width", "7", "--height", "7", "--seed", "1"]
-    screen = Terminal("play", "--human", "--terminal", "--against", "me=flood", *size, "--record", str(record))
+    screen = Terminal(
+        "play", "--human", "--terminal", "--against", "me=flood", *size, "--record", str(record)
+    )
     try:
         screen.wait_for(" turn 0 ")
         screen.press("\x1b[A")
@@ -229,7 +249,9 @@ def test_a_game_at_a_real_terminal(tmp_path):
         screen.child.send_signal(signal.SIGINT)  # Ctrl-C
         screen.wait_for("recording of a game that isn't over")
         assert screen.child.wait(PATIENCE_S) == 0
-        assert termios.tcgetattr(screen.leader)[3] == screen.before[3], "the terminal is left as it was found"
+        assert termios.tcgetattr(screen.leader)[3] == screen.before[3], (
+            "the terminal is left as it was found"
+        )
     finally:
         screen.close()
     assert "The game was left on turn 1." in screen.shown

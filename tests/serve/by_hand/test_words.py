@@ -18,10 +18,16 @@ from tests.serve.snakes import as_json, good_snake, served
 
 def snake(number: int, *body: tuple[int, int], health: int = 90) -> dict:
     name = ["you", "rival"][number]
-    return {"id": str(number), "name": name, "health": health, "body": [{"x": x, "y": y} for x, y in body]}
+    return {
+        "id": str(number),
+        "name": name,
+        "health": health,
+        "body": [{"x": x, "y": y} for x, y in body],
+    }
 
 
-YOU, RIVAL = [(1, 1), (1, 2), (1, 3)], [(5, 5), (5, 4), (5, 3)]
+YOU = [(1, 1), (1, 2), (1, 3)]
+RIVAL = [(5, 5), (5, 4), (5, 3)]
 FATES = [
     ([(0, 1), (1, 1), (2, 1)], RIVAL, ["left", "up"], {}, "You left the board on turn 4."),
     ([(2, 2), (2, 1), (1, 1), (1, 2), (1, 3)], RIVAL, ["left", "up"], {}, "You ran into your own body on turn 4."),
@@ -35,10 +41,19 @@ FATES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("you", "rival", "moves", "more", "said"), FATES, ids=[fate[-1][4:12] for fate in FATES])
+@pytest.mark.parametrize(
+    ("you", "rival", "moves", "more", "said"), FATES, ids=[fate[-1][4:12] for fate in FATES]
+)
 def test_the_engines_deaths_are_told(you, rival, moves, more, said):
     snakes = [snake(0, *you, health=more.get("health", 90)), snake(1, *rival)]
-    board = {"turn": 3, "width": 7, "height": 7, "food": [], "hazards": more.get("hazards", []), "snakes": snakes}
+    board = {
+        "turn": 3,
+        "width": 7,
+        "height": 7,
+        "food": [],
+        "hazards": more.get("hazards", []),
+        "snakes": snakes,
+    }
     _, after = ruleset_step(board, moves, settings={"damagePerTurn": 20})
     assert death(after, after["snakes"][0]) == said
 
@@ -49,7 +64,10 @@ def test_another_snakes_death_is_told_of_it(tmp_path):
     while not game.is_over:
         game.move(None, turn=game.turn)
         told += news(game)
-    assert told == ["circles 1 lost a head-to-head with you on turn 8.", "You left the board on turn 10."]
+    assert told == [
+        "circles 1 lost a head-to-head with you on turn 8.",
+        "You left the board on turn 10.",
+    ]
     assert ending(game) == "You lose. You left the board on turn 10. circles 2 wins after 10 turns."
 
 
@@ -61,7 +79,9 @@ def test_a_request_that_failed_is_told(tmp_path):
         game = game_of(tmp_path, f"loud={url}", width=11, height=11)
         game.move(UP, turn=0)
         (told,) = news(game)
-        assert told.startswith("loud played its last move again: the move is 'UP', which is no move")
+        assert told.startswith(
+            "loud played its last move again: the move is 'UP', which is no move"
+        )
         game.close()
 
 
@@ -75,11 +95,22 @@ def test_ends_are_told_right(tmp_path):
     while not alone.is_over:
         alone.move(None, turn=alone.turn)
     turns = alone.turn
-    assert ending(alone) == f"The game is over after {turns} turns, with a length of 3. You left the board on turn {turns}."
+    assert (
+        ending(alone)
+        == f"The game is over after {turns} turns, with a length of 3. You left the board on turn"
+        f" {turns}."
+    )
     # Nobody finds food, so both starve on the same turn.
-    drawn = game_of(tmp_path / "drawn", "circles", settings=Settings(map="empty", food_spawn_chance=0, minimum_food=0))
+    drawn = game_of(
+        tmp_path / "drawn",
+        "circles",
+        settings=Settings(map="empty", food_spawn_chance=0, minimum_food=0),
+    )
     circle(drawn, 100)
-    assert (drawn.result, ending(drawn)) == ("draw", "A draw after 100 turns. You starved on turn 100.")
+    assert (drawn.result, ending(drawn)) == (
+        "draw",
+        "A draw after 100 turns. You starved on turn 100.",
+    )
     won = game_of(tmp_path / "won", "circles")
     while not won.is_over:
         won.move(won.hint(turn=won.turn).move, turn=won.turn)

@@ -8,16 +8,21 @@ from tests.envs.battlesnake.recording.official import boards_of, official_games
 
 
 def frames_of(boards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The frames of a game: the dead stay in, ids are those of entries, latencies are texts or, as in old games, numbers.
+    """The frames of a game: the dead stay in, ids are those of entries, latencies are texts or, as
+    in old games, numbers.
 
-    Hazards off the board are left out, and a bite into one's own body has another name than in the official engine.
-    """
+    Hazards off the board are left out, and a bite into one's own body has another name than in the
+    official engine."""
     return [_frame(board) for board in boards]
 
 
 def long_game() -> list[dict[str, Any]]:
     """Boards of a standard game on 19x19 with more than 200 turns."""
-    return next(boards_of(game) for game in official_games("standard", "standard") if len(game["turns"]) > 200)
+    return next(
+        boards_of(game)
+        for game in official_games("standard", "standard")
+        if len(game["turns"]) > 200
+    )
 
 
 def _points(cells: list[dict[str, int]]) -> list[dict[str, int]]:
@@ -27,7 +32,12 @@ def _points(cells: list[dict[str, int]]) -> list[dict[str, int]]:
 def _frame(board: dict[str, Any]) -> dict[str, Any]:
     snakes = [_snake(snake, board["turn"]) for snake in board["snakes"]]
     hazards = [cell for cell in board["hazards"] if 0 <= cell["y"] < board["height"]]
-    return {"Turn": board["turn"], "Snakes": snakes, "Food": _points(board["food"]), "Hazards": _points(hazards)}
+    return {
+        "Turn": board["turn"],
+        "Snakes": snakes,
+        "Food": _points(board["food"]),
+        "Hazards": _points(hazards),
+    }
 
 
 def _snake(snake: dict[str, Any], turn: int) -> dict[str, Any]:
@@ -46,7 +56,11 @@ def _snake(snake: dict[str, Any], turn: int) -> dict[str, Any]:
         "Squad": "",
         "APIVersion": "1",
         "Author": "",
-        "Death": {"Cause": cause, "Turn": on, "EliminatedBy": f"entry-{by}" if by else ""} if cause else None,
+        "Death": (
+            {"Cause": cause, "Turn": on, "EliminatedBy": f"entry-{by}" if by else ""}
+            if cause
+            else None
+        ),
         "EliminatedCause": cause,
         "EliminatedBy": f"entry-{by}" if by else "",
     }

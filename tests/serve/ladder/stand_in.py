@@ -1,9 +1,10 @@
-"""A stand-in for Arena's API, written from the facts about it (paths, status codes, pages, the rate limit), refusals included.
+"""A stand-in for Arena's API, written from the facts about it (paths, status codes, pages, the rate
+limit), refusals included.
 
-`answers.json` has an example of each answer, to which the stand-in and the client are held. It accepts no more than the facts
-say the real one accepts; what they leave open is refused. It plays no games: a test says what frames a game has. `disturb` has
-the next answers fail as a real site's may.
-"""
+`answers.json` has an example of each answer, to which the stand-in and the client are held. It
+accepts no more than the facts say the real one accepts; what they leave open is refused. It plays
+no games: a test says what frames a game has. `disturb` has the next answers fail as a real site's
+may."""
 
 from __future__ import annotations
 
@@ -20,13 +21,27 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.http_server import QuietHandler, serving
 
-TOKEN, OTHERS_TOKEN = "a-token-that-nobody-may-see", "another-account's"
+TOKEN = "a-token-that-nobody-may-see"
+OTHERS_TOKEN = "another-account's"
 WHEN = "2026-11-20T20:00:00Z"
-MAX_GAMES, WINDOW_S, MIN_GAMES = 20, 600.0, 10
+MAX_GAMES = 20
+WINDOW_S = 600.0
+MIN_GAMES = 10
 MISSING = "00000000-0000-4000-8000-000000000000"
-GAME_TYPES = {"standard": "Standard", "royale": "Royale", "constrictor": "Constrictor", "snail": "Snail Mode", "solo": "Solo"}
+GAME_TYPES = {
+    "standard": "Standard",
+    "royale": "Royale",
+    "constrictor": "Constrictor",
+    "snail": "Snail Mode",
+    "solo": "Solo",
+}
 """How a game's type is told, by what asks for it."""
-VIEWER_STATUS = {"waiting": "pending", "running": "running", "finished": "complete", "failed": "complete"}
+VIEWER_STATUS = {
+    "waiting": "pending",
+    "running": "running",
+    "finished": "complete",
+    "failed": "complete",
+}
 MOST_RANKED = 100
 SNAKE = {"name": str, "url": str, "is_public": bool}
 Disturbance = Callable[["Request"], None]
@@ -37,7 +52,8 @@ class Refused(Exception):
 
     def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(reason)
-        self.status, self.headers = status, headers or {}
+        self.status = status
+        self.headers = headers or {}
 
 
 @dataclass
@@ -58,7 +74,9 @@ class State:
     """What befalls the next requests, one entry each; None: nothing."""
     pauses: list[float] = field(default_factory=list)
     lingers_s: float = 0.0
-    """For how many seconds each request stays, so that a second one beside it is sure to be seen."""
+    """For how many seconds each request stays, so that a second one beside it is sure to be
+    seen.
+    """
     under_way: int = 0
     most_at_once: int = 0
     """The most requests that were under way at a time."""
@@ -70,7 +88,14 @@ class State:
         self.pauses.append(seconds)
         self.clock += seconds
 
-    def add_snake(self, name: str, *, owner: str = "ada", url: str = "http://127.0.0.1:1", is_public: bool = True) -> str:
+    def add_snake(
+        self,
+        name: str,
+        *,
+        owner: str = "ada",
+        url: str = "http://127.0.0.1:1",
+        is_public: bool = True,
+    ) -> str:
         told = {
             "id": str(uuid.uuid4()),
             "name": name,
@@ -84,7 +109,12 @@ class State:
 
     def add_ladder(self, name: str) -> str:
         ladder_id = str(uuid.uuid4())
-        self.ladders[ladder_id] = {"id": ladder_id, "name": name, "active": True, "created_at": WHEN}
+        self.ladders[ladder_id] = {
+            "id": ladder_id,
+            "name": name,
+            "active": True,
+            "created_at": WHEN,
+        }
         return ladder_id
 
     def add_game(
@@ -97,14 +127,28 @@ class State:
         is_ladders: bool = False,
         **fields: Any,
     ) -> str:
-        """A finished game, unless `fields` tell otherwise. After a draw, too, the first of the snakes is its winner.
+        """A finished game, unless `fields` tell otherwise. After a draw, too, the first of the
+        snakes is its winner.
 
         Of a game that `is_ladders`, the snakes' ids aren't stored.
         """
         game_id = game_id or str(uuid.uuid4())
-        game = {"id": game_id, "status": "finished", "winner": None, "board": "11x11", "game_type": GAME_TYPES[game_type]}
+        game = {
+            "id": game_id,
+            "status": "finished",
+            "winner": None,
+            "board": "11x11",
+            "game_type": GAME_TYPES[game_type],
+        }
         times = dict.fromkeys(("created_at", "updated_at", "enqueued_at"), WHEN)
-        stored = {**game, **times, "snakes": snakes, "frames": list(frames), "is_ladders": is_ladders, **fields}
+        stored = {
+            **game,
+            **times,
+            "snakes": snakes,
+            "frames": list(frames),
+            "is_ladders": is_ladders,
+            **fields,
+        }
         if stored["status"] == "finished" and stored["winner"] is None and snakes:
             stored["winner"] = snakes[0]
         self.games[game_id] = stored
@@ -147,7 +191,9 @@ class Request:
 
 def fails_with(status: int, reason: str = "something broke", **headers: str) -> Disturbance:
     def disturb(request: Request) -> None:
-        raise Refused(status, reason, {name.replace("_", "-"): value for name, value in headers.items()})
+        raise Refused(
+            status, reason, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
 
     return disturb
 
@@ -163,9 +209,14 @@ def hangs_up(request: Request) -> None:
 def answer(request: Request) -> tuple[int, Any]:
     """Status and JSON of the answer."""
     for (method, pattern), route in ROUTES.items():
-        ids = [step for step, part in zip(request.steps, pattern.split("/"), strict=False) if part == "*"]
+        ids = [
+            step
+            for step, part in zip(request.steps, pattern.split("/"), strict=False)
+            if part == "*"
+        ]
         same = len(request.steps) == len(pattern.split("/")) and all(
-            part in ("*", step) for step, part in zip(request.steps, pattern.split("/"), strict=True)
+            part in ("*", step)
+            for step, part in zip(request.steps, pattern.split("/"), strict=True)
         )
         if same and method == request.method:
             if not all(re.fullmatch(r"[0-9a-f-]{36}", one) for one in ids):
@@ -186,10 +237,14 @@ def own_snake(request: Request, snake_id: str) -> dict[str, Any]:
 
 
 def check_name(request: Request, text: str, but: str = "") -> str:
-    name, state = text.strip(), request.state
+    name = text.strip()
+    state = request.state
     if not 1 <= len(name) <= 64:
         raise Refused(400, "name must have 1 to 64 characters")
-    if any(s["name"] == name and s["owner"] == request.user and s["id"] != but for s in state.snakes.values()):
+    if any(
+        s["name"] == name and s["owner"] == request.user and s["id"] != but
+        for s in state.snakes.values()
+    ):
         raise Refused(409, "a battlesnake of this name exists")
     return name
 
@@ -207,14 +262,19 @@ def list_snakes(request: Request) -> tuple[int, Any]:
 
 
 def create_snake(request: Request) -> tuple[int, Any]:
-    owner, told = request.who(), request.fields(SNAKE, optional=["is_public"])
-    name, url = check_name(request, told["name"]), check_url(told["url"])
-    snake_id = request.state.add_snake(name, owner=owner, url=url, is_public=told.get("is_public", False))
+    owner = request.who()
+    told = request.fields(SNAKE, optional=["is_public"])
+    name = check_name(request, told["name"])
+    url = check_url(told["url"])
+    snake_id = request.state.add_snake(
+        name, owner=owner, url=url, is_public=told.get("is_public", False)
+    )
     return 201, shown(request.state.snakes[snake_id])
 
 
 def update_snake(request: Request, snake_id: str) -> tuple[int, Any]:
-    snake, changes = own_snake(request, snake_id), request.fields(SNAKE, optional=SNAKE)
+    snake = own_snake(request, snake_id)
+    changes = request.fields(SNAKE, optional=SNAKE)
     if "name" in changes:
         changes["name"] = check_name(request, changes["name"], but=snake_id)
     if "url" in changes:
@@ -244,30 +304,58 @@ def the_ladder(request: Request, ladder_id: str) -> dict[str, Any]:
 
 
 def rankings(request: Request, ladder_id: str) -> tuple[int, Any]:
-    ladder, state = the_ladder(request, ladder_id), request.state
-    entries = [entry for (where, _), entry in state.entries.items() if where == ladder_id and entry["active"]]
+    ladder = the_ladder(request, ladder_id)
+    state = request.state
+    entries = [
+        entry
+        for (where, _), entry in state.entries.items()
+        if where == ladder_id and entry["active"]
+    ]
     entries.sort(key=lambda entry: -entry["display_score"])
     told = []
     for entry in entries:
         snake = state.snakes[entry["battlesnake_id"]]
-        about_entry = {key: value for key, value in entry.items() if key not in ("leaderboard_entry_id", "active")}
-        told.append({**about_entry, "rank": 0, "snake_name": snake["name"], "owner": snake["owner"], "scores": {}})
+        about_entry = {
+            key: value
+            for key, value in entry.items()
+            if key not in ("leaderboard_entry_id", "active")
+        }
+        told.append(
+            {
+                **about_entry,
+                "rank": 0,
+                "snake_name": snake["name"],
+                "owner": snake["owner"],
+                "scores": {},
+            }
+        )
     ranked = [entry for entry in told if entry["games_played"] >= MIN_GAMES][:MOST_RANKED]
     ranked = [entry | {"rank": rank} for rank, entry in enumerate(ranked, 1)]
     placement = [entry for entry in told if entry["games_played"] < MIN_GAMES][:MOST_RANKED]
-    about = {"leaderboard_id": ladder_id, "leaderboard_name": ladder["name"], "min_games": MIN_GAMES}
+    about = {
+        "leaderboard_id": ladder_id,
+        "leaderboard_name": ladder["name"],
+        "min_games": MIN_GAMES,
+    }
     return 200, {**about, "ranked": ranked, "placement": placement}
 
 
 def join(request: Request, ladder_id: str) -> tuple[int, Any]:
-    user, snake_id, state = request.who(), request.fields({"battlesnake_id": str})["battlesnake_id"], request.state
+    user = request.who()
+    snake_id = request.fields({"battlesnake_id": str})["battlesnake_id"]
+    state = request.state
     the_ladder(request, ladder_id)
     snake = state.snakes.get(snake_id)
     if snake is None or snake["owner"] != user:
         raise Refused(403, "not your battlesnake")
     if not snake["is_public"]:
         raise Refused(400, "only public battlesnakes can enter")
-    fresh = {"leaderboard_entry_id": str(uuid.uuid4()), "battlesnake_id": snake_id, "display_score": 0.0, "games_played": 0}
+    fresh = {
+        "leaderboard_entry_id": str(uuid.uuid4()),
+        "battlesnake_id": snake_id,
+        "display_score": 0.0,
+        "games_played": 0,
+    }
     counts = {"first_place_finishes": 0, "non_first_finishes": 0, "first_place_rate": 0.0}
     entry = state.entries.setdefault((ladder_id, snake_id), {**fresh, **counts})
     entry["active"] = True
@@ -285,7 +373,8 @@ def leave(request: Request, ladder_id: str, snake_id: str) -> tuple[int, Any]:
 
 
 def create_game(request: Request) -> tuple[int, Any]:
-    user, state = request.who(), request.state
+    user = request.who()
+    state = request.state
     recent = [at for at in state.begun.get(user, []) if at > state.clock - WINDOW_S]
     # A try that is refused counts as well.
     state.begun[user] = [*recent, state.clock]
@@ -310,8 +399,13 @@ def create_game(request: Request) -> tuple[int, Any]:
     return 201, {"id": game_id, "status": "waiting"}
 
 
-def about_game(state: State, game: dict[str, Any], *, without: Collection[str] = ()) -> dict[str, Any]:
-    names = [{"id": None if game["is_ladders"] else one, "name": state.snakes[one]["name"]} for one in game["snakes"]]
+def about_game(
+    state: State, game: dict[str, Any], *, without: Collection[str] = ()
+) -> dict[str, Any]:
+    names = [
+        {"id": None if game["is_ladders"] else one, "name": state.snakes[one]["name"]}
+        for one in game["snakes"]
+    ]
     hidden = ("frames", "is_ladders", *without)
     return {**{key: value for key, value in game.items() if key not in hidden}, "snakes": names}
 
@@ -323,8 +417,13 @@ def takes_part(game: dict[str, Any], snake_ids: Collection[str]) -> bool:
 
 def list_games(request: Request) -> tuple[int, Any]:
     request.who()
-    limit, snake_id = request.number("limit", 20, 100), request.query.get("snake_id")
-    games = [game for game in request.state.games.values() if snake_id is None or takes_part(game, [snake_id])]
+    limit = request.number("limit", 20, 100)
+    snake_id = request.query.get("snake_id")
+    games = [
+        game
+        for game in request.state.games.values()
+        if snake_id is None or takes_part(game, [snake_id])
+    ]
     return 200, [about_game(request.state, game) for game in reversed(games)][:limit]
 
 
@@ -342,7 +441,8 @@ def details(request: Request, game_id: str) -> tuple[int, Any]:
 
 
 def statuses(request: Request) -> tuple[int, Any]:
-    user, ids = request.who(), request.fields({"game_ids": list})["game_ids"]
+    user = request.who()
+    ids = request.fields({"game_ids": list})["game_ids"]
     if len(ids) > 500:
         raise Refused(400, "at most 500 games")
     mine = [snake["id"] for snake in request.state.snakes.values() if snake["owner"] == user]
@@ -354,12 +454,20 @@ def statuses(request: Request) -> tuple[int, Any]:
 def for_the_viewer(request: Request, game_id: str) -> tuple[int, Any]:
     game = the_game(request, game_id)
     width, height = map(int, game["board"].split("x"))
-    return 200, {"Game": {"ID": game_id, "Status": VIEWER_STATUS[game["status"]], "Width": width, "Height": height}}
+    return 200, {
+        "Game": {
+            "ID": game_id,
+            "Status": VIEWER_STATUS[game["status"]],
+            "Width": width,
+            "Height": height,
+        }
+    }
 
 
 def frames(request: Request, game_id: str) -> tuple[int, Any]:
     game = the_game(request, game_id)
-    offset, limit = request.number("offset", 0, 1 << 30), request.number("limit", 100, 100)
+    offset = request.number("offset", 0, 1 << 30)
+    limit = request.number("limit", 100, 100)
     page = game["frames"][offset : offset + limit]
     return 200, {"count": len(page), "frames": page}
 
@@ -408,8 +516,11 @@ class Handler(QuietHandler):
     do_GET = do_POST = do_PUT = do_DELETE = handle_any
 
     def told(self) -> tuple[int, bytes, dict[str, str], bool] | None:
-        """Status, content and headers of the answer, and whether it is cut; None if there is to be none."""
-        parts, state = urlsplit(self.path), self.state
+        """Status, content and headers of the answer, and whether it is cut; None if there is to be
+        none.
+        """
+        parts = urlsplit(self.path)
+        state = self.state
         state.asked.append((self.command, parts.path, dict(self.headers)))
         text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")

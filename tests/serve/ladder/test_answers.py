@@ -1,6 +1,5 @@
-"""An example of each of Arena's answers (`answers.json`, from the facts about its API): the stand-in gives such ones, and the
-client understands them.
-"""
+"""An example of each of Arena's answers (`answers.json`, from the facts about its API): the
+stand-in gives such ones, and the client understands them."""
 
 from __future__ import annotations
 
@@ -16,15 +15,15 @@ from tests.http_server import QuietHandler, serving
 from tests.serve.ladder.stand_in import TOKEN
 
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text())
-SNAKE, GAME, LADDER = (
-    ANSWERS["GET snakes"]["body"][0],
-    ANSWERS["GET games"]["body"][0],
-    ANSWERS["GET leaderboards"]["body"][0],
-)
+SNAKE = ANSWERS["GET snakes"]["body"][0]
+GAME = ANSWERS["GET games"]["body"][0]
+LADDER = ANSWERS["GET leaderboards"]["body"][0]
 
 
 def shape(value):
-    """The value's names and types; of a list those of its first entry, of a number that it is one."""
+    """The value's names and types; of a list those of its first entry, of a number that it is
+    one.
+    """
     if isinstance(value, dict):
         return {key: shape(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -35,9 +34,12 @@ def shape(value):
 @pytest.fixture
 def exchanged(arena, monkeypatch):
     """The stand-in's answers to all that a client can ask, by route."""
-    mine, ladder = arena.add_snake("Hisser"), arena.add_ladder("Standard")
+    mine = arena.add_snake("Hisser")
+    ladder = arena.add_ladder("Standard")
     frames = ANSWERS["GET games/*/frames"]["body"]["frames"]
-    game = arena.add_game(frames, [mine, arena.add_snake("Rival", owner="bob")], board="7x7", game_type="snail")
+    game = arena.add_game(
+        frames, [mine, arena.add_snake("Rival", owner="bob")], board="7x7", game_type="snail"
+    )
     told = {}
     asked = {
         "GET snakes": (None,),
@@ -80,7 +82,10 @@ def client():
 
     class Examples(QuietHandler):
         def answer(self):
-            steps = ["*" if "-" in step else step for step in self.path.partition("?")[0].removeprefix("/api/").split("/")]
+            steps = [
+                "*" if "-" in step else step
+                for step in self.path.partition("?")[0].removeprefix("/api/").split("/")
+            ]
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             example = ANSWERS[f"{self.command} {'/'.join(steps)}"]
             content = b"" if example["body"] is None else json.dumps(example["body"]).encode()
@@ -104,12 +109,23 @@ def test_the_client_understands_each_example(client):
     assert client.update_snake(snake.id, is_public=True) == snake
     assert client.ladders() == [ladder]
     (standing,) = client.standings(ladder)
-    assert (standing.rank, standing.score, standing.games, standing.firsts, standing.min_games) == (1, 21.5, 31, 9, 10)
+    assert (standing.rank, standing.score, standing.games, standing.firsts, standing.min_games) == (
+        1,
+        21.5,
+        31,
+        9,
+        10,
+    )
     client.join(ladder, snake)
     client.leave(ladder, snake)
     assert client.create_game([snake.id], board="7x7", game_type="snail") == GAME["id"]
     for row in (client.games(snake.id)[0], client.details(GAME["id"])):
-        assert (row.status, row.is_over, row.game_type, row.board) == ("finished", True, "snail", "7x7")
+        assert (row.status, row.is_over, row.game_type, row.board) == (
+            "finished",
+            True,
+            "snail",
+            "7x7",
+        )
         assert row.result_for(snake) == "won"
     assert client.statuses([GAME["id"]]) == {GAME["id"]: "finished"}
     assert client.game(GAME["id"])["Status"] == "complete"

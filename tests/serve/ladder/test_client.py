@@ -20,7 +20,15 @@ from serve.ladder.errors import (
     WrongTokenError,
 )
 from serve.ladder.records import Ladder, Snake
-from tests.serve.ladder.stand_in import MISSING, ROUTES, TOKEN, cuts_off, fails_with, hangs_up, standing_in
+from tests.serve.ladder.stand_in import (
+    MISSING,
+    ROUTES,
+    TOKEN,
+    cuts_off,
+    fails_with,
+    hangs_up,
+    standing_in,
+)
 
 NOBODYS = Snake(MISSING, "nobody", "http://127.0.0.1:1", is_public=True)
 NO_LADDER = Ladder(MISSING, "nowhere", active=True)
@@ -47,7 +55,10 @@ def test_rankings_have_ranked_snakes_and_those_in_placement(arena, client):
     for name, games, score in (("old", 40, 21.5), ("new", 4, 3.0), ("best", 12, 30.0)):
         client.join(ladder, Snake(arena.add_snake(name), name, "", is_public=True))
         list(arena.entries.values())[-1].update(games_played=games, display_score=score)
-    found = [(one.snake_name, one.rank, one.score, one.games, one.min_games) for one in client.standings(ladder)]
+    found = [
+        (one.snake_name, one.rank, one.score, one.games, one.min_games)
+        for one in client.standings(ladder)
+    ]
     assert found == [("best", 1, 30.0, 12, 10), ("old", 2, 21.5, 40, 10), ("new", 0, 3.0, 4, 10)]
 
 
@@ -57,17 +68,26 @@ REFUSALS = {
         NameTakenError,
         lambda c: [c.create_snake(name="a", url="http://h", is_public=True) for _ in "ab"],
     ),
-    "a name too long": (RefusedError, lambda c: c.create_snake(name="a" * 65, url="http://h", is_public=True)),
+    "a name too long": (
+        RefusedError,
+        lambda c: c.create_snake(name="a" * 65, url="http://h", is_public=True),
+    ),
     "no http": (RefusedError, lambda c: c.create_snake(name="a", url="ftp://h", is_public=True)),
     "somebody else's snake": (NotFoundError, lambda c: c.update_snake(MISSING, name="b")),
     "a field that no snake has": (RefusedError, lambda c: changed(c, owner="bob")),
     "public or not, in words": (RefusedError, lambda c: changed(c, is_public="no")),
-    "a new snake, public or not, in words": (RefusedError, lambda c: c.create_snake(name="a", url="http://h", is_public="no")),
+    "a new snake, public or not, in words": (
+        RefusedError,
+        lambda c: c.create_snake(name="a", url="http://h", is_public="no"),
+    ),
     "an id that is none": (RefusedError, lambda c: c.update_snake("../games", name="b")),
     "no such ladder": (NotFoundError, lambda c: c.standings(NO_LADDER)),
     "joining no ladder": (NotFoundError, lambda c: c.join(NO_LADDER, NOBODYS)),
     "leaving where one isn't": (NotFoundError, lambda c: c.leave(NO_LADDER, NOBODYS)),
-    "a game of strangers": (RefusedError, lambda c: c.create_game([MISSING], board="7x7", game_type="solo")),
+    "a game of strangers": (
+        RefusedError,
+        lambda c: c.create_game([MISSING], board="7x7", game_type="solo"),
+    ),
     "a game of nobody": (RefusedError, lambda c: c.create_game([], board="7x7", game_type="solo")),
     "no such game": (NotFoundError, lambda c: c.game(MISSING)),
     "no such game's details": (NotFoundError, lambda c: c.details(MISSING)),
@@ -76,7 +96,9 @@ REFUSALS = {
 
 
 def changed(client, **changes):
-    return client.update_snake(client.create_snake(name="mine", url="http://h", is_public=False).id, **changes)
+    return client.update_snake(
+        client.create_snake(name="mine", url="http://h", is_public=False).id, **changes
+    )
 
 
 def ask_as_nobody(client):
@@ -97,7 +119,9 @@ def test_each_refusal_is_an_error_of_its_own(client, case):
 def test_a_private_snake_and_a_strangers_are_kept_off_a_ladder(arena, client):
     ladder = Ladder(arena.add_ladder("Main"), "Main", active=True)
     with pytest.raises(RefusedError, match="public"):
-        client.join(ladder, Snake(arena.add_snake("shy", is_public=False), "shy", "", is_public=False))
+        client.join(
+            ladder, Snake(arena.add_snake("shy", is_public=False), "shy", "", is_public=False)
+        )
     with pytest.raises(NotAllowedError):
         client.join(ladder, Snake(arena.add_snake("his", owner="bob"), "his", "", is_public=True))
     assert not arena.entries
@@ -134,7 +158,8 @@ def test_patience_ends_with_the_sum_of_all_pauses(arena):
 def test_an_answer_is_waited_for_no_longer_than_the_time_limit(arena, client, monkeypatch):
     assert TIMEOUT_S <= 60
     monkeypatch.setattr("serve.ladder.client.TIMEOUT_S", 0.3)
-    mine, over = arena.add_snake("mine"), threading.Event()
+    mine = arena.add_snake("mine")
+    over = threading.Event()
     arena.disturb.append(lambda request: over.wait(20))
     try:
         with pytest.raises(ArenaUnreachableError, match="can't be reached for POST /api/games"):
@@ -172,11 +197,15 @@ TROUBLES = [(fails_with(503), ArenaDownError), (hangs_up, ArenaUnreachableError)
 
 
 @pytest.mark.parametrize(
-    ("trouble", "kind"), [*TROUBLES, (fails_with(503, "under repair", Retry_After="3600"), ArenaDownError)]
+    ("trouble", "kind"),
+    [*TROUBLES, (fails_with(503, "under repair", Retry_After="3600"), ArenaDownError)],
 )
 def test_a_failure_that_is_not_waited_for_is_told_as_what_it_is(arena, trouble, kind):
     arena.disturb += [fails_with(429, Retry_After="7")] * 2 + [trouble] * 2
-    with ArenaClient(arena.url, TOKEN, patience_s=14, sleep=arena.sleep) as client, pytest.raises(kind, match="site is up"):
+    with (
+        ArenaClient(arena.url, TOKEN, patience_s=14, sleep=arena.sleep) as client,
+        pytest.raises(kind, match="site is up"),
+    ):
         client.snakes()
     assert arena.pauses == [7.0, 7.0]
 

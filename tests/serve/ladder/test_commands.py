@@ -62,7 +62,13 @@ def test_status_shows_rank_and_health(arena, command):
     ladder = arena.add_ladder("Main")
     with served(good_snake) as url:
         mine = arena.add_snake("Hisser", url=url)
-        entry = {"battlesnake_id": mine, "display_score": 21.46, "games_played": 31, "first_place_finishes": 9, "active": True}
+        entry = {
+            "battlesnake_id": mine,
+            "display_score": 21.46,
+            "games_played": 31,
+            "first_place_finishes": 9,
+            "active": True,
+        }
         arena.entries[ladder, mine] = entry
         code, out, _ = command("status")
     assert code == 0
@@ -131,7 +137,11 @@ def test_a_move_that_is_too_slow_for_a_game_passes_the_sweep(arena, command, mon
 
 @pytest.mark.parametrize(
     "words",
-    [["fetch", "--all"], ["status", "--no-sweep"], ["play", "Hisser", "--type", "solo", "--games", "2", "--wait", "10"]],
+    [
+        ["fetch", "--all"],
+        ["status", "--no-sweep"],
+        ["play", "Hisser", "--type", "solo", "--games", "2", "--wait", "10"],
+    ],
 )
 def test_arena_is_asked_one_thing_at_a_time(arena, command, words):
     mine = [arena.add_snake(name) for name in ("Hisser", "Rattler")]
@@ -146,8 +156,14 @@ def test_arena_is_asked_one_thing_at_a_time(arena, command, words):
 
 
 def test_status_counts_the_games_to_a_rank(arena, command):
-    ladder, mine = arena.add_ladder("Main"), arena.add_snake("Hisser")
-    arena.entries[ladder, mine] = {"battlesnake_id": mine, "display_score": 2, "games_played": 4, "active": True}
+    ladder = arena.add_ladder("Main")
+    mine = arena.add_snake("Hisser")
+    arena.entries[ladder, mine] = {
+        "battlesnake_id": mine,
+        "display_score": 2,
+        "games_played": 4,
+        "active": True,
+    }
     assert "Main: no rank yet, 4 of 10 games, score 2.00" in command("status", "--no-sweep")[1]
 
 

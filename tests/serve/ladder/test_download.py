@@ -1,4 +1,6 @@
-"""Games that are fetched from the stand-in: what is on disk afterwards, and after each thing that can go wrong."""
+"""Games that are fetched from the stand-in: what is on disk afterwards, and after each thing that
+can go wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from envs.battlesnake.recording import Recording, to_test
 from serve.archive.store import GameStore
 from serve.arena import create_app
 from tests.command_line import run
-from tests.envs.battlesnake.arena_shape import arena_game, end_request, is_alive, move_requests, played_games
+from tests.envs.battlesnake.arena_shape import (
+    arena_game,
+    end_request,
+    is_alive,
+    move_requests,
+    played_games,
+)
 from tests.envs.battlesnake.recording.official import boards_of, official_games
 from tests.envs.battlesnake.traces import games
 from tests.serve.ladder.frames import frames_of, long_game
@@ -41,17 +49,25 @@ def test_a_game_becomes_a_recording_that_follows_the_rules(arena, command, game,
     assert [path.name for path in (tmp_path / "there").iterdir()] == [f"{game}.jsonl"]
     recording = Recording.read(tmp_path / "there" / f"{game}.jsonl")
     for board, expected in zip(recording.boards(), long_game(), strict=True):
-        assert [snake["body"] for snake in board["snakes"]] == [snake["body"] for snake in expected["snakes"]]
-        assert [snake["eliminatedCause"] for snake in board["snakes"]] == [s["eliminatedCause"] for s in expected["snakes"]]
+        assert [snake["body"] for snake in board["snakes"]] == [
+            snake["body"] for snake in expected["snakes"]
+        ]
+        assert [snake["eliminatedCause"] for snake in board["snakes"]] == [
+            s["eliminatedCause"] for s in expected["snakes"]
+        ]
     assert recording.game["id"] == game
     assert recording.game["source"] == "arena"
-    assert {snake["latency"] for request in recording.requests for snake in request["board"]["snakes"]} == {"17"}
+    assert {
+        snake["latency"] for request in recording.requests for snake in request["board"]["snakes"]
+    } == {"17"}
     assert "REQUEST" in to_test(recording, 5)
 
 
 def test_what_is_fetched_is_shown_like_any_recording(arena, command, game, capsys):
     command("fetch", game)
-    assert run(capsys, "replay", "show", f"outputs/arena-games/{game}.jsonl", "--turn", "40")[0] == 0
+    assert (
+        run(capsys, "replay", "show", f"outputs/arena-games/{game}.jsonl", "--turn", "40")[0] == 0
+    )
 
 
 def test_a_game_is_fetched_once(arena, command, game):
@@ -65,7 +81,12 @@ def test_a_game_is_fetched_once(arena, command, game):
 
 
 def test_a_download_goes_on_where_the_site_went_down(arena, command, game, tmp_path):
-    arena.disturb += [None, None, None, *[fails_with(503)] * 4]  # The game, its kind, the first page.
+    arena.disturb += [
+        None,
+        None,
+        None,
+        *[fails_with(503)] * 4,
+    ]  # The game, its kind, the first page.
     code, _, err = command("fetch", game)
     assert code == 2
     assert "repeat the command later" in err
@@ -80,7 +101,8 @@ def test_a_download_goes_on_where_the_site_went_down(arena, command, game, tmp_p
 
 
 def test_a_part_that_is_a_link_harms_no_file_of_yours(arena, command, game, tmp_path):
-    thesis, folder = tmp_path / "thesis.txt", tmp_path / "outputs" / "arena-games"
+    thesis = tmp_path / "thesis.txt"
+    folder = tmp_path / "outputs" / "arena-games"
     thesis.write_text("years of work")
     folder.mkdir(parents=True)
     (folder / f"{game}.frames.part").symlink_to(thesis)
@@ -101,7 +123,9 @@ def test_a_part_that_a_crash_cut_short_is_mended(arena, command, game, frames, t
     assert len(pages(arena)) == 2
 
 
-@pytest.mark.parametrize("trouble", [cuts_off, hangs_up, fails_with(429, Retry_After="3"), fails_with(502)])
+@pytest.mark.parametrize(
+    "trouble", [cuts_off, hangs_up, fails_with(429, Retry_After="3"), fails_with(502)]
+)
 def test_a_page_that_fails_once_is_asked_for_again(arena, command, game, frames, trouble):
     arena.disturb += [None, None, None, trouble]
     code, out, _ = command("fetch", game)
@@ -134,22 +158,39 @@ def test_a_failed_game_is_never_taken_for_a_finished_one(arena, command, game, t
 
 
 def test_a_draw_is_a_draw_though_arena_names_a_winner(arena, command, tmp_path):
-    turns = next(turns for turns in played_games(300, seed=1, side=7, num_snakes=2) if not ended(turns))
+    turns = next(
+        turns for turns in played_games(300, seed=1, side=7, num_snakes=2) if not ended(turns)
+    )
     boards = [turn.board for turn in turns]
     game = arena.add_game(frames_of(boards), [arena.add_snake("Hisser")], board="7x7")
     assert command("fetch", game)[0] == 0
-    assert Recording.read(tmp_path / "outputs" / "arena-games" / f"{game}.jsonl").result["isDraw"] is True
+    assert (
+        Recording.read(tmp_path / "outputs" / "arena-games" / f"{game}.jsonl").result["isDraw"]
+        is True
+    )
 
 
 def test_the_ladders_games_are_known_from_the_servers_archive(arena, command, tmp_path):
-    """Arena's list leaves them out; the archive's other games, such as the doctor's and the command line's, aren't Arena's."""
-    mine, rival = arena.add_snake("s0"), arena.add_snake("s1", owner="bob")
-    turns = next(turns for turns in played_games(20, seed=2, side=7, num_snakes=2) if ended(turns) == {"s1"})
+    """Arena's list leaves them out; the archive's other games, such as the doctor's and the command
+    line's, aren't Arena's.
+    """
+    mine = arena.add_snake("s0")
+    rival = arena.add_snake("s1", owner="bob")
+    turns = next(
+        turns for turns in played_games(20, seed=2, side=7, num_snakes=2) if ended(turns) == {"s1"}
+    )
     store = GameStore(f"sqlite:///{tmp_path}/outputs/games.db")
     server = create_app({"flood": agents.make("flood")}, store=store).test_client()
-    ladders = arena.add_game([], [mine, rival], is_ladders=True, game_id="3b241101-e2bb-4255-8caf-4136c566a962")
-    for game in (arena_game(ladders), {**arena_game("local"), "ruleset": {"name": "standard", "version": "cli"}}):
-        requests = [request for request, _ in move_requests(turns, game) if request["you"]["id"] == "s0"]
+    ladders = arena.add_game(
+        [], [mine, rival], is_ladders=True, game_id="3b241101-e2bb-4255-8caf-4136c566a962"
+    )
+    for game in (
+        arena_game(ladders),
+        {**arena_game("local"), "ruleset": {"name": "standard", "version": "cli"}},
+    ):
+        requests = [
+            request for request, _ in move_requests(turns, game) if request["you"]["id"] == "s0"
+        ]
         server.post("/start", json=requests[0])
         for request in requests:
             server.post("/move", json=request)
@@ -159,7 +200,12 @@ def test_the_ladders_games_are_known_from_the_servers_archive(arena, command, tm
     arena.games[ladders]["frames"] = frames_of([turn.board for turn in turns])
     arena.games[ladders]["board"] = "7x7"
     (told,) = json.loads(command("games", "--lost", "--json")[1])
-    assert (told["id"], told["result"], told["source"], told["mine"]) == (ladders, "lost", "archive", ["s0"])
+    assert (told["id"], told["result"], told["source"], told["mine"]) == (
+        ladders,
+        "lost",
+        "archive",
+        ["s0"],
+    )
     code, out, _ = command("fetch", "--all", "--lost")
     assert code == 0
     assert f"{ladders}  all {len(turns) - 1} turns follow the rules (known from: archive)" in out
@@ -177,7 +223,9 @@ def test_a_game_that_never_ends_is_left(arena, command, game, frames):
     assert len(pages(arena)) == 51
 
 
-@pytest.mark.parametrize("damage", [{"Snakes": 7}, {"Snakes": [{"ID": "x"}]}, {"Food": [{"X": 10**9, "Y": 0}]}])
+@pytest.mark.parametrize(
+    "damage", [{"Snakes": 7}, {"Snakes": [{"ID": "x"}]}, {"Food": [{"X": 10**9, "Y": 0}]}]
+)
 def test_frames_that_no_game_has_do_not_hold_up_the_others(arena, command, game, frames, damage):
     bad = [*frames[:30], {**frames[30], **damage}]
     other = arena.add_game(bad, [], board="19x19")
@@ -188,7 +236,8 @@ def test_frames_that_no_game_has_do_not_hold_up_the_others(arena, command, game,
 
 
 @pytest.mark.parametrize(
-    ("game_id", "said"), [(MISSING, "404"), ("../../etc/passwd", "no game's id"), ("x" * 36, "no game's id")]
+    ("game_id", "said"),
+    [(MISSING, "404"), ("../../etc/passwd", "no game's id"), ("x" * 36, "no game's id")],
 )
 def test_ids_of_nothing(arena, command, game_id, said):
     code, _, err = command("fetch", game_id)
@@ -204,7 +253,9 @@ def test_a_deviation_is_named_with_its_turn(arena, command, game):
     code, out, _ = command("fetch", game, "--json")
     (told,) = json.loads(out)["fetched"]
     assert code == 0
-    assert told["check"].startswith(f"deviates from our rules, first on turn 57: {living['Name']} has health")
+    assert told["check"].startswith(
+        f"deviates from our rules, first on turn 57: {living['Name']} has health"
+    )
     assert len(told["deviations"]) == 2
 
 
@@ -214,7 +265,9 @@ def test_snail_mode_is_checked_with_its_trails(arena, command):
     assert f"all {len(boards) - 1} turns follow the rules" in command("fetch", game)[1]
 
 
-@pytest.mark.parametrize(("game_type", "official"), [("royale", 218), ("constrictor", 448), ("solo", 325)])
+@pytest.mark.parametrize(
+    ("game_type", "official"), [("royale", 218), ("constrictor", 448), ("solo", 325)]
+)
 def test_each_kind_of_game_is_checked_by_its_own_rules(arena, command, game_type, official):
     """These official games fit Arena's settings and would break others' rules.
 
@@ -248,12 +301,24 @@ def test_fetch_wants_to_know_which(arena, command, words):
 
 
 def test_games_lists_results_and_filters_them(arena, command):
-    mine, rival = arena.add_snake("Hisser"), arena.add_snake("Rival", owner="bob")
+    mine = arena.add_snake("Hisser")
+    rival = arena.add_snake("Rival", owner="bob")
     for day, fields in enumerate(
-        [{"winner": mine}, {"winner": rival}, {"winner": "Rival"}, {"status": "failed"}, {"status": "running"}], 1
+        [
+            {"winner": mine},
+            {"winner": rival},
+            {"winner": "Rival"},
+            {"status": "failed"},
+            {"status": "running"},
+        ],
+        1,
     ):
         arena.add_game([], [mine, rival], created_at=f"2026-11-{day:02}T12:00:00Z", **fields)
-    listed = lambda *words: [(g["created_at"][8:10], g["result"]) for g in json.loads(command("games", *words, "--json")[1])]  # noqa: E731
+
+    def listed(*words):
+        games = json.loads(command("games", *words, "--json")[1])
+        return [(game["created_at"][8:10], game["result"]) for game in games]
+
     assert listed() == [("05", ""), ("04", ""), ("03", "lost"), ("02", "lost"), ("01", "won")]
     assert listed("--lost", "--since", "2026-11-03") == [("03", "lost")]
     assert listed("--since", "2026-11-04T11:00:00") == [("05", ""), ("04", "")]

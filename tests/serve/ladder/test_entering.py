@@ -17,7 +17,9 @@ from tests.serve.snakes import Answer, good_snake, served
 @pytest.fixture(autouse=True)
 def patient_examination(monkeypatch):
     """A busy machine may be late for one of two hundred moves within a game's half second."""
-    monkeypatch.setattr("serve.doctor.examination.examine", partial(examine, timeout_ms=4000, moves=20))
+    monkeypatch.setattr(
+        "serve.doctor.examination.examine", partial(examine, timeout_ms=4000, moves=20)
+    )
 
 
 @pytest.fixture
@@ -32,12 +34,19 @@ def posts(arena):
 
 def test_enter_examines_registers_and_joins(arena, command, snake_url):
     arena.add_ladder("Standard")
-    code, out, _ = command("enter", snake_url, "--name", " Hisser ", "--public", "--ladder", "standard")
+    code, out, _ = command(
+        "enter", snake_url, "--name", " Hisser ", "--public", "--ladder", "standard"
+    )
     assert code == 0
     assert "ready to play" in out
     assert "Hisser is registered" in out
     (snake,) = arena.snakes.values()
-    assert (snake["name"], snake["url"], snake["is_public"], snake["owner"]) == ("Hisser", snake_url, True, "ada")
+    assert (snake["name"], snake["url"], snake["is_public"], snake["owner"]) == (
+        "Hisser",
+        snake_url,
+        True,
+        "ada",
+    )
     assert [entry["battlesnake_id"] for entry in arena.entries.values()] == [snake["id"]]
 
 
@@ -72,7 +81,9 @@ def test_a_private_snake_is_kept_off_a_ladder_before_anything_happens(arena, com
 
 def test_an_unknown_ladder_is_said_with_what_was_meant(arena, command, snake_url):
     arena.add_ladder("Standard")
-    code, _, err = command("enter", snake_url, "--name", "Hisser", "--public", "--ladder", "Standart")
+    code, _, err = command(
+        "enter", snake_url, "--name", "Hisser", "--public", "--ladder", "Standart"
+    )
     assert code == 2
     assert "Did you mean 'Standard'?" in err
     assert not posts(arena)
@@ -87,7 +98,15 @@ def test_a_name_that_was_taken_meanwhile(arena, command, snake_url):
 
 @pytest.mark.parametrize(
     "url",
-    ["http://127.0.0.1:8000", "http://localhost", "http://192.168.0.7:8000", "http://[::1]:8", "ftp://h", "h", "http://["],
+    [
+        "http://127.0.0.1:8000",
+        "http://localhost",
+        "http://192.168.0.7:8000",
+        "http://[::1]:8",
+        "ftp://h",
+        "h",
+        "http://[",
+    ],
 )
 def test_what_arena_cannot_reach_is_refused(url):
     with pytest.raises(ConfigError):
@@ -101,9 +120,12 @@ def test_a_name_has_1_to_64_characters(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "arena_is_here", "said"), [("x" * 65, True, "1 to 64"), ("Hisser", False, "Arena can't reach 127.0.0.1")]
+    ("name", "arena_is_here", "said"),
+    [("x" * 65, True, "1 to 64"), ("Hisser", False, "Arena can't reach 127.0.0.1")],
 )
-def test_what_arena_would_refuse_is_refused_before_anybody_is_asked(arena, command, monkeypatch, name, arena_is_here, said):
+def test_what_arena_would_refuse_is_refused_before_anybody_is_asked(
+    arena, command, monkeypatch, name, arena_is_here, said
+):
     monkeypatch.setattr("serve.ladder.entering.is_here", lambda host: arena_is_here)
     called = []
 
@@ -127,15 +149,23 @@ def test_leave_pauses_on_every_ladder_and_enter_brings_back(arena, command, snak
     assert "Standard, Royale" in out
     assert [entry["active"] for entry in arena.entries.values()] == [False, False]
     command("enter", snake_url, "--name", "Hisser", "--ladder", "Royale")
-    assert [arena.entries[ladder, next(iter(arena.snakes))]["active"] for ladder in ladders] == [False, True]
+    assert [arena.entries[ladder, next(iter(arena.snakes))]["active"] for ladder in ladders] == [
+        False,
+        True,
+    ]
 
 
 def test_leave_finds_a_snake_beyond_the_first_100(arena, command):
-    mine, ladder = arena.add_snake("Hisser"), arena.add_ladder("Standard")
+    mine = arena.add_snake("Hisser")
+    ladder = arena.add_ladder("Standard")
     counts = {"games_played": 50, "active": True}
     for number in range(100):
         rival = arena.add_snake(f"rival {number}", owner="bob")
-        arena.entries[ladder, rival] = {"battlesnake_id": rival, "display_score": 20.0 + number, **counts}
+        arena.entries[ladder, rival] = {
+            "battlesnake_id": rival,
+            "display_score": 20.0 + number,
+            **counts,
+        }
     arena.entries[ladder, mine] = {"battlesnake_id": mine, "display_score": 1.0, **counts}
     assert "Standard: not among the first 100" in command("status", "--no-sweep")[1]
     assert "Standard" in command("leave", "Hisser")[1]
@@ -174,7 +204,9 @@ def test_leave_where_the_snake_never_was(arena, command):
 
 
 def test_play_names_ones_own_a_rival_on_a_ladder_and_an_id(arena, command):
-    mine, rival, third = arena.add_snake("Hisser", is_public=False), arena.add_snake("Rival", owner="bob"), arena.add_snake("x")
+    mine = arena.add_snake("Hisser", is_public=False)
+    rival = arena.add_snake("Rival", owner="bob")
+    third = arena.add_snake("x")
     arena.entries[arena.add_ladder("Standard"), rival] = {
         "battlesnake_id": rival,
         "display_score": 1.0,
@@ -182,12 +214,25 @@ def test_play_names_ones_own_a_rival_on_a_ladder_and_an_id(arena, command):
         "active": True,
     }
     code, out, _ = command(
-        "play", "Hisser", "Rival", third, "Hisser", "--board", "7x7", "--type", "royale", "--games", "2", "--json"
+        "play",
+        "Hisser",
+        "Rival",
+        third,
+        "Hisser",
+        "--board",
+        "7x7",
+        "--type",
+        "royale",
+        "--games",
+        "2",
+        "--json",
     )
     assert code == 0
     games = list(arena.games.values())
     assert [game["id"] for game in json.loads(out)] == [game["id"] for game in games]
-    assert [(g["snakes"], g["board"], g["game_type"]) for g in games] == [([mine, rival, third, mine], "7x7", "Royale")] * 2
+    assert [(g["snakes"], g["board"], g["game_type"]) for g in games] == [
+        ([mine, rival, third, mine], "7x7", "Royale")
+    ] * 2
 
 
 def test_play_waits_for_the_21st_game_as_long_as_arena_says(arena, command):
@@ -235,7 +280,12 @@ def test_games_that_cannot_be(arena, command, words, said):
     arena.add_snake("Hisser")
     ladder = arena.add_ladder("Standard")
     for twin in (arena.add_snake("Twin", owner="bob"), arena.add_snake("Twin", owner="cy")):
-        arena.entries[ladder, twin] = {"battlesnake_id": twin, "display_score": 1.0, "games_played": 50, "active": True}
+        arena.entries[ladder, twin] = {
+            "battlesnake_id": twin,
+            "display_score": 1.0,
+            "games_played": 50,
+            "active": True,
+        }
     code, out, err = command("play", *words)
     assert (code, out) == (2, "")
     assert said in err

@@ -12,7 +12,13 @@ from serve.archive.store import GameStore
 from serve.arena import create_app
 from serve.server import running
 from tests.command_line import run
-from tests.envs.battlesnake.arena_shape import arena_game, end_request, is_alive, move_requests, played_games
+from tests.envs.battlesnake.arena_shape import (
+    arena_game,
+    end_request,
+    is_alive,
+    move_requests,
+    played_games,
+)
 from tests.serve.ladder.frames import frames_of
 from tests.serve.ladder.stand_in import TOKEN
 from tests.serve.snakes import good_snake, served
@@ -30,7 +36,9 @@ def lost_game():
 
 def plays(url, turns):
     """What Arena's runner sends to the first snake."""
-    requests = [request for request, _ in move_requests(turns, LADDERS_GAME) if request["you"]["id"] == "s0"]
+    requests = [
+        request for request, _ in move_requests(turns, LADDERS_GAME) if request["you"]["id"] == "s0"
+    ]
     with closing(Connection(url)) as connection:
         connection.exchange("POST", "start", requests[0], 5)
         for request in requests:
@@ -60,7 +68,13 @@ def test_from_nothing_to_reading_a_lost_game_of_the_ladder(arena, capsys, monkey
     # The ladder keeps its game to itself, but for whoever knows its id.
     mine = next(iter(arena.snakes))
     frames = frames_of([turn.board for turn in turns])
-    arena.add_game(frames, [mine, arena.add_snake("s1", owner="bob")], game_id=GAME, board="7x7", is_ladders=True)
+    arena.add_game(
+        frames,
+        [mine, arena.add_snake("s1", owner="bob")],
+        game_id=GAME,
+        board="7x7",
+        is_ladders=True,
+    )
     (listed,) = json.loads(typed("arena", "games", "--lost", "--since", "12h", "--json"))
     assert (listed["id"], listed["source"]) == (GAME, "archive")
     assert "turns follow the rules" in typed("arena", "fetch", "--all", "--lost", "--since", "12h")

@@ -47,7 +47,9 @@ def test_what_was_fetched_before_is_kept_too_and_once(command, game, capsys, tmp
     assert len(json.loads(run(capsys, "games", "list", "--database", archive, "--json")[1])) == 1
 
 
-def test_a_game_that_is_there_does_not_move_to_the_top_again(command, arena, game, capsys, tmp_path):
+def test_a_game_that_is_there_does_not_move_to_the_top_again(
+    command, arena, game, capsys, tmp_path
+):
     archive = f"sqlite:///{tmp_path / 'games.db'}"
     later = arena.add_game(frames_of(long_game()), [arena.add_snake("Snake s1")], board="19x19")
     for one in (game, later, game):
@@ -58,11 +60,21 @@ def test_a_game_that_is_there_does_not_move_to_the_top_again(command, arena, gam
 
 @pytest.mark.parametrize(
     ("name", "kept"),
-    [("Ada's Würger #1", "Ada's Würger #1"), ("a/b", "a_b"), ("//", "__"), ("..", "_"), (".", "_"), ("nul\0", "nul\ufffd")],
+    [
+        ("Ada's Würger #1", "Ada's Würger #1"),
+        ("a/b", "a_b"),
+        ("//", "__"),
+        ("..", "_"),
+        (".", "_"),
+        ("nul\0", "nul\ufffd"),
+    ],
 )
 def test_it_can_be_watched_whatever_the_snake_is_called(command, arena, tmp_path, name, kept):
-    frames = json.loads(json.dumps(frames_of(long_game()[:5])).replace('"Snake s1"', json.dumps(name)))
-    game, archive = arena.add_game(frames, [arena.add_snake(name)], board="19x19"), f"sqlite:///{tmp_path / 'games.db'}"
+    frames = json.loads(
+        json.dumps(frames_of(long_game()[:5])).replace('"Snake s1"', json.dumps(name))
+    )
+    game = arena.add_game(frames, [arena.add_snake(name)], board="19x19")
+    archive = f"sqlite:///{tmp_path / 'games.db'}"
     assert command("fetch", game, "--keep", "--database", archive)[0] == 0
     store = GameStore(archive)
     client = create_app({"flood": agents.make("flood")}, store=store).test_client()

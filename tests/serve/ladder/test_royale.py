@@ -1,4 +1,6 @@
-"""ChaCha by the RFC's and the published test vectors, and walls that are recognised by the id of their game."""
+"""ChaCha by the RFC's and the published test vectors, and walls that are recognised by the id of
+their game.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from itertools import islice
 
 import pytest
 
-from serve.ladder.royale import DRAWS, chacha_block, drawn_sides, key_of, seen_sides, ways_that_fit, words_of
+from serve.ladder.royale import (
+    DRAWS,
+    chacha_block,
+    drawn_sides,
+    key_of,
+    seen_sides,
+    ways_that_fit,
+    words_of,
+)
 from tests.envs.battlesnake.recording.official import official_games, recorded
 
 GAME_ID = "3b241101-e2bb-4255-8caf-4136c566a962"
@@ -19,7 +29,8 @@ def as_bytes(words):
 
 def test_the_block_of_rfc_8439():
     """Section 2.3.2: 20 rounds."""
-    key, nonce = bytes(range(32)), bytes.fromhex("000000090000004a00000000")
+    key = bytes(range(32))
+    nonce = bytes.fromhex("000000090000004a00000000")
     expected = (
         "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
         "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
@@ -44,7 +55,9 @@ def test_the_key_of_seed_zero_is_that_of_rand_core():
 
 @pytest.mark.parametrize("way", DRAWS)
 def test_the_first_eight_bytes_of_the_id_are_the_seed_the_lowest_first(way):
-    assert drawn_sides("01000000-0000-0000-caf4-136c566a9620", 64, way) == list(islice(DRAWS[way](words_of(1)), 64))
+    assert drawn_sides("01000000-0000-0000-caf4-136c566a9620", 64, way) == list(
+        islice(DRAWS[way](words_of(1)), 64)
+    )
 
 
 def test_a_key_has_32_bytes_and_depends_on_every_bit_of_the_seed():
@@ -74,7 +87,9 @@ def test_what_cannot_be_recognised_fits_nothing():
 
 
 def test_the_sides_of_an_official_game_are_seen_one_by_one():
-    """The order was read off the hazards of game 122: the row y = 10 came first, then the column x = 10, and so on."""
+    """The order was read off the hazards of game 122: the row y = 10 came first, then the column x
+    = 10, and so on.
+    """
     (game,) = (game for game in official_games("royale", "royale") if game["id"] == 122)
     left, right, bottom, top = range(4)
     assert seen_sides(recorded(game)) == [top, right, bottom, top, bottom, bottom, left, right, top]

@@ -1,4 +1,6 @@
-"""The token stays with its owner: out of messages, away from other users, and away from other sites."""
+"""The token stays with its owner: out of messages, away from other users, and away from other
+sites.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import pytest
 
 from envs.common.errors import ConfigError
 from serve.ladder.errors import WrongTokenError
-from serve.ladder.token import VARIABLE, arena_address, checked_token, save_token, token_for, token_path
+from serve.ladder.token import (
+    VARIABLE,
+    arena_address,
+    checked_token,
+    save_token,
+    token_for,
+    token_path,
+)
 from tests.serve.ladder.stand_in import TOKEN
 
 ARENA = "https://arena.example"
@@ -53,7 +62,9 @@ def test_the_environment_comes_first(monkeypatch):
     assert token_for(ARENA) == TOKEN
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"token": "x"}', json.dumps({"arena": ARENA, "token": ""})])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"token": "x"}', json.dumps({"arena": ARENA, "token": ""})]
+)
 def test_a_damaged_file_says_what_to_do(content):
     path = save_token(TOKEN, ARENA)
     path.write_text(content)
@@ -77,9 +88,21 @@ def test_what_no_header_may_hold_is_refused_unseen(text):
 @pytest.mark.parametrize(
     "url",
     [
-        *("arena.example", "ftp://a", "http://", "https://u:p@a", "https://a/?x=1", "http://a.example"),
+        *(
+            "arena.example",
+            "ftp://a",
+            "http://",
+            "https://u:p@a",
+            "https://a/?x=1",
+            "http://a.example",
+        ),
         *("http://[", "https://a:x"),
-        *("http://127.evil.example", "http://127.0.0.1.evil.example", "http://127.0.0.256", "http://localhost.evil.example"),
+        *(
+            "http://127.evil.example",
+            "http://127.0.0.1.evil.example",
+            "http://127.0.0.256",
+            "http://localhost.evil.example",
+        ),
     ],
 )
 def test_addresses_to_which_no_token_goes(url):

@@ -17,7 +17,9 @@ PATIENCE_S = 20.0
 
 @cache
 def lost_game():
-    """The second shortest game with a proven throw-away, and the proof: its loser makes three mistakes."""
+    """The second shortest game with a proven throw-away, and the proof: its loser makes three
+    mistakes.
+    """
     return sorted(kept(), key=lambda game: len(game[0].requests))[1]
 
 
@@ -45,4 +47,6 @@ def refuses(recording, snake, tell):
 
 def wait_for(reviews: Reviews, game_id: str, *states: str) -> None:
     """Wait until the sides of a game are in these states."""
-    until(lambda: [side.state for side in reviews.sides(game_id)] == list(states), seconds=PATIENCE_S)
+    until(
+        lambda: [side.state for side in reviews.sides(game_id)] == list(states), seconds=PATIENCE_S
+    )

@@ -28,20 +28,31 @@ def test_it_shows_every_board_with_the_living_snakes_and_tells_deaths_once(game)
     turns = game.turns(game.default, 0)
     assert [turn["turn"] for turn in turns] == recording.turns
     for turn, board in zip(turns, recording.boards(), strict=True):
-        alive = {snake["id"]: snake["body"] for snake in board["snakes"] if not snake["eliminatedCause"]}
+        alive = {
+            snake["id"]: snake["body"] for snake in board["snakes"] if not snake["eliminatedCause"]
+        }
         assert {snake["id"]: snake["body"] for snake in turn["board"]["snakes"]} == alive
         assert turn["board"]["food"] == board["food"]
     dead = [fate["id"] for turn in turns for fate in turn["eliminated"]]
-    assert dead == [snake["id"] for snake in recording.boards()[-1]["snakes"] if snake["eliminatedCause"]]
+    assert dead == [
+        snake["id"] for snake in recording.boards()[-1]["snakes"] if snake["eliminatedCause"]
+    ]
     assert [turn["turn"] for turn in game.turns(game.default, 5)] == recording.turns[5:]
     assert [turn["turn"] for turn in game.turns(game.default, 5, limit=2)] == recording.turns[5:7]
 
 
 def test_moves_are_those_that_were_played(game):
     for snake, _ in game.snakes:
-        played = {position.turn: position.played for position in played_by(game.recording, snake).positions}
+        played = {
+            position.turn: position.played
+            for position in played_by(game.recording, snake).positions
+        }
         shown = {turn["turn"]: turn["move"] for turn in game.turns(snake, 0) if turn["move"]}
-        assert shown == {turn: ("up", "down", "left", "right")[move] for turn, move in played.items() if move is not None}
+        assert shown == {
+            turn: ("up", "down", "left", "right")[move]
+            for turn, move in played.items()
+            if move is not None
+        }
 
 
 def test_its_entry_says_how_the_game_ended_for_each_snake(game):
@@ -50,7 +61,10 @@ def test_its_entry_says_how_the_game_ended_for_each_snake(game):
     assert results.pop(proof.victim) == "lost"
     assert set(results.values()) == {"won"}
     assert game.entry("nobody") is None
-    assert (game.entry()["turns"], game.entry()["analysis"]) == (game.recording.turns[-1], f"/api/analyses/{game.id}")
+    assert (game.entry()["turns"], game.entry()["analysis"]) == (
+        game.recording.turns[-1],
+        f"/api/analyses/{game.id}",
+    )
 
 
 def test_a_recording_of_the_official_command_line_is_shown():
@@ -60,8 +74,11 @@ def test_a_recording_of_the_official_command_line_is_shown():
 
 
 def test_the_official_board_can_show_it(game):
-    entry, turns = partial(game.entry, game.default), game.turns
-    events = list(engine.events(entry, lambda since: turns(game.default, since), lambda seconds: None))
+    entry = partial(game.entry, game.default)
+    turns = game.turns
+    events = list(
+        engine.events(entry, lambda since: turns(game.default, since), lambda seconds: None)
+    )
     assert [event["Data"]["Turn"] for event in events[:-1]] == game.recording.turns
     assert events[-1]["Type"] == "game_end"
 
@@ -79,7 +96,11 @@ def test_the_same_content_is_the_same_game(game):
         {"move": ["up"]},
         {"move": "up", "probabilities": "many", "value": 1e400, "latency_ms": "soon"},
         {"move": "up", "probabilities": [10**400, 0, 0, 0]},
-        {"move": "up", "value": 10**400, "note": {"values": [float("nan")] * 4, "long": "x" * 100_000}},
+        {
+            "move": "up",
+            "value": 10**400,
+            "note": {"values": [float("nan")] * 4, "long": "x" * 100_000},
+        },
         {"move": "up", "note": json.loads("[" * 900 + "]" * 900)},
         {"move": "up", "note": {"deep": json.loads("[" * 900 + "]" * 900)}},
     ],
@@ -89,7 +110,9 @@ def test_decisions_that_no_recorder_writes_harm_nobody(decision):
     recording = lost_game()[0]
     snake = recording.boards()[0]["snakes"][0]["id"]
     request = {**recording.requests[0], "you": "me", "procsnake": {"decisions": {snake: decision}}}
-    game = OpenedGame(Recording(recording.game, [request, *recording.requests[1:]], recording.result), "strange")
+    game = OpenedGame(
+        Recording(recording.game, [request, *recording.requests[1:]], recording.result), "strange"
+    )
     told = game.turns(snake, 0)[0]
     assert len(json.dumps(told, allow_nan=False)) < 10_000
     assert told["move"] in ("up", None)
@@ -107,8 +130,13 @@ def test_what_a_stranger_calls_a_snake_is_cut_to_what_pages_need():
         "extra": 1,
     }
     snake["customizations"] = {"color": ["#fff"], "head": 5, "more": "x" * 5000}
-    request = {**recording.requests[0], "board": {**recording.requests[0]["board"], "snakes": [snake]}}
-    shown = OpenedGame(Recording(recording.game, [request]), "strange").turns(snake["id"], 0)[0]["board"]["snakes"][0]
+    request = {
+        **recording.requests[0],
+        "board": {**recording.requests[0]["board"], "snakes": [snake]},
+    }
+    shown = OpenedGame(Recording(recording.game, [request]), "strange").turns(snake["id"], 0)[0][
+        "board"
+    ]["snakes"][0]
     assert (len(shown["name"]), shown["health"], "extra" in shown) == (256, 0, False)
     assert len(json.dumps(shown, allow_nan=False)) < 2000
 
@@ -123,7 +151,9 @@ def test_what_cannot_be_shown_is_refused():
     with pytest.raises(ConfigError, match="no snakes"):
         OpenedGame(Recording(recording.game, [nobody]), "empty")
     with pytest.raises(RecordingError):
-        OpenedGame(changed(ruleset={"name": "standard", "settings": {"foodSpawnChance": "much"}}), "odd")
+        OpenedGame(
+            changed(ruleset={"name": "standard", "settings": {"foodSpawnChance": "much"}}), "odd"
+        )
 
 
 def test_its_entry_names_the_first_turn_that_contradicts_the_rules(game):

@@ -11,7 +11,9 @@ from tests.serve.review.games import PATIENCE_S, changed, in_no_time, lost_game,
 
 def test_every_snake_is_analysed_the_chosen_one_first():
     reviews, (recording, proof) = Reviews(in_no_time), lost_game()
-    victim = next(snake["id"] for snake in recording.boards()[0]["snakes"] if snake["name"] == proof.victim)
+    victim = next(
+        snake["id"] for snake in recording.boards()[0]["snakes"] if snake["name"] == proof.victim
+    )
     game = reviews.open(recording, "lost.jsonl", first=victim)
     assert [side.state for side in reviews.sides(game.id)] == ["waiting"] * 2
     with reviews.working():
@@ -19,7 +21,13 @@ def test_every_snake_is_analysed_the_chosen_one_first():
     first, second = reviews.sides(game.id)
     assert (first.snake, first.analysis["snake"]["name"]) == (victim, proof.victim)
     assert second.snake != victim
-    assert first.progress() == {"id": victim, "name": proof.victim, "state": "done", "done": 0.5, "reason": ""}
+    assert first.progress() == {
+        "id": victim,
+        "name": proof.victim,
+        "state": "done",
+        "done": 0.5,
+        "reason": "",
+    }
 
 
 def test_a_game_that_is_open_stays_as_it_is():
@@ -48,7 +56,8 @@ def test_refusals_and_failures_are_told_and_the_next_snake_is_analysed_all_the_s
 
 
 def test_no_more_than_a_few_games_are_open_and_a_closed_one_costs_nothing_more():
-    told, is_open = threading.Event(), threading.Event()
+    told = threading.Event()
+    is_open = threading.Event()
 
     def goes_on(recording, snake, tell):
         while True:
@@ -73,7 +82,13 @@ def test_it_answers_what_the_viewer_asks_for():
     game = reviews.open(lost_game()[0], "lost.jsonl")
     snakes = [snake for snake, _ in game.snakes]
     assert sorted(body["you"] for body in reviews.bodies(game.id)) == sorted(snakes)
-    assert [turn["you"] for turn in reviews.turns(game.id, SNAKE, you=snakes[1])] == [snakes[1]] * len(game.recording.requests)
+    assert [turn["you"] for turn in reviews.turns(game.id, SNAKE, you=snakes[1])] == [
+        snakes[1]
+    ] * len(game.recording.requests)
     assert reviews.recording(game.id, SNAKE) is game.recording
-    assert (reviews.games(live=True), reviews.bodies("other"), reviews.turns(game.id, "other")) == ([], [], [])
+    assert (reviews.games(live=True), reviews.bodies("other"), reviews.turns(game.id, "other")) == (
+        [],
+        [],
+        [],
+    )
     assert reviews.statistics()["games"] == 1

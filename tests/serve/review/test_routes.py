@@ -41,11 +41,26 @@ def test_a_file_that_is_sent_is_opened_and_analysed(client, reviews):
     assert proof.victim in names
     assert client.get(f"{game['analysis']}/2").status_code == 404
     (listed,) = client.get("/api/analyses").get_json()["games"]
-    assert (listed["name"], listed["path"], listed["turns"], listed["done"]) == ("lost.jsonl", path, recording.turns[-1], 1)
+    assert (listed["name"], listed["path"], listed["turns"], listed["done"]) == (
+        "lost.jsonl",
+        path,
+        recording.turns[-1],
+        1,
+    )
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"nothing", b"\xff\xfe\x00", b"[" * 100_000, b"{}", b'{"game": 1}\n{"turn": 1}\n', b"5\n6\n"], ids=range(7)
+    "body",
+    [
+        b"",
+        b"nothing",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b"{}",
+        b'{"game": 1}\n{"turn": 1}\n',
+        b"5\n6\n",
+    ],
+    ids=range(7),
 )
 def test_what_is_no_game_is_refused_in_one_line(client, reviews, body):
     answer = client.post("/api/analyses?name=" + "n" * 500, data=body)
@@ -63,9 +78,22 @@ def test_files_that_are_too_large_are_refused(client):
 def test_strangers_and_pages_of_other_sites_start_nothing(client, reviews):
     text = text_of(lost_game()[0])
     assert client.post("/api/analyses", data=text, **STRANGER).status_code == 403
-    assert client.post("/api/analyses", data=text, headers={"Origin": "https://elsewhere.example"}).status_code == 403
-    assert client.post("/api/analyses", data=text, headers={"Host": "elsewhere.example"}).status_code == 403
-    assert client.post("/api/analyses", data=text, headers={"X-Forwarded-For": "203.0.113.9"}).status_code == 403
+    assert (
+        client.post(
+            "/api/analyses", data=text, headers={"Origin": "https://elsewhere.example"}
+        ).status_code
+        == 403
+    )
+    assert (
+        client.post("/api/analyses", data=text, headers={"Host": "elsewhere.example"}).status_code
+        == 403
+    )
+    assert (
+        client.post(
+            "/api/analyses", data=text, headers={"X-Forwarded-For": "203.0.113.9"}
+        ).status_code
+        == 403
+    )
     for path in ("/analyse", "/api/analyses", "/api/analyses/x", "/api/analyses/x/0"):
         assert client.get(path, **STRANGER).status_code == 403, path
     assert reviews.listed() == []

@@ -1,4 +1,6 @@
-"""Requests that never become whole, that are none, and connections that nobody uses: none of them keeps a thread or a place."""
+"""Requests that never become whole, that are none, and connections that nobody uses: none of them
+keeps a thread or a place.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 
 PATIENCE_S = 30
-MOVE = json.dumps(plain_request(board(11, 11, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))).encode()
+MOVE = json.dumps(
+    plain_request(board(11, 11, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))
+).encode()
 HEAD = b"POST /move HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 SLOW = {
     "silent": b"",
@@ -96,7 +100,9 @@ def test_a_byte_at_a_time_does_not_buy_time(monkeypatch):
 
 
 def test_more_slow_requests_than_threads_delay_nobody(monkeypatch):
-    """If each half-sent request had a thread, all would be taken, and no answer would come for an hour."""
+    """If each half-sent request had a thread, all would be taken, and no answer would come for an
+    hour.
+    """
     monkeypatch.setattr(connections, "READ_S", 3600)
     monkeypatch.setattr(front, "THREADS", 64)
     with running(create_app(agents.make("flood"))) as url, ExitStack() as slow:
@@ -106,7 +112,8 @@ def test_more_slow_requests_than_threads_delay_nobody(monkeypatch):
 
 
 def test_hundreds_of_requests_that_wait_for_a_core_keep_no_other_from_a_thread():
-    app, release = Flask("waits"), threading.Event()
+    app = Flask("waits")
+    release = threading.Event()
     app.config["MAX_CONTENT_LENGTH"] = 100
     app.get("/wait", endpoint="wait")(lambda: str(release.wait(2 * PATIENCE_S)))
     app.get("/", endpoint="other")(lambda: "at once")
@@ -140,7 +147,13 @@ def test_of_one_address_the_quietest_gives_way():
     kept.idle(idle, "a")
     kept.add(stranger, "a")
     kept.add(newcomer, "a")
-    assert [c.is_open for c in (idle, busy, stranger, other, newcomer)] == [True, True, False, True, True]
+    assert [c.is_open for c in (idle, busy, stranger, other, newcomer)] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
     kept.remove(stranger, "a")
     kept.answering(newcomer)
     last = Known()
@@ -157,7 +170,10 @@ def test_of_one_address_the_quietest_gives_way():
 def test_a_strangers_silence_counts_tenfold(idle_for, stranger_goes):
     """Many who ask and then stay do not push out one who has just connected and is about to ask."""
     times = {"now": 0.0}
-    kept, idle, stranger, newcomer = Connections(per_address=2, clock=lambda: times["now"]), Known(), Known(), Known()
+    kept = Connections(per_address=2, clock=lambda: times["now"])
+    idle = Known()
+    stranger = Known()
+    newcomer = Known()
     kept.add(idle, "a")
     kept.answering(idle)
     kept.idle(idle, "a")
@@ -256,8 +272,13 @@ def test_endless_bodies_are_refused(snake):
 def test_trailers_are_no_headers_and_the_chunks_before_them_have_room():
     app = Flask("told")
     app.config["MAX_CONTENT_LENGTH"] = 1 << 20
-    app.post("/move")(lambda: {"headers": list(request.headers.keys()), "length": len(request.get_data())})
-    with running(app) as url, connected(url, CHUNKED.replace(b"Host: x", b"Host: x\r\nConnection: close")) as client:
+    app.post("/move")(
+        lambda: {"headers": list(request.headers.keys()), "length": len(request.get_data())}
+    )
+    with (
+        running(app) as url,
+        connected(url, CHUNKED.replace(b"Host: x", b"Host: x\r\nConnection: close")) as client,
+    ):
         for _ in range(100):
             client.sendall(b"400\r\n")
             client.sendall(b" " * 0x400 + b"\r\n")
@@ -274,11 +295,18 @@ def test_requests_that_run_ahead_are_not_collected(snake):
 
 
 def test_answers_do_not_wait_for_a_full_packet(monkeypatch):
-    """Without TCP_NODELAY the second write of an answer waits 40 ms for the client's delayed acknowledgement."""
-    seen, complete = [], connections._Protocol.on_message_complete
+    """Without TCP_NODELAY the second write of an answer waits 40 ms for the client's delayed
+    acknowledgement.
+    """
+    seen = []
+    complete = connections._Protocol.on_message_complete
 
     def look(self):
-        seen.append(self.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        seen.append(
+            self.transport.get_extra_info("socket").getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NODELAY
+            )
+        )
         complete(self)
 
     monkeypatch.setattr(connections._Protocol, "on_message_complete", look)
@@ -290,8 +318,11 @@ def test_answers_do_not_wait_for_a_full_packet(monkeypatch):
 
 def test_whoever_leaves_an_answer_unread_is_given_up(monkeypatch):
     monkeypatch.setattr(connections, "WRITE_S", 0.3)
-    is_gone, lose = threading.Event(), connections._Protocol.connection_lost
-    monkeypatch.setattr(connections._Protocol, "connection_lost", lambda *words: (lose(*words), is_gone.set()))
+    is_gone = threading.Event()
+    lose = connections._Protocol.connection_lost
+    monkeypatch.setattr(
+        connections._Protocol, "connection_lost", lambda *words: (lose(*words), is_gone.set())
+    )
     app = Flask("large")
     app.config["MAX_CONTENT_LENGTH"] = 100
     app.get("/")(lambda: b"x" * (64 << 20))
@@ -301,7 +332,10 @@ def test_whoever_leaves_an_answer_unread_is_given_up(monkeypatch):
 
 
 def test_when_time_is_up_the_loop_answers_while_the_thread_still_works():
-    app, release, is_done, claimed = Flask("slow"), threading.Event(), threading.Event(), []
+    app = Flask("slow")
+    release = threading.Event()
+    is_done = threading.Event()
+    claimed = []
     app.config["MAX_CONTENT_LENGTH"] = 100
 
     @app.get("/")

@@ -1,4 +1,6 @@
-"""Packets made to be costly, and WebSockets that nobody counts: what one caller sends keeps the event loop from nobody else."""
+"""Packets made to be costly, and WebSockets that nobody counts: what one caller sends keeps the
+event loop from nobody else.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,11 @@ def live_game(store):
 
 
 def test_requests_that_run_ahead_are_not_even_parsed(snake, monkeypatch):
-    begun, begin = [], connections._Protocol.on_message_begin
-    monkeypatch.setattr(connections._Protocol, "on_message_begin", lambda self: (begun.append(self), begin(self))[1])
+    begun = []
+    begin = connections._Protocol.on_message_begin
+    monkeypatch.setattr(
+        connections._Protocol, "on_message_begin", lambda self: (begun.append(self), begin(self))[1]
+    )
     with connected(snake, b"GET / HTTP/1.1\r\n\r\n" * 13_000) as client:
         everything(client)
     assert 1 <= len(begun) <= 2 * connections.MAX_PIPELINED
@@ -65,7 +70,10 @@ def test_requests_that_run_ahead_are_not_even_parsed(snake, monkeypatch):
     ids=["one packet", "half a header", "half a name", "many headers", "address"],
 )
 def test_a_large_head_is_refused_in_whatever_pieces_it_comes(snake, head):
-    for pieces in ([head + b"\r\n"], [head[start : start + 5000] for start in range(0, len(head) + 1, 5000)]):
+    for pieces in (
+        [head + b"\r\n"],
+        [head[start : start + 5000] for start in range(0, len(head) + 1, 5000)],
+    ):
         with connected(snake) as client:
             with suppress(OSError):
                 for piece in pieces:
@@ -100,7 +108,8 @@ def test_a_malformed_request_for_a_websocket_is_refused_and_leaves_nothing(heade
                 assert everything(client).startswith(b"HTTP/1.1 400 ")
         assert ask(url)[0] == 200
         began = time.monotonic()
-    # A connection that uvicorn can't forget would be waited for until `STOP_S`, or `running` would give up after 5 s.
+    # A connection that uvicorn can't forget would be waited for until `STOP_S`, or `running` would
+    # give up after 5 s.
     assert time.monotonic() - began < 4
     assert "Traceback" not in caplog.text
 
@@ -110,7 +119,11 @@ def test_websockets_are_counted(live_game, monkeypatch):
     monkeypatch.setattr(connections, "MAX_WEB_SOCKETS", 2)
     with ExitStack() as watching:
         for _ in range(2):
-            assert watching.enter_context(connected(url, offer)).recv(4096).startswith(b"HTTP/1.1 101 ")
+            assert (
+                watching.enter_context(connected(url, offer))
+                .recv(4096)
+                .startswith(b"HTTP/1.1 101 ")
+            )
         with connected(url, offer) as third:
             assert everything(third).startswith(b"HTTP/1.1 503 ")
 

@@ -59,7 +59,11 @@ def test_new_games_are_kept_at_a_rate_of_one_address_and_of_all(caplog):
     assert caplog.text.count("games begin too fast") == 1
     # A game is kept whole or not at all, whoever asks.
     assert [games.keeps(number, "z") for number in range(1000)] == begun
-    others = [games.keeps((address, number), str(address)) for address in range(20) for number in range(50)]
+    others = [
+        games.keeps((address, number), str(address))
+        for address in range(20)
+        for number in range(50)
+    ]
     assert sum(others) == 400
     now[0] = 10.0
     assert sum(games.keeps(("later", number), "a") for number in range(1000)) == 20

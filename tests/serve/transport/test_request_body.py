@@ -1,4 +1,6 @@
-"""From bytes to an object: hazards that are counted as text are those that parsing gives; what is no list of points is left."""
+"""From bytes to an object: hazards that are counted as text are those that parsing gives; what is
+no list of points is left.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +27,23 @@ from serve.transport.request_body import (
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 
-COMPACT, SPACED = (",", ":"), (", ", ": ")
+COMPACT = (",", ":")
+SPACED = (", ", ": ")
 
 
 def snail_request(length: int, side: int = 25) -> dict:
-    """A game of snail_mode at its worst: a snake that fills the board row by row, and behind it stacks of length - 1, … 1.
+    """A game of snail_mode at its worst: a snake that fills the board row by row, and behind it
+    stacks of length - 1, … 1.
 
-    One that is longer than half of the board goes over its own trail, as it can where hazards don't hurt.
-    """
+    One that is longer than half of the board goes over its own trail, as it can where hazards don't
+    hurt."""
     path = [(x if y % 2 == 0 else side - 1 - x, y) for y in range(side) for x in range(side)]
     request = plain_request(board(side, side, path[:length][::-1]))
     request["game"]["map"] = "snail_mode"
     trail = [path[(length + n) % len(path)] for n in range(length - 1)]
-    request["board"]["hazards"] = [{"x": x, "y": y} for n, (x, y) in enumerate(trail) for _ in range(length - 1 - n)]
+    request["board"]["hazards"] = [
+        {"x": x, "y": y} for n, (x, y) in enumerate(trail) for _ in range(length - 1 - n)
+    ]
     request["board"]["hazards"] += [{"x": 0, "y": side}] * length
     return request
 
@@ -52,7 +58,9 @@ def points(hazards: list) -> Counter:
 
 @pytest.mark.parametrize("separators", [COMPACT, SPACED])
 @pytest.mark.parametrize("length", [283, 361, 625])
-def test_a_long_snakes_game_of_snail_mode_is_played_and_kept_with_all_its_hazards(tmp_path, length, separators):
+def test_a_long_snakes_game_of_snail_mode_is_played_and_kept_with_all_its_hazards(
+    tmp_path, length, separators
+):
     request = snail_request(length)
     assert len(request["board"]["hazards"]) == length * (length + 1) // 2
     body = json.dumps(request, separators=separators).encode()
@@ -61,7 +69,7 @@ def test_a_long_snakes_game_of_snail_mode_is_played_and_kept_with_all_its_hazard
     for call in ("start", "move", "end"):
         assert client.post(f"/{call}", data=body).status_code == 200
     assert store.flush(60)
-    (turn, *_) = store.turns(request["game"]["id"], "flood")
+    turn, *_ = store.turns(request["game"]["id"], "flood")
     assert points(turn["board"]["hazards"]) == points(request["board"]["hazards"])
     store.close()
     read, size = read_body(body)
@@ -75,20 +83,44 @@ def test_a_long_snakes_game_of_snail_mode_is_played_and_kept_with_all_its_hazard
 
 coordinate = st.integers(-3, 30) | st.just(10**6)
 point = st.fixed_dictionaries({"x": coordinate, "y": coordinate})
-odd = st.sampled_from([None, 1, {}, {"x": 1}, {"y": 1, "x": 2}, {"x": 1, "y": 1, "z": {"a": [1]}}, {"x": "}", "y": 1}, []])
+odd = st.sampled_from(
+    [
+        None,
+        1,
+        {},
+        {"x": 1},
+        {"y": 1, "x": 2},
+        {"x": 1, "y": 1, "z": {"a": [1]}},
+        {"x": "}", "y": 1},
+        [],
+    ]
+)
 
 
-@given(st.lists(point | odd, max_size=30) | st.lists(point, max_size=30), st.sampled_from([COMPACT, SPACED]), st.booleans())
+@given(
+    st.lists(point | odd, max_size=30) | st.lists(point, max_size=30),
+    st.sampled_from([COMPACT, SPACED]),
+    st.booleans(),
+)
 def test_counting_text_gives_what_parsing_gives(hazards, separators, is_elsewhere):
-    told = {"board": {"hazards": hazards}, "name": '"hazards":[{"x":1,"y":1}]', **({"hazards": [1]} if is_elsewhere else {})}
+    told = {
+        "board": {"hazards": hazards},
+        "name": '"hazards":[{"x":1,"y":1}]',
+        **({"hazards": [1]} if is_elsewhere else {}),
+    }
     data = json.dumps(told, separators=separators).encode()
     shorter, layers = _with_each_hazard_once(data)
-    assert json.loads(shorter) == {**told, "board": {"hazards": (read := json.loads(shorter)["board"]["hazards"])}}
+    assert json.loads(shorter) == {
+        **told,
+        "board": {"hazards": (read := json.loads(shorter)["board"]["hazards"])},
+    }
     if layers:
         assert points(StackedHazards(read, list(layers.values()))) == points(hazards)
     else:
         assert shorter == data
-    is_plain = all(isinstance(one, dict) and list(one) == ["x", "y"] and one["x"] != "}" for one in hazards)
+    is_plain = all(
+        isinstance(one, dict) and list(one) == ["x", "y"] and one["x"] != "}" for one in hazards
+    )
     assert bool(layers) == (is_plain and bool(hazards) and not is_elsewhere)
 
 
@@ -113,9 +145,9 @@ def test_text_that_is_no_json_is_not_made_json(hazards):
 def test_what_no_game_has_is_too_large():
     entry = b'{"x":1,"y":1},'
     most = MAX_HAZARDS_BYTES // len(entry)
-    assert read_body(b'{"board":{"hazards":[' + entry * (most - 1) + entry[:-1] + b"]}}")[0]["board"]["hazards"].layers == [
-        most
-    ]
+    assert read_body(b'{"board":{"hazards":[' + entry * (most - 1) + entry[:-1] + b"]}}")[0][
+        "board"
+    ]["hazards"].layers == [most]
     with pytest.raises(TooLargeError, match="bytes"):
         read_body(b'{"board":{"hazards":[' + entry * (most + 1) + entry[:-1] + b"]}}")
     for different in (4, 4000):
@@ -157,7 +189,9 @@ def test_nesting_at_the_edge_of_what_is_read_is_no_error_of_ours(tmp_path, call,
     nested = "[" * depth + "]" * depth
     for place in ("turn", "shout"):
         told = {**request, "turn": 5, "you": {**request["you"], "shout": 7}}
-        text = json.dumps(told).replace('"turn": 5' if place == "turn" else '"shout": 7', f'"{place}": {nested}')
+        text = json.dumps(told).replace(
+            '"turn": 5' if place == "turn" else '"shout": 7', f'"{place}": {nested}'
+        )
         assert client.post(f"/{call}", data=text).status_code in (200, 400)
     assert store.flush(20)
     assert store.writer.lost == 0

@@ -42,7 +42,9 @@ def test_what_is_no_network_is_refused(network):
 
 
 @pytest.mark.parametrize(("networks", "seen"), [(["127.0.0.1"], "203.0.113.5"), ([], "127.0.0.1")])
-def test_a_server_sees_callers_behind_its_proxy_and_counts_the_proxy_as_nobody(networks, seen, monkeypatch):
+def test_a_server_sees_callers_behind_its_proxy_and_counts_the_proxy_as_nobody(
+    networks, seen, monkeypatch
+):
     monkeypatch.setitem(connections.Connections.__init__.__kwdefaults__, "per_address", 1)
     app = Flask("told")
     app.config["MAX_CONTENT_LENGTH"] = 100

@@ -11,11 +11,20 @@ from serve.viewer import Access
 TOKEN = "0123456789abcdef"
 
 
-def is_allowed(access, *, address="127.0.0.1", host="127.0.0.1:8000", headers=None, path="/", cookies=None):
-    cookie = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())} if cookies else {}
+def is_allowed(
+    access, *, address="127.0.0.1", host="127.0.0.1:8000", headers=None, path="/", cookies=None
+):
+    cookie = (
+        {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+        if cookies
+        else {}
+    )
     environ = {"REMOTE_ADDR": address}
     with Flask(__name__).test_request_context(
-        path, base_url=f"http://{host}", headers={**(headers or {}), **cookie}, environ_overrides=environ
+        path,
+        base_url=f"http://{host}",
+        headers={**(headers or {}), **cookie},
+        environ_overrides=environ,
     ):
         return access.allows()
 
@@ -26,12 +35,16 @@ def test_without_a_token_this_machine_may_watch(address, host):
     assert is_allowed(Access(), address=address, host=host)
 
 
-@pytest.mark.parametrize("address", ["10.0.0.7", "203.0.113.9", "::ffff:203.0.113.9", "fe80::1", "", "nonsense"])
+@pytest.mark.parametrize(
+    "address", ["10.0.0.7", "203.0.113.9", "::ffff:203.0.113.9", "fe80::1", "", "nonsense"]
+)
 def test_without_a_token_other_machines_may_not(address):
     assert not is_allowed(Access(), address=address)
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "10.0.0.7"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "10.0.0.7"]
+)
 def test_a_page_that_reaches_us_by_a_forged_name_may_not(host):
     assert not is_allowed(Access(), host=host)
 
@@ -55,13 +68,21 @@ def test_what_a_proxy_on_this_machine_hands_on_may_not(header):
 def test_with_a_token_nothing_else_counts():
     access = Access(TOKEN)
     assert not is_allowed(access)
-    assert is_allowed(access, address="203.0.113.9", host="snake.example", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert is_allowed(
+        access,
+        address="203.0.113.9",
+        host="snake.example",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+    )
     for wrong in (TOKEN[:-1], TOKEN.upper(), "", "ключ-ключ-ключ-ключ"):
-        assert not is_allowed(access, headers={"Authorization": f"Bearer {wrong}".encode().decode("latin-1")})
+        assert not is_allowed(
+            access, headers={"Authorization": f"Bearer {wrong}".encode().decode("latin-1")}
+        )
 
 
 def test_the_cookie_stands_for_the_token_and_does_not_tell_it():
-    access, app = Access(TOKEN), Flask(__name__)
+    access = Access(TOKEN)
+    app = Flask(__name__)
     with app.test_request_context():
         cookie = access.remember(jsonify({})).headers["Set-Cookie"]
     assert TOKEN not in cookie
@@ -87,14 +108,20 @@ def test_the_cookie_stands_for_the_token_and_does_not_tell_it():
     ids=str,
 )
 def test_behind_a_proxy_that_speaks_tls_the_cookie_is_for_tls_alone(headers, is_secure):
-    access, app = Access(TOKEN), Flask(__name__)
+    access = Access(TOKEN)
+    app = Flask(__name__)
     with app.test_request_context(base_url="http://snake.example", headers=headers):
-        assert ("Secure" in access.remember(jsonify({})).headers["Set-Cookie"].split("; ")) == is_secure
+        assert (
+            "Secure" in access.remember(jsonify({})).headers["Set-Cookie"].split("; ")
+        ) == is_secure
 
 
 def test_without_tls_on_this_machine_the_cookie_still_comes_back():
-    access, app = Access(TOKEN), Flask(__name__)
-    with app.test_request_context(base_url="http://localhost:8000", headers={"Sec-Fetch-Site": "none"}):
+    access = Access(TOKEN)
+    app = Flask(__name__)
+    with app.test_request_context(
+        base_url="http://localhost:8000", headers={"Sec-Fetch-Site": "none"}
+    ):
         assert "Secure" not in access.remember(jsonify({})).headers["Set-Cookie"].split("; ")
 
 
@@ -114,7 +141,9 @@ def test_without_a_token_there_are_no_share_keys():
     assert not Access().is_token("")
 
 
-@pytest.mark.parametrize("token", ["", "short", "sixteen letters and", "ключключключключ", "x" * 201])
+@pytest.mark.parametrize(
+    "token", ["", "short", "sixteen letters and", "ключключключключ", "x" * 201]
+)
 def test_a_token_that_keeps_nobody_out_or_fits_no_url_is_refused(token):
     with pytest.raises(ConfigError, match="16 to 200 letters"):
         Access(token)

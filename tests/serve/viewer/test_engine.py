@@ -1,4 +1,6 @@
-"""The official board's protocol: frames that tell the game as the engine played it, over HTTP and WebSockets."""
+"""The official board's protocol: frames that tell the game as the engine played it, over HTTP and
+WebSockets.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,26 @@ from tests.waiting import until
 
 PATIENCE_SECONDS = 60
 FRAME_KEYS = {"Turn", "Snakes", "Food", "Hazards"}
-SNAKE_KEYS = {"ID", "Name", "Body", "Health", "Death", "Color", "HeadType", "TailType", "Latency", "Shout", "Squad", "Author"}
+SNAKE_KEYS = {
+    "ID",
+    "Name",
+    "Body",
+    "Health",
+    "Death",
+    "Color",
+    "HeadType",
+    "TailType",
+    "Latency",
+    "Shout",
+    "Squad",
+    "Author",
+}
 
 
 def events_of(store, game_id, *, wait=lambda _: None):
-    return engine.events(partial(store.game, game_id, "raises"), partial(store.turns, game_id, "raises"), wait)
+    return engine.events(
+        partial(store.game, game_id, "raises"), partial(store.turns, game_id, "raises"), wait
+    )
 
 
 def upper(points):
@@ -51,7 +68,8 @@ def test_frames_tell_the_game_as_it_was_played(store):
     assert {frame["Type"] for frame in frames} == {"frame"}
     assert [frame["Data"]["Turn"] for frame in frames] == [request["turn"] for request in requests]
     for frame, request in zip(frames, requests, strict=True):
-        data, board = frame["Data"], request["board"]
+        data = frame["Data"]
+        board = request["board"]
         assert set(data) == FRAME_KEYS
         assert (data["Food"], data["Hazards"]) == (upper(board["food"]), upper(board["hazards"]))
         living = [snake for snake in data["Snakes"] if snake["Death"] is None]
@@ -67,12 +85,16 @@ def test_the_dead_stay_where_they_were_last_seen(store):
     tell_all(store, "raises", played, 1)
     assert store.flush()
     *frames, _ = events_of(store, played.game_id)
-    died = {played.ids[slot]: len(played.requests[slot]) for slot in range(4) if played.causes[slot]}
+    died = {
+        played.ids[slot]: len(played.requests[slot]) for slot in range(4) if played.causes[slot]
+    }
     assert died
     assert min(died.values()) < len(frames) - 1
     last = {snake["ID"]: snake for snake in frames[-1]["Data"]["Snakes"]}
     assert set(last) == set(played.ids)
-    assert {snake_id: snake["Death"]["Turn"] for snake_id, snake in last.items() if snake["Death"]} == died
+    assert {
+        snake_id: snake["Death"]["Turn"] for snake_id, snake in last.items() if snake["Death"]
+    } == died
     assert set(last[played.ids[0]]) >= SNAKE_KEYS
 
 
@@ -100,8 +122,11 @@ def test_a_game_is_told_page_by_page_as_it_is_told_whole(store):
     played = uneven_game()
     tell_all(store, "raises", played, 1)
     assert store.flush()
-    about, turns = partial(store.game, played.game_id, "raises"), partial(store.turns, played.game_id, "raises", limit=3)
-    assert list(engine.events(about, turns, lambda _: None)) == list(events_of(store, played.game_id))
+    about = partial(store.game, played.game_id, "raises")
+    turns = partial(store.turns, played.game_id, "raises", limit=3)
+    assert list(engine.events(about, turns, lambda _: None)) == list(
+        events_of(store, played.game_id)
+    )
 
 
 def test_nobody_waits_for_ever_for_a_game_that_was_left(store):
@@ -133,7 +158,9 @@ def test_on_other_servers_there_are_no_websockets_and_it_says_so(store):
     tell_all(store, "raises", play(seed=1), 0)
     assert store.flush()
     client = create_app({"raises": Raises()}, store=store).test_client()
-    answer = client.get("/games/game-1/events", headers={"Upgrade": "websocket", "Connection": "Upgrade"})
+    answer = client.get(
+        "/games/game-1/events", headers={"Upgrade": "websocket", "Connection": "Upgrade"}
+    )
     assert answer.status_code == 501
     assert "procsnake serve" in answer.get_json()["error"]
 
@@ -149,21 +176,32 @@ def test_a_server_in_a_thread_has_websockets_too(store):
 
 
 def test_spectators_get_a_long_game_page_by_page(store, monkeypatch):
-    played, pages, read = play(seed=1), [], store.turns
+    played = play(seed=1)
+    pages = []
+    read = store.turns
     tell_all(store, "raises", played, 0)
     assert store.flush()
     monkeypatch.setattr(routes, "TURNS_PER_ANSWER", 3)
-    monkeypatch.setattr(store, "turns", lambda *args, **options: pages.append(read(*args, **options)) or pages[-1])
+    monkeypatch.setattr(
+        store, "turns", lambda *args, **options: pages.append(read(*args, **options)) or pages[-1]
+    )
     with running(create_app({"raises": Raises()}, store=store)) as url:
         messages, _ = everything(watch(url, played.game_id))
-    assert [message["Type"] for message in messages] == ["frame"] * (len(played.requests[0]) + 1) + ["game_end"]
+    assert [message["Type"] for message in messages] == ["frame"] * (
+        len(played.requests[0]) + 1
+    ) + ["game_end"]
     assert max(map(len, pages)) == 3
 
 
 def shake_hands(url, path, headers=None):
     """What a server answers to whoever wants a WebSocket: status and, if it is none, JSON."""
     key = base64.b64encode(bytes(16)).decode()
-    offer = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
+    offer = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": key,
+    }
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE_SECONDS)
     try:
         connection.request("GET", path, headers={**offer, **(headers or {})})
@@ -180,8 +218,22 @@ def watch(url, game_id, **options):
 @contextmanager
 def serving(database, *flags):
     """`procsnake serve` on gunicorn, in a process of its own; gives its URL."""
-    command = [sys.executable, "-m", "procsnake", "serve", "flood", "greedy", "--port", "0", "--database", database, *flags]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    command = [
+        sys.executable,
+        "-m",
+        "procsnake",
+        "serve",
+        "flood",
+        "greedy",
+        "--port",
+        "0",
+        "--database",
+        database,
+        *flags,
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
     try:
         for line in process.stdout:
             if found := re.search(r"http://\S+", line):
@@ -208,9 +260,12 @@ def everything(client):
 
 @pytest.fixture(scope="module")
 def gunicorn(tmp_path_factory):
-    """URL of a server whose two snakes have played a game, and what the second was sent; the first died earlier."""
+    """URL of a server whose two snakes have played a game, and what the second was sent; the first
+    died earlier.
+    """
     database = f"sqlite:///{tmp_path_factory.mktemp('games')}/games.db"
-    store, played = GameStore(database), uneven_game(num_snakes=3)
+    store = GameStore(database)
+    played = uneven_game(num_snakes=3)
     tell_all(store, "flood", played, 0)
     tell_all(store, "greedy", played, 1)
     for slot in range(2):
@@ -224,7 +279,9 @@ def test_a_websocket_client_reads_a_whole_game(gunicorn):
     url, requests = gunicorn
     messages, reason = everything(watch(url, requests[0]["game"]["id"]))
     assert [message["Type"] for message in messages] == ["frame"] * len(requests) + ["game_end"]
-    assert [message["Data"]["Turn"] for message in messages[:-1]] == [request["turn"] for request in requests]
+    assert [message["Data"]["Turn"] for message in messages[:-1]] == [
+        request["turn"] for request in requests
+    ]
     assert reason == 1000
 
 
@@ -234,15 +291,23 @@ def test_a_game_of_two_bodies_of_one_snake_is_told_to_its_end(gunicorn):
     played = uneven_game()
     requests = [*played.requests[1], played.ends[1]]
     messages, _ = everything(watch(url, played.game_id))
-    assert [message["Data"]["Turn"] for message in messages[:-1]] == [request["turn"] for request in requests]
+    assert [message["Data"]["Turn"] for message in messages[:-1]] == [
+        request["turn"] for request in requests
+    ]
     deaths = {snake["ID"]: snake["Death"] for snake in messages[-2]["Data"]["Snakes"]}
-    assert (deaths["you-0"]["Turn"], deaths["you-0"]["Cause"]) == (len(played.requests[0]), played.causes[0])
+    assert (deaths["you-0"]["Turn"], deaths["you-0"]["Cause"]) == (
+        len(played.requests[0]),
+        played.causes[0],
+    )
 
 
 def test_while_one_body_plays_the_game_is_not_over(store):
-    """Of two snakes of ours the first is dead, so nobody asks it any more and its row is closed after a while."""
+    """Of two snakes of ours the first is dead, so nobody asks it any more and its row is closed
+    after a while.
+    """
     played = uneven_game()
-    died, told = len(played.requests[0]), list(played.events(1))
+    died = len(played.requests[0])
+    told = list(played.events(1))
     for event in [*list(played.events(0))[:-1], *told[: died + 2]]:
         tell(store, "raises", event)
     assert store.flush()
@@ -259,7 +324,10 @@ def test_while_one_body_plays_the_game_is_not_over(store):
     turns = partial(store.turns, played.game_id, "raises", you="you-0")
     about = partial(store.game, played.game_id, "raises", "you-0")
     *frames, end = engine.events(about, turns, go_on)
-    assert [frame["Data"]["Turn"] for frame in frames] == [*range(len(played.requests[1])), played.ends[1]["turn"]]
+    assert [frame["Data"]["Turn"] for frame in frames] == [
+        *range(len(played.requests[1])),
+        played.ends[1]["turn"],
+    ]
     assert end["Type"] == "game_end"
 
 
@@ -281,7 +349,9 @@ def test_a_game_played_on_the_server_is_watched_as_it_goes(gunicorn):
 def post(url, event):
     """Send what an engine sends."""
     kind, body, _ = event
-    request = urllib.request.Request(f"{url}/{kind}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        f"{url}/{kind}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
     urllib.request.urlopen(request, timeout=PATIENCE_SECONDS).close()
 
 
@@ -322,7 +392,12 @@ def test_who_may_not_watch_is_told_before_the_handshake(gunicorn, path, headers,
 def test_a_handshake_that_is_none_is_refused(gunicorn):
     url, requests = gunicorn
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE_SECONDS)
-    offer = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "7", "Sec-WebSocket-Key": "x"}
+    offer = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "7",
+        "Sec-WebSocket-Key": "x",
+    }
     connection.request("GET", f"/games/{requests[0]['game']['id']}/events", headers=offer)
     assert connection.getresponse().status in (400, 426)
     connection.close()
@@ -331,7 +406,9 @@ def test_a_handshake_that_is_none_is_refused(gunicorn):
 def test_pages_that_may_watch_do(gunicorn):
     url, requests = gunicorn
     for origin in (OFFICIAL_BOARD, url):
-        status, _ = shake_hands(url, f"/games/{requests[0]['game']['id']}/events", {"Origin": origin})
+        status, _ = shake_hands(
+            url, f"/games/{requests[0]['game']['id']}/events", {"Origin": origin}
+        )
         assert status == 101, origin
 
 

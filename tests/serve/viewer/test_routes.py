@@ -73,13 +73,20 @@ def test_browsers_get_the_page_and_engines_the_info_at_one_address(client):
 
 
 def test_a_browser_from_elsewhere_gets_the_info_like_anybody(client):
-    assert client.get("/", headers=BROWSER, environ_overrides=STRANGER).get_json()["apiversion"] == "1"
+    assert (
+        client.get("/", headers=BROWSER, environ_overrides=STRANGER).get_json()["apiversion"] == "1"
+    )
 
 
-@pytest.mark.parametrize("path", ["/", "/watch", "/watch/game-1/raises", "/viewer/games.js", "/api/games", "/api/nothing"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/watch", "/watch/game-1/raises", "/viewer/games.js", "/api/games", "/api/nothing"],
+)
 def test_no_answer_lets_a_page_run_what_is_not_ours(client, path):
     answer = client.get(path, headers=BROWSER)
-    policy = dict(part.strip().split(" ", 1) for part in answer.headers["Content-Security-Policy"].split(";"))
+    policy = dict(
+        part.strip().split(" ", 1) for part in answer.headers["Content-Security-Policy"].split(";")
+    )
     assert policy["default-src"] == "'none'"
     assert policy.get("script-src", "'self'") == policy.get("style-src", "'self'") == "'self'"
     assert policy["frame-ancestors"] == "'none'"
@@ -91,13 +98,20 @@ class _Inline(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.found, self.files = [], []
+        self.found = []
+        self.files = []
 
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
         self.found += [name for name in attributes if name.startswith("on") or name == "style"]
-        self.found += [tag] if tag == "style" or (tag == "script" and "src" not in attributes) else []
-        self.files += [attributes[name] for name in ("src", "href") if attributes.get(name, "").startswith("/viewer/")]
+        self.found += (
+            [tag] if tag == "style" or (tag == "script" and "src" not in attributes) else []
+        )
+        self.files += [
+            attributes[name]
+            for name in ("src", "href")
+            if attributes.get(name, "").startswith("/viewer/")
+        ]
 
 
 @pytest.mark.parametrize("page", ["games.html", "game.html"])
@@ -118,7 +132,9 @@ def test_scripts_import_only_what_is_there_and_never_parse_markup():
         for name in re.findall(r'from "\./([^"]+)"', text):
             imported.add(name)
             assert (STATIC / name).is_file(), f"{script.name} imports {name}"
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), script.name
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
+        ), script.name
     assert len(scripts) > 10
     assert len(imported) > 10
 
@@ -136,7 +152,9 @@ def test_turns_come_from_a_number_on(client, store):
     played = play(seed=1)
     answer = client.get("/api/games/game-1/raises/turns").get_json()
     boards = [request["board"] for request in played.requests[0]] + [played.ends[0]["board"]]
-    assert [turn["board"]["snakes"] for turn in answer["turns"]] == [board["snakes"] for board in boards]
+    assert [turn["board"]["snakes"] for turn in answer["turns"]] == [
+        board["snakes"] for board in boards
+    ]
     assert answer["game"]["ended"]
     assert not answer["more"]
     late = client.get("/api/games/game-1/raises/turns?since=3").get_json()["turns"]
@@ -145,12 +163,20 @@ def test_turns_come_from_a_number_on(client, store):
 
 
 def test_long_games_come_in_parts(tmp_path, monkeypatch):
-    played = play(seed=1, num_snakes=1, agent="flood", side=11, max_turns=TURNS_PER_ANSWER + 20, ruleset="solo")
+    played = play(
+        seed=1,
+        num_snakes=1,
+        agent="flood",
+        side=11,
+        max_turns=TURNS_PER_ANSWER + 20,
+        ruleset="solo",
+    )
     assert len(played.requests[0]) > TURNS_PER_ANSWER
     store = GameStore(f"sqlite:///{tmp_path}/games.db")
     tell_all(store, "raises", played, 0)
     assert store.flush()
-    client, unpacked = make_app(store).test_client(), []
+    client = make_app(store).test_client()
+    unpacked = []
     monkeypatch.setattr(reader, "unpack", lambda data: unpacked.append(data) or unpack(data))
     first = client.get("/api/games/game-1/raises/turns").get_json()
     assert (len(first["turns"]), first["more"]) == (TURNS_PER_ANSWER, True)
@@ -177,7 +203,9 @@ def hazardous(**options):
 FAR = "Thu, 01 Jan 99999999999 00:00:00 GMT"
 
 
-@pytest.mark.parametrize("header", [{"If-Modified-Since": FAR}, {"Range": "bytes=0-1", "If-Range": FAR}], ids=str)
+@pytest.mark.parametrize(
+    "header", [{"If-Modified-Since": FAR}, {"Range": "bytes=0-1", "If-Range": FAR}], ids=str
+)
 @pytest.mark.parametrize("path", ["/watch", "/viewer/games.js", "/"])
 def test_a_date_that_no_calendar_has_counts_as_none(client, header, path):
     answer = client.get(path, headers={**BROWSER, **header})
@@ -198,7 +226,9 @@ def test_a_recording_can_be_taken_home(client, tmp_path):
     path.write_bytes(answer.data)
     played = play(seed=2)
     recording = Recording.read(path)
-    assert [board["turn"] for board in recording.boards()][: len(played.requests[0])] == list(range(len(played.requests[0])))
+    assert [board["turn"] for board in recording.boards()][: len(played.requests[0])] == list(
+        range(len(played.requests[0]))
+    )
     assert recording.decisions(0)["you-0"]["probabilities"] == [0.25] * 4
     assert recording.result is not None
 
@@ -208,7 +238,10 @@ def test_a_game_that_recordings_cannot_hold_is_refused_in_a_line(tmp_path):
     tell_all(store, "raises", crowded_by_strangers(seed=1), 0)
     assert store.flush()
     answer = make_app(store).test_client().get("/api/games/game-1/raises/recording")
-    assert (answer.status_code, answer.get_json()["error"].partition(":")[0]) == (404, "no recording holds this game")
+    assert (answer.status_code, answer.get_json()["error"].partition(":")[0]) == (
+        404,
+        "no recording holds this game",
+    )
     store.close()
 
 
@@ -217,7 +250,13 @@ def test_statistics_are_the_stores(client, store):
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/games?limit=-1", "/api/games?limit=101", "/api/games?offset=x", "/api/games/game-1/raises/turns?since=1e3"]
+    "path",
+    [
+        "/api/games?limit=-1",
+        "/api/games?limit=101",
+        "/api/games?offset=x",
+        "/api/games/game-1/raises/turns?since=1e3",
+    ],
 )
 def test_numbers_that_are_none_are_refused(client, path):
     answer = client.get(path)
@@ -227,7 +266,13 @@ def test_numbers_that_are_none_are_refused(client, path):
 
 @pytest.mark.parametrize("game", ["nothing", "..%2f..%2fetc", "<b>", "a" * 129, "%00", "game-1%0a"])
 @pytest.mark.parametrize(
-    "form", ["/api/games/{}/raises", "/api/games/{}/raises/turns", "/api/games/{}/raises/recording", "/games/{}"]
+    "form",
+    [
+        "/api/games/{}/raises",
+        "/api/games/{}/raises/turns",
+        "/api/games/{}/raises/recording",
+        "/games/{}",
+    ],
 )
 def test_games_that_are_none_are_not_found(client, form, game):
     answer = client.get(form.format(game))
@@ -261,7 +306,8 @@ def test_a_game_is_found_whatever_its_snake_is_called(tmp_path, snake):
     store = GameStore(f"sqlite:///{tmp_path}/games.db")
     tell_all(store, snake, play(seed=1), 0)
     assert store.flush()
-    client, path = make_app(store).test_client(), f"game-1/{quote(snake, safe='')}"
+    client = make_app(store).test_client()
+    path = f"game-1/{quote(snake, safe='')}"
     assert client.get(f"/watch/{path}").status_code == 200
     assert client.get(f"/api/games/{path}").get_json()["game"]["snake"] == snake
     assert client.get(f"/api/games/{path}/turns").get_json()["turns"]
@@ -277,8 +323,15 @@ def test_no_snake_is_called_so(client, snake):
 
 def viewer_paths(app):
     values = {"game_id": "game-1", "snake": "raises", "filename": "games.js", "key": "0" * 32}
-    rules = [rule for rule in app.url_map.iter_rules() if rule.endpoint.startswith("viewer.") and not rule.websocket]
-    return [app.url_map.bind("localhost").build(rule.endpoint, {k: values[k] for k in rule.arguments}) for rule in rules]
+    rules = [
+        rule
+        for rule in app.url_map.iter_rules()
+        if rule.endpoint.startswith("viewer.") and not rule.websocket
+    ]
+    return [
+        app.url_map.bind("localhost").build(rule.endpoint, {k: values[k] for k in rule.arguments})
+        for rule in rules
+    ]
 
 
 def test_strangers_see_nothing_of_it(client):
@@ -301,7 +354,9 @@ def test_a_token_in_an_address_becomes_a_cookie(closed):
     assert client.get("/", headers=BROWSER, environ_overrides=STRANGER).mimetype == "text/html"
 
 
-@pytest.mark.parametrize("snake", ["raises", "%231%3F%20100%25", "%0D%0ASet-Cookie%3A%20x%3Dy", "W%C3%BCrger"])
+@pytest.mark.parametrize(
+    "snake", ["raises", "%231%3F%20100%25", "%0D%0ASet-Cookie%3A%20x%3Dy", "W%C3%BCrger"]
+)
 def test_the_address_without_the_token_is_that_of_the_same_page(closed, snake):
     answer = closed.test_client().get(f"/watch/game-1/{snake}?token={TOKEN}")
     assert (answer.status_code, answer.headers["Location"]) == (302, f"/watch/game-1/{snake}")
@@ -309,7 +364,9 @@ def test_the_address_without_the_token_is_that_of_the_same_page(closed, snake):
 
 def test_a_share_key_opens_one_game_to_the_world(closed):
     owner = {"Authorization": f"Bearer {TOKEN}"}
-    key = closed.test_client().get("/api/games/game-1/raises", headers=owner).get_json()["share_key"]
+    key = (
+        closed.test_client().get("/api/games/game-1/raises", headers=owner).get_json()["share_key"]
+    )
     stranger = closed.test_client()
     shared = stranger.get(f"/share/{key}/games/game-1", environ_overrides=STRANGER)
     assert shared.get_json()["Game"]["ID"] == "game-1"

@@ -7,12 +7,16 @@ import numpy as np
 import agents
 from agents.agent import Agent, Decision
 
-AGAINST_TURN, FAILING_TURN = 3, 5
-PLAYED_SHARE, OTHER_SHARE = 0.7, 0.1
+AGAINST_TURN = 3
+FAILING_TURN = 5
+PLAYED_SHARE = 0.7
+OTHER_SHARE = 0.1
 
 
 class Thinker(Agent):
-    """Plays as flood does. On `AGAINST_TURN` it thinks another move likelier, on `FAILING_TURN` it raises."""
+    """Plays as flood does. On `AGAINST_TURN` it thinks another move likelier, on `FAILING_TURN` it
+    raises.
+    """
 
     name = "thinker"
 

@@ -1,4 +1,5 @@
-"""Machines to throw away, on one Linux: each has its own network, processes, host name, /opt/ml, /tmp/ray and shared memory.
+"""Machines to throw away, on one Linux: each has its own network, processes, host name, /opt/ml,
+/tmp/ray and shared memory.
 
 They are joined by a bridge in a namespace of its own and have no way out. Needs root.
 """
@@ -43,7 +44,9 @@ def require_machines() -> None:
         if not shutil.which(program):
             pytest.skip(f"needs the program {program} (iproute2, util-linux)")
     name = f"probe{uuid.uuid4().hex[:6]}"
-    tried = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        ["ip", "netns", "add", name], capture_output=True, text=True, check=False
+    )
     if tried.returncode:
         pytest.skip(f"network namespaces can't be made here: {tried.stderr.strip()}")
     subprocess.run(["ip", "netns", "del", name], check=False)
@@ -51,7 +54,9 @@ def require_machines() -> None:
 
 @dataclass
 class Machine:
-    """One of them. `name` may be "algo-1@second": of another job, which has hosts of the same names."""
+    """One of them. `name` may be "algo-1@second": of another job, which has hosts of the same
+    names.
+    """
 
     name: str
     address: str
@@ -83,8 +88,26 @@ class Machine:
         home.mkdir(exist_ok=True)
         tini = shutil.which("tini")
         init = [tini, "--"] if tini else []
-        isolated = ["unshare", "--uts", "--pid", "--mount", "--ipc", "--fork", "--kill-child=KILL", "--mount-proc"]
-        arguments = ["bash", "-c", _SCRIPT, "init", self.name.partition("@")[0], str(self.ml), *init, *command]
+        isolated = [
+            "unshare",
+            "--uts",
+            "--pid",
+            "--mount",
+            "--ipc",
+            "--fork",
+            "--kill-child=KILL",
+            "--mount-proc",
+        ]
+        arguments = [
+            "bash",
+            "-c",
+            _SCRIPT,
+            "init",
+            self.name.partition("@")[0],
+            str(self.ml),
+            *init,
+            *command,
+        ]
         environment = {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(home), "PYTHONPATH": str(ROOT),
             "PROCSNAKE_CACHE": os.environ.get("PROCSNAKE_CACHE", str(Path.home() / ".cache" / "procsnake")),
@@ -127,14 +150,16 @@ class Machine:
     def wait(self, seconds: float) -> int:
         """Its exit code. Fails the test, with what it printed, if it takes longer.
 
-        Time is counted in short naps of this process, so that it stands still while the whole machine does.
-        """
+        Time is counted in short naps of this process, so that it stands still while the whole
+        machine does."""
         assert self.process
         for _ in range(round(seconds / _NAP)):
             if self.process.poll() is not None:
                 return self.process.returncode
             time.sleep(_NAP)
-        pytest.fail(f"{self.name} still runs after {seconds:.0f} s; it printed:\n{self.log[-3000:]}")
+        pytest.fail(
+            f"{self.name} still runs after {seconds:.0f} s; it printed:\n{self.log[-3000:]}"
+        )
 
     def wait_for(self, text: str, seconds: float) -> None:
         """Until it has printed `text`. Fails the test if it ends or takes longer."""
@@ -142,7 +167,10 @@ class Machine:
         deadline = time.monotonic() + seconds
         while text not in self.log:
             if self.process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"{self.name} never printed {text!r} (exit code {self.process.poll()}):\n{self.log[-3000:]}")
+                pytest.fail(
+                    f"{self.name} never printed {text!r} (exit code"
+                    f" {self.process.poll()}):\n{self.log[-3000:]}"
+                )
             time.sleep(0.1)
 
     def close(self) -> None:
@@ -156,10 +184,13 @@ class Machine:
 
 
 @contextmanager
-def machines(names: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[list[Machine]]:
+def machines(
+    names: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> Iterator[list[Machine]]:
     """Machines of these names, which resolve among those of the same job."""
     tag = f"ps{uuid.uuid4().hex[:4]}"
-    switch, made = f"{tag}-switch", []
+    switch = f"{tag}-switch"
+    made = []
     try:
         _ip("netns", "add", switch)
         _ip("-n", switch, "link", "add", "br0", "type", "bridge")
@@ -167,7 +198,13 @@ def machines(names: Sequence[str], folder: Path, environment: Mapping[str, str])
         _ip("-n", switch, "link", "set", "br0", "up")
         _ip("-n", switch, "link", "set", "lo", "up")
         for k, name in enumerate(names):
-            machine = Machine(name, f"{SUBNET}.{10 + k}", f"{tag}-{k}", folder / name, environment=dict(environment))
+            machine = Machine(
+                name,
+                f"{SUBNET}.{10 + k}",
+                f"{tag}-{k}",
+                folder / name,
+                environment=dict(environment),
+            )
             machine.ml.mkdir(parents=True)
             made.append(machine)
             _plug(machine, switch, f"{tag}v{k}")
@@ -183,14 +220,20 @@ def machines(names: Sequence[str], folder: Path, environment: Mapping[str, str])
 
 
 @contextmanager
-def on_the_switch(machine: Machine, command: Sequence[str], port: int, environment: Mapping[str, str]) -> Iterator[None]:
+def on_the_switch(
+    machine: Machine, command: Sequence[str], port: int, environment: Mapping[str, str]
+) -> Iterator[None]:
     """A server that all machines of `machine`'s network reach at SUBNET.1 and `port`."""
     inside = ["ip", "netns", "exec", f"{machine.namespace.rpartition('-')[0]}-switch"]
-    process = subprocess.Popen([*inside, *command], stderr=subprocess.DEVNULL, env={**os.environ, **environment}, cwd=ROOT)
+    process = subprocess.Popen(
+        [*inside, *command], stderr=subprocess.DEVNULL, env={**os.environ, **environment}, cwd=ROOT
+    )
     knock = f"import socket; socket.create_connection(('{SUBNET}.1', {port}))"
     try:
         deadline = time.monotonic() + 60
-        while subprocess.run([*inside, *python("-c", knock)], capture_output=True, check=False).returncode:
+        while subprocess.run(
+            [*inside, *python("-c", knock)], capture_output=True, check=False
+        ).returncode:
             assert process.poll() is None, "the server has ended"
             assert time.monotonic() < deadline, "the server does not come up"
         yield
@@ -206,7 +249,20 @@ def python(*arguments: str) -> list[str]:
 
 def _plug(machine: Machine, switch: str, cable: str) -> None:
     _ip("netns", "add", machine.namespace)
-    _ip("link", "add", cable, "netns", switch, "type", "veth", "peer", "name", "eth0", "netns", machine.namespace)
+    _ip(
+        "link",
+        "add",
+        cable,
+        "netns",
+        switch,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "eth0",
+        "netns",
+        machine.namespace,
+    )
     _ip("-n", switch, "link", "set", cable, "master", "br0", "up")
     _ip("-n", machine.namespace, "addr", "add", f"{machine.address}/24", "dev", "eth0")
     _ip("-n", machine.namespace, "link", "set", "eth0", "up")
@@ -215,10 +271,16 @@ def _plug(machine: Machine, switch: str, cable: str) -> None:
 
 def _write_names(machine: Machine, all_machines: Sequence[Machine]) -> None:
     job = machine.name.partition("@")[2]
-    known = [(other.address, other.name.partition("@")[0]) for other in all_machines if other.name.partition("@")[2] == job]
+    known = [
+        (other.address, other.name.partition("@")[0])
+        for other in all_machines
+        if other.name.partition("@")[2] == job
+    ]
     folder = Path("/etc/netns") / machine.namespace
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for address, name in known))
+    (folder / "hosts").write_text(
+        "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for address, name in known)
+    )
 
 
 def _ip(*arguments: str) -> None:

@@ -35,7 +35,9 @@ def test_one_machine_is_not_limited_by_a_network_that_it_does_not_use():
 def test_gpus_that_nothing_uses_are_told_before_they_are_paid_for():
     idle, *_ = advice("battlesnake-ppo", "ml.c5.4xlarge+2*ml.g5.2xlarge")
     assert idle.startswith("2 GPUs of 2 × ml.g5.2xlarge are paid for and never used")
-    assert not [text for text in advice("battlesnake-ppo", "5*ml.g5.2xlarge") if "never used" in text]
+    assert not [
+        text for text in advice("battlesnake-ppo", "5*ml.g5.2xlarge") if "never used" in text
+    ]
 
 
 def test_of_a_world_that_was_not_measured_only_the_batch_is_known():
@@ -45,4 +47,13 @@ def test_of_a_world_that_was_not_measured_only_the_batch_is_known():
 
 
 def test_where_playing_is_the_limit_there_is_nothing_to_say():
-    assert advice("battlesnake-ppo", "ml.c5.xlarge", "scale.workers=1", "ppo.num_epochs=1", "ppo.num_threads=2") == []
+    assert (
+        advice(
+            "battlesnake-ppo",
+            "ml.c5.xlarge",
+            "scale.workers=1",
+            "ppo.num_epochs=1",
+            "ppo.num_threads=2",
+        )
+        == []
+    )

@@ -1,4 +1,6 @@
-"""Head and workers over real sockets of this machine: who is let in, who is missed, and how the end is told."""
+"""Head and workers over real sockets of this machine: who is let in, who is missed, and how the end
+is told.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,15 @@ def test_one_that_connects_and_says_nothing_does_not_keep_others_out(server, cal
 
 
 @pytest.mark.parametrize(
-    "rubbish", [b"\n", b"GET / HTTP/1.1\r\n\r\n", b"x" * 5000, b"\xff\xfe\n", b"one two three four\n", b"algo-2 1 \xff\n"]
+    "rubbish",
+    [
+        b"\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"x" * 5000,
+        b"\xff\xfe\n",
+        b"one two three four\n",
+        b"algo-2 1 \xff\n",
+    ],
 )
 def test_rubbish_is_dropped_and_the_head_goes_on(server, rubbish, call):
     with socket.create_connection((HERE, server.port)) as connection:
@@ -119,7 +129,9 @@ def test_one_that_breaks_before_joining_may_call_again(server, call):
 
 def test_one_that_calls_again_is_not_lost_with_its_first_call(server, said, call, monkeypatch):
     """The head's thread gets no processor for a while after its first answer."""
-    again, answered, send = threading.Event(), [], _Lines.send
+    again = threading.Event()
+    answered = []
+    send = _Lines.send
 
     def slowly(lines: _Lines, *words: str) -> None:
         send(lines, *words)

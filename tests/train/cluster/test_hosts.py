@@ -11,7 +11,9 @@ from train.cluster.hosts import ClusterError, from_resource_config, natural
 
 def read(config, me="algo-1"):
     return from_resource_config(
-        {"current_host": me, "network_interface_name": "eth0", **config}, head_group="learner", only_group="all"
+        {"current_host": me, "network_interface_name": "eth0", **config},
+        head_group="learner",
+        only_group="all",
     )
 
 
@@ -39,14 +41,27 @@ def test_the_head_is_the_first_of_the_learners_however_hosts_are_dealt_and_liste
                 "hosts": [h for h in order if h not in learners],
             }
         ]
-        groups.insert(0, {"instance_group_name": "learner", "instance_type": "ml.g5.xlarge", "hosts": list(learners)})
+        groups.insert(
+            0,
+            {
+                "instance_group_name": "learner",
+                "instance_type": "ml.g5.xlarge",
+                "hosts": list(learners),
+            },
+        )
         for listed in (groups, groups[::-1]):
-            heads = {read({"hosts": list(order), "instance_groups": listed}, me=me).head for me in order}
+            heads = {
+                read({"hosts": list(order), "instance_groups": listed}, me=me).head for me in order
+            }
             assert heads == {min(learners, key=natural)}
 
 
 def test_a_job_of_one_kind_may_name_its_only_group_anything():
-    group = {"instance_group_name": "homogeneousCluster", "instance_type": "ml.c5.xlarge", "hosts": ["algo-1", "algo-2"]}
+    group = {
+        "instance_group_name": "homogeneousCluster",
+        "instance_type": "ml.c5.xlarge",
+        "hosts": ["algo-1", "algo-2"],
+    }
     hosts = read({"hosts": ["algo-1", "algo-2"], "instance_groups": [group]}, me="algo-2")
     assert (hosts.head, hosts.group) == ("algo-1", "all")
 
@@ -57,13 +72,19 @@ def test_a_job_of_one_kind_may_name_its_only_group_anything():
         ({"hosts": ["algo-2"]}, "isn't one of them"),
         ({"hosts": []}, "isn't one of them"),
         (
-            {"hosts": ["algo-1", "algo-2"], "instance_groups": [{"instance_group_name": "x", "hosts": ["algo-1"]}]},
+            {
+                "hosts": ["algo-1", "algo-2"],
+                "instance_groups": [{"instance_group_name": "x", "hosts": ["algo-1"]}],
+            },
             "its groups hold",
         ),
         (
             {
                 "hosts": ["algo-1", "algo-2"],
-                "instance_groups": [{"instance_group_name": name, "hosts": [f"algo-{k}"]} for k, name in enumerate("ab", 1)],
+                "instance_groups": [
+                    {"instance_group_name": name, "hosts": [f"algo-{k}"]}
+                    for k, name in enumerate("ab", 1)
+                ],
             },
             "no instance group is called 'learner'; there are a, b",
         ),

@@ -12,13 +12,15 @@ import pytest
 from train.cluster import memory
 from train.cluster.node_watch import NodeWatch
 
-ADDRESS, OTHER = "127.9.8.7", "127.9.8.6"
+ADDRESS = "127.9.8.7"
+OTHER = "127.9.8.6"
 
 
 @pytest.fixture
 def start(tmp_path) -> Iterator:
     """Starts a program of that name and address, which waits."""
-    shell, started = shutil.which("bash"), []
+    shell = shutil.which("bash")
+    started = []
 
     def start(name: str, address: str) -> subprocess.Popen[bytes]:
         program = tmp_path / name
@@ -27,7 +29,8 @@ def start(tmp_path) -> Iterator:
         arguments = [str(program), "-c", "read", f"--node_ip_address={address}"]
         process = subprocess.Popen(arguments, stdin=subprocess.PIPE)
         started.append(process)
-        # Popen returns when the old program is gone, a moment before the kernel has written down the new one's arguments.
+        # Popen returns when the old program is gone, a moment before the kernel has written down
+        # the new one's arguments.
         while address.encode() not in (Path("/proc") / str(process.pid) / "cmdline").read_bytes():
             assert process.poll() is None
         return process
@@ -40,7 +43,8 @@ def start(tmp_path) -> Iterator:
 
 def test_whichever_of_its_processes_dies_is_named(start, monkeypatch):
     monkeypatch.setattr(memory, "_COUNTERS", (Path("/nonexistent"),))
-    raylet, _ = start("raylet", ADDRESS), start("gcs_server", ADDRESS)
+    raylet = start("raylet", ADDRESS)
+    _ = start("gcs_server", ADDRESS)
     watch = NodeWatch.of(ADDRESS)
     assert [name for name, *_ in sorted(watch.processes)] == ["gcs_server", "raylet"]
     assert watch.died() == ""

@@ -1,4 +1,6 @@
-"""Prometheus beside the head, by a stand-in that notes how it is called; and Ray's options, by Ray's own parser."""
+"""Prometheus beside the head, by a stand-in that notes how it is called; and Ray's options, by
+Ray's own parser.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from train.cluster import observing, ray_node
 
 @pytest.fixture
 def program(tmp_path, monkeypatch) -> Path:
-    """The stand-in, alone on the path beside the shell. It notes its arguments and its file, then waits to be ended."""
+    """The stand-in, alone on the path beside the shell. It notes its arguments and its file, then
+    waits to be ended.
+    """
     folder = tmp_path / "bin"
     folder.mkdir()
     script = f"""#!/bin/sh
@@ -42,7 +46,9 @@ def test_it_scrapes_whatever_ray_lists_and_nobody_else_reaches_it(program):
         arguments = soon(program / "called").split()
         assert "--web.listen-address=127.0.0.1:9090" in arguments
     (scraped,) = yaml.safe_load((program / "config").read_text())["scrape_configs"]
-    assert scraped["file_sd_configs"][0]["files"] == ["/somewhere/ray/prom_metrics_service_discovery.json"]
+    assert scraped["file_sd_configs"][0]["files"] == [
+        "/somewhere/ray/prom_metrics_service_discovery.json"
+    ]
     assert (program / "ended").exists()
     assert len(said) == 1
 
@@ -74,7 +80,9 @@ def test_where_there_is_no_such_program_there_is_nothing_to_say(monkeypatch, tmp
 @pytest.mark.parametrize("head", [None, "10.0.0.1"])
 @pytest.mark.parametrize("dashboard", [False, True])
 def test_ray_understands_how_a_node_is_started(head, dashboard):
-    words = ray_node.start_command(address="10.0.0.2", group="learner", head=head, dashboard=dashboard)
+    words = ray_node.start_command(
+        address="10.0.0.2", group="learner", head=head, dashboard=dashboard
+    )
     told = ray_start.make_context("start", words[1:]).params
     assert told["metrics_export_port"] == (8080 if dashboard else None)
     assert told["address"] == (f"{head}:6379" if head else None)

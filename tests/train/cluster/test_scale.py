@@ -1,4 +1,6 @@
-"""Sizes of instances and what follows from them, against AWS's published figures and sums done by hand."""
+"""Sizes of instances and what follows from them, against AWS's published figures and sums done by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,24 @@ def test_instances_have_the_processors_and_gpus_that_aws_says(instance, figures)
 
 def offered() -> list[str]:
     """The instance types on which SageMaker trains."""
-    return list(botocore.session.get_session().get_service_model("sagemaker").shape_for("TrainingInstanceType").enum)
+    return list(
+        botocore.session.get_session()
+        .get_service_model("sagemaker")
+        .shape_for("TrainingInstanceType")
+        .enum
+    )
 
 
 def test_all_that_ec2_describes_of_the_types_on_offer_is_what_we_work_out():
-    """moto has what EC2 answers to DescribeInstanceTypes. P2 and P3 are so old that EC2 has forgotten them."""
-    with gzip.open(Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz", "rt") as file:
+    """moto has what EC2 answers to DescribeInstanceTypes. P2 and P3 are so old that EC2 has
+    forgotten them.
+    """
+    with gzip.open(
+        Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz", "rt"
+    ) as file:
         described = json.load(file)
-    refused, forgotten = [], set()
+    refused = []
+    forgotten = set()
     for instance in offered():
         try:
             ours = vcpus(instance), gpus(instance), has_own_disk(instance)
@@ -54,15 +66,29 @@ def test_all_that_ec2_describes_of_the_types_on_offer_is_what_we_work_out():
             forgotten.add(instance.split(".")[1])
             continue
         of_all = sum(kind["Count"] for kind in there.get("GpuInfo", {}).get("Gpus", []))
-        assert ours == (there["VCpuInfo"]["DefaultVCpus"], of_all, there["InstanceStorageSupported"]), instance
+        assert ours == (
+            there["VCpuInfo"]["DefaultVCpus"],
+            of_all,
+            there["InstanceStorageSupported"],
+        ), instance
     assert forgotten <= {"p2", "p3"}
     assert set(PUBLISHED) <= set(offered())
-    assert {instance.split(".")[1] for instance in refused} == {"trn1", "trn1n", "trn2", "p6e-gb200"}
+    assert {instance.split(".")[1] for instance in refused} == {
+        "trn1",
+        "trn1n",
+        "trn2",
+        "p6e-gb200",
+    }
 
 
 @pytest.mark.parametrize(
     ("size", "figures"),
-    [("1cpu", (1, 0, None)), ("16cpu-60gib", (16, 0, 60)), ("8cpu-2gpu", (8, 2, None)), ("96cpu-8gpu-1152gib", (96, 8, 1152))],
+    [
+        ("1cpu", (1, 0, None)),
+        ("16cpu-60gib", (16, 0, 60)),
+        ("8cpu-2gpu", (8, 2, None)),
+        ("96cpu-8gpu-1152gib", (96, 8, 1152)),
+    ],
 )
 def test_a_size_says_itself_what_it_is(size, figures):
     assert (vcpus(size), gpus(size), memory_gib(size)) == figures
@@ -70,7 +96,19 @@ def test_a_size_says_itself_what_it_is(size, figures):
 
 
 @pytest.mark.parametrize(
-    "size", ["0cpu", "cpu", "16", "8cpu-60gib-1gpu", "8cpu-", "-8cpu", "8 cpu", "8cpu\n", "8CPU", "8cpu-0gib"]
+    "size",
+    [
+        "0cpu",
+        "cpu",
+        "16",
+        "8cpu-60gib-1gpu",
+        "8cpu-",
+        "-8cpu",
+        "8 cpu",
+        "8cpu\n",
+        "8CPU",
+        "8cpu-0gib",
+    ],
 )
 def test_what_is_no_size_is_refused(size):
     with pytest.raises(ConfigError, match=r"no size, e\.g\. 16cpu"):
@@ -100,15 +138,24 @@ def load(name: str, instances: str, *overrides: str) -> Experiment:
 )
 def test_workers_are_the_processors_but_those_that_learn(instances, workers, learners, gpus_each):
     after = sized(load("battlesnake-apex", instances))
-    assert (after.num_env_runners, after.num_learners, after.num_gpus_per_learner) == (workers, learners, gpus_each)
+    assert (after.num_env_runners, after.num_learners, after.num_gpus_per_learner) == (
+        workers,
+        learners,
+        gpus_each,
+    )
 
 
 def test_workers_may_be_given():
     assert sized(load("battlesnake-dqn", "ml.c5.4xlarge", "scale.workers=3")).num_env_runners == 3
 
 
-@pytest.mark.parametrize("instances", ["ml.c5.4xlarge", "3*ml.c5.4xlarge", "ml.g5.2xlarge+4*ml.c5.9xlarge"])
-@pytest.mark.parametrize("name", ["battlesnake-ppo", "battlesnake-appo", "procgen-ppo", "battlesnake-dqn", "battlesnake-apex"])
+@pytest.mark.parametrize(
+    "instances", ["ml.c5.4xlarge", "3*ml.c5.4xlarge", "ml.g5.2xlarge+4*ml.c5.9xlarge"]
+)
+@pytest.mark.parametrize(
+    "name",
+    ["battlesnake-ppo", "battlesnake-appo", "procgen-ppo", "battlesnake-dqn", "battlesnake-apex"],
+)
 def test_sizing_twice_is_sizing_once_and_survives_the_run_folder(name, instances):
     once = sized(load(name, instances))
     assert sized(once) == once
@@ -116,7 +163,11 @@ def test_sizing_twice_is_sizing_once_and_survives_the_run_folder(name, instances
 
 
 def batch(experiment: Experiment) -> int:
-    return max(1, experiment.num_env_runners) * experiment.settings.num_steps * experiment.env.options["num_games"]
+    return (
+        max(1, experiment.num_env_runners)
+        * experiment.settings.num_steps
+        * experiment.env.options["num_games"]
+    )
 
 
 def test_ppo_keeps_its_batch_as_long_as_it_can_and_the_size_of_a_minibatch_always():
@@ -132,17 +183,24 @@ def test_ppo_keeps_its_batch_as_long_as_it_can_and_the_size_of_a_minibatch_alway
 
 
 def test_appos_batch_grows_later_because_it_is_not_of_all_env_runners():
-    """A hundred machines of 72 processors: PPO's batch is 225 times what it was tuned for, APPO's a quarter of that."""
+    """A hundred machines of 72 processors: PPO's batch is 225 times what it was tuned for, APPO's a
+    quarter of that.
+    """
     text = "ml.p4d.24xlarge+100*ml.c5.18xlarge"
     ppo, appo = (sized(load(f"battlesnake-{name}", text)) for name in ("ppo", "appo"))
     assert (ppo.num_env_runners, steps_per_update(ppo)) == (7200, 7200 * 16 * 16)
     assert (appo.num_env_runners, steps_per_update(appo)) == (7200, 1800 * 16 * 16)
-    assert steps_per_update(appo) / appo.settings.num_minibatches == pytest.approx(8192 / 8, rel=0.01)
-    assert steps_per_update(sized(load("battlesnake-appo", "ml.g5.2xlarge+ml.c5.18xlarge"))) == pytest.approx(8192, rel=0.13)
+    assert steps_per_update(appo) / appo.settings.num_minibatches == pytest.approx(
+        8192 / 8, rel=0.01
+    )
+    assert steps_per_update(
+        sized(load("battlesnake-appo", "ml.g5.2xlarge+ml.c5.18xlarge"))
+    ) == pytest.approx(8192, rel=0.13)
 
 
 def test_learning_from_replay_keeps_its_batches_and_gets_more_shards():
-    before, after = Experiment.load("battlesnake-apex"), sized(load("battlesnake-apex", "ml.g5.2xlarge+4*ml.c5.9xlarge"))
+    before = Experiment.load("battlesnake-apex")
+    after = sized(load("battlesnake-apex", "ml.g5.2xlarge+4*ml.c5.9xlarge"))
     assert after.settings.train_batch_size == before.settings.train_batch_size
     assert (before.settings.num_replay_shards, after.settings.num_replay_shards) == (1, 144 // 16)
 
@@ -151,13 +209,20 @@ def test_the_explanation_shows_the_sum():
     told = dict(explanation(load("battlesnake-ppo", "3*ml.c5.4xlarge")))
     assert told["env runners"].startswith("47 = 16 CPUs × 3 instances − 1")
     assert "tuned for: 8192" in told["batch"]
-    assert dict(explanation(Experiment.load("battlesnake-ppo")))["scale"] == "local: nothing is derived"
+    assert (
+        dict(explanation(Experiment.load("battlesnake-ppo")))["scale"]
+        == "local: nothing is derived"
+    )
 
 
 def test_short_forms_mean_what_they_say():
     assert isinstance(load("battlesnake-ppo", "ml.c5.xlarge").scale, Single)
-    assert load("battlesnake-ppo", "4 x ml.c5.xlarge").scale == Homogeneous(instance="ml.c5.xlarge", count=4)
-    scale = Experiment.load("battlesnake-ppo", scale_overrides("ml.g5.xlarge+2*ml.c5.xlarge", two_jobs=True)).scale
+    assert load("battlesnake-ppo", "4 x ml.c5.xlarge").scale == Homogeneous(
+        instance="ml.c5.xlarge", count=4
+    )
+    scale = Experiment.load(
+        "battlesnake-ppo", scale_overrides("ml.g5.xlarge+2*ml.c5.xlarge", two_jobs=True)
+    ).scale
     assert isinstance(scale, Heterogeneous)
     assert (scale.mode, scale.rollout.count) == ("two-jobs", 2)
 
@@ -173,11 +238,16 @@ def test_short_forms_mean_what_they_say():
         ("scale={kind: single, instance: ml.c5.0xlarge}", "no SageMaker instance type"),
         ("scale={kind: homogeneous, instance: ml.c5.xlarge, count: 0}", "scale.count is 0"),
         ("scale={kind: single, instance: ml.c5.xlarge, count: 2}", "unknown key 'scale.count'"),
-        ("scale={kind: heterogeneous, learner: {instance: ml.g5.xlarge}}", "scale.rollout is missing"),
+        (
+            "scale={kind: heterogeneous, learner: {instance: ml.g5.xlarge}}",
+            "scale.rollout is missing",
+        ),
     ],
 )
 def test_mistakes_in_a_scale_are_named(override, message):
-    with pytest.raises((ConfigError, UnknownNameError), match="(?s).*" + message.replace(".", r"\.")):
+    with pytest.raises(
+        (ConfigError, UnknownNameError), match="(?s).*" + message.replace(".", r"\.")
+    ):
         Experiment.load("battlesnake-ppo", [override])
 
 
@@ -200,4 +270,6 @@ def test_other_short_forms_are_refused(text):
 @pytest.mark.parametrize(("group", "offered"), [("learner", {"group_learner": 1000}), ("all", {})])
 def test_machines_that_learn_and_play_are_no_group(group, offered):
     assert group_resources(group) == offered
-    assert f"--resources={json.dumps(offered)}" in start_command(address="10.0.0.2", group=group, head=None)
+    assert f"--resources={json.dumps(offered)}" in start_command(
+        address="10.0.0.2", group=group, head=None
+    )

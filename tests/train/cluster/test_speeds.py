@@ -1,4 +1,6 @@
-"""What is expected of a run by measured speeds: the figures of docs/lab/cluster.md, and sums done by hand."""
+"""What is expected of a run by measured speeds: the figures of docs/lab/cluster.md, and sums done
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,24 @@ def load(name: str, instances: str, *overrides: str) -> Experiment:
 
 
 def test_the_figures_are_those_that_the_page_tells():
-    rows = [line.split("|")[1:-1] for line in DOCS.read_text().splitlines() if line.startswith("| ")]
+    rows = [
+        line.split("|")[1:-1] for line in DOCS.read_text().splitlines() if line.startswith("| ")
+    ]
     told = {row[0].strip(): [cell.strip().replace(" ", "") for cell in row[1:]] for row in rows}
-    ppo, apex = MEASURED["battlesnake-ppo"], MEASURED["battlesnake-apex"]
+    ppo = MEASURED["battlesnake-ppo"]
+    apex = MEASURED["battlesnake-apex"]
     assert told["decisions played"] == [f"{one.played_a_second:.0f}" for one in (ppo, apex)]
-    assert told["decisions learned from once"] == [f"{one.learned_a_second:.0f}" for one in (ppo, apex)]
+    assert told["decisions learned from once"] == [
+        f"{one.learned_a_second:.0f}" for one in (ppo, apex)
+    ]
     assert told["bytes per decision over the network"][0] == f"{ppo.bytes_a_decision:.0f}"
-    assert told["bytes per decision over the network"][1].startswith(f"{apex.bytes_a_decision:.0f}(")
-    assert told["decisions a shard of replay takes in and gives out"][1] == f"{apex.remembered_a_second:.0f}"
+    assert told["bytes per decision over the network"][1].startswith(
+        f"{apex.bytes_a_decision:.0f}("
+    )
+    assert (
+        told["decisions a shard of replay takes in and gives out"][1]
+        == f"{apex.remembered_a_second:.0f}"
+    )
 
 
 def test_of_eight_processors_seven_play_and_one_thread_learns_twice_from_each_decision():
@@ -37,7 +49,9 @@ def test_of_eight_processors_seven_play_and_one_thread_learns_twice_from_each_de
 
 
 def test_more_learners_more_threads_and_fewer_epochs_learn_faster():
-    through = expected_stages(load("battlesnake-ppo", "ml.g5.12xlarge", "ppo.num_epochs=1", "ppo.num_threads=3"))
+    through = expected_stages(
+        load("battlesnake-ppo", "ml.g5.12xlarge", "ppo.num_epochs=1", "ppo.num_threads=3")
+    )
     assert through["learn"] == 4 * 3 * 159_000
 
 

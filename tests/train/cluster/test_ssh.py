@@ -1,4 +1,6 @@
-"""`procsnake cluster`: the commands it would give, and the real thing over ssh on machines of their own."""
+"""`procsnake cluster`: the commands it would give, and the real thing over ssh on machines of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from train.cluster.hosts import ClusterError
 from train.cluster.node import RUNS_ALREADY, keep_token
 from train.cluster.ssh import Machines, call, start_command, stop_command, up
 
-MACHINES = Machines(head="me@gpu", workers=["spare"], rollout=["cpu-1"], python="/opt/my venv/bin/python")
+MACHINES = Machines(
+    head="me@gpu", workers=["spare"], rollout=["cpu-1"], python="/opt/my venv/bin/python"
+)
 
 
 def test_who_learns_and_who_plays():
@@ -35,8 +39,20 @@ def test_the_commands_are_what_ssh_and_the_shell_there_understand():
     assert command[-2] == "cpu-1"
     assert "BatchMode=yes" in command
     there = shlex.split(command[-1])
-    assert there == ["/opt/my venv/bin/python", "-m", "train.cluster.node", "start", "--group", "rollout", "--head", "10.0.0.5"]
-    assert shlex.split(start_command(MACHINES, "me@gpu", "learner", "")[-1])[-2:] == ["--group", "learner"]
+    assert there == [
+        "/opt/my venv/bin/python",
+        "-m",
+        "train.cluster.node",
+        "start",
+        "--group",
+        "rollout",
+        "--head",
+        "10.0.0.5",
+    ]
+    assert shlex.split(start_command(MACHINES, "me@gpu", "learner", "")[-1])[-2:] == [
+        "--group",
+        "learner",
+    ]
     assert shlex.split(stop_command(MACHINES, "cpu-1")[-1])[-1] == "stop"
 
 
@@ -79,7 +95,8 @@ def test_the_token_is_for_its_owner_alone(tmp_path):
 
 
 def test_a_cluster_that_cannot_be_completed_is_taken_down_again(tmp_path, monkeypatch):
-    log, ssh = tmp_path / "log", tmp_path / "ssh"
+    log = tmp_path / "log"
+    ssh = tmp_path / "ssh"
     ssh.write_text(f"""#!/bin/sh
 case "$*" in *cpu-1*start*) echo "cpu-1: connection refused" >&2; exit 255;; esac
 echo "$*" >> {log}
@@ -107,7 +124,8 @@ def test_a_clean_up_that_takes_too_long_does_not_hide_the_reason(monkeypatch):
 
 
 def test_a_cluster_whose_start_is_interrupted_is_taken_down_again(monkeypatch):
-    machines, ran = Machines(head="gpu", rollout=["cpu-1"]), []
+    machines = Machines(head="gpu", rollout=["cpu-1"])
+    ran = []
 
     def run(command, **_):
         ran.append(command)
@@ -123,7 +141,8 @@ def test_a_cluster_whose_start_is_interrupted_is_taken_down_again(monkeypatch):
 
 @pytest.mark.parametrize(("refuses", "stopped"), [("gpu", []), ("cpu-1", ["gpu"])])
 def test_a_machine_with_a_cluster_keeps_it(tmp_path, monkeypatch, refuses, stopped):
-    log, ssh = tmp_path / "log", tmp_path / "ssh"
+    log = tmp_path / "log"
+    ssh = tmp_path / "ssh"
     ssh.write_text(f"""#!/bin/sh
 echo "$*" >> {log}
 case "$*" in *{refuses}*start*) echo "Ray already runs here" >&2; exit {RUNS_ALREADY};; *start*) echo 10.0.0.5;; esac
@@ -132,7 +151,11 @@ case "$*" in *{refuses}*start*) echo "Ray already runs here" >&2; exit {RUNS_ALR
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(ClusterError, match=f"^{refuses}: Ray already runs here$"):
         up(Machines(head="gpu", rollout=["cpu-1"]), print)
-    stops = [line.split() for line in log.read_text().splitlines() if line.endswith("train.cluster.node stop")]
+    stops = [
+        line.split()
+        for line in log.read_text().splitlines()
+        if line.endswith("train.cluster.node stop")
+    ]
     assert [words[-5] for words in stops] == stopped
 
 
@@ -140,9 +163,13 @@ case "$*" in *{refuses}*start*) echo "Ray already runs here" >&2; exit {RUNS_ALR
 def test_a_node_where_ray_runs_keeps_its_token(tmp_path, monkeypatch, capsys, joining):
     (tmp_path / "proc" / "77").mkdir(parents=True)
     (tmp_path / "proc" / "77" / "comm").write_text("raylet\n")
-    (tmp_path / "proc" / "77" / "stat").write_text(f"77 (raylet) S {' '.join(map(str, range(50)))}\n")
+    (tmp_path / "proc" / "77" / "stat").write_text(
+        f"77 (raylet) S {' '.join(map(str, range(50)))}\n"
+    )
     monkeypatch.setattr(node_watch, "_PROC", tmp_path / "proc")
-    monkeypatch.setattr(ray_node, "start", lambda *_, **__: pytest.fail("a second node was started"))
+    monkeypatch.setattr(
+        ray_node, "start", lambda *_, **__: pytest.fail("a second node was started")
+    )
     monkeypatch.setenv("PROCSNAKE_HOME", str(tmp_path))
     monkeypatch.setattr("sys.stdin", io.StringIO("second"))
     keep_token("first", tmp_path / "cluster-token")
@@ -212,13 +239,17 @@ def test_two_machines_become_a_cluster_over_ssh_and_are_trained_on(over_ssh, tmp
     said = []
     assert up(both, said.append) == head.address
     assert said == [f"gpu-box: learner, at {head.address}", f"cpu-1: rollout, at {worker.address}"]
-    tokens = {(machine.folder / "procsnake" / "cluster-token").read_text() for machine in (head, worker)}
+    tokens = {
+        (machine.folder / "procsnake" / "cluster-token").read_text() for machine in (head, worker)
+    }
     assert len(tokens) == 1
     with pytest.raises(ClusterError, match="gpu-box: Ray already runs on this machine"):
         up(both, said.append)
 
     experiment = tmp_path / "experiment.yaml"
-    experiment.write_text(yaml.safe_dump({**toy_q("identity").to_dict(), "budget": {"total_agent_steps": 2048}}))
+    experiment.write_text(
+        yaml.safe_dump({**toy_q("identity").to_dict(), "budget": {"total_agent_steps": 2048}})
+    )
     train = [
         sys.executable,
         "-m",
@@ -239,4 +270,8 @@ def test_two_machines_become_a_cluster_over_ssh_and_are_trained_on(over_ssh, tmp
 
     for machine in ("cpu-1", "gpu-box"):
         call(stop_command(both, machine), "", machine)
-    assert not [machine for machine in (head, worker) if (machine.folder / "procsnake" / "cluster-token").exists()]
+    assert not [
+        machine
+        for machine in (head, worker)
+        if (machine.folder / "procsnake" / "cluster-token").exists()
+    ]

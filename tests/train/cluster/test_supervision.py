@@ -1,4 +1,6 @@
-"""How a training ends on the head: by itself, killed, stopped, and when a machine or the Ray node beside it is lost."""
+"""How a training ends on the head: by itself, killed, stopped, and when a machine or the Ray node
+beside it is lost.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ signal.signal(signal.SIGTERM, save)
 print("ready", flush=True)
 time.sleep(60)
 """
-IGNORES = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
+IGNORES = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready',"
+    " flush=True); time.sleep(60)"
+)
 
 
 class Lost(ControlServer):
@@ -54,9 +59,15 @@ def _alive():
 
 
 def run(program: str, then=None, *, lost_seconds: float = 30.0) -> tuple[int, list[str]]:
-    """The exit code and what was said. `then(stop, control)` happens once the training has printed that it is ready."""
-    control, stop, told = Lost(), threading.Event(), []
-    training = Supervision([sys.executable, "-c", program], {}, control, Node((), None), told.append)
+    """The exit code and what was said. `then(stop, control)` happens once the training has printed
+    that it is ready.
+    """
+    control = Lost()
+    stop = threading.Event()
+    told = []
+    training = Supervision(
+        [sys.executable, "-c", program], {}, control, Node((), None), told.append
+    )
 
     def wait() -> None:
         while not any("ready" in word for word in training._words):
@@ -76,12 +87,17 @@ def test_a_training_that_ends_well_ends_with_nothing_and_one_that_fails_with_its
 
 def test_a_training_outlives_what_is_no_text(capsys):
     """As a name in Latin-1, printed by a library."""
-    program = "import sys; sys.stdout.buffer.write(b'caf\\xe9\\n'); sys.stdout.flush(); print('trains on', flush=True)"
+    program = (
+        "import sys; sys.stdout.buffer.write(b'caf\\xe9\\n'); sys.stdout.flush(); print('trains"
+        " on', flush=True)"
+    )
     assert run(program)[0] == 0
     assert capsys.readouterr().out == "caf\\xe9\ntrains on\n"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="only Linux has a device that is always full"
+)
 def test_a_training_outlives_a_log_whose_disk_is_full(monkeypatch):
     with suppress(OSError), open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
@@ -97,7 +113,9 @@ def test_sigterm_lets_it_save():
 
 
 def test_a_lost_machine_lets_it_save_too_and_is_named(capsys):
-    with pytest.raises(ClusterError, match="lost the machine algo-2; start again from the last checkpoint"):
+    with pytest.raises(
+        ClusterError, match="lost the machine algo-2; start again from the last checkpoint"
+    ):
         run(SAVES, lambda _, control: control.gone.append("algo-2"))
     assert "saved" in capsys.readouterr().out
 
@@ -119,9 +137,13 @@ def test_a_killed_training_asks_for_memory_and_tells_what_speaks_for_it(monkeypa
     with pytest.raises(ClusterError, match=r"ended with -9 .out of memory. nothing here tells"):
         run(kill_oneself)
     events.write_text("low 0\noom 2\noom_kill 4\noom_group_kill 0\n")
-    with pytest.raises(ClusterError, match=r"the kernel has counted no such kill; [0-9.]+ GiB are free now"):
+    with pytest.raises(
+        ClusterError, match=r"the kernel has counted no such kill; [0-9.]+ GiB are free now"
+    ):
         run(kill_oneself)
     before = "oom 2\noom_kill 4\n"
     counts = f"open({str(events)!r}, 'w').write({before.replace('4', '5')!r}); {kill_oneself}"
-    with pytest.raises(ClusterError, match="out of memory: the kernel has killed 1 of its processes"):
+    with pytest.raises(
+        ClusterError, match="out of memory: the kernel has killed 1 of its processes"
+    ):
         run(counts)

@@ -10,7 +10,14 @@ import scipy.stats
 
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
 from train.comparison.compare import CONTENDERS, USUAL, compare, experiment_of
-from train.comparison.statistics import SeedEstimate, bootstrap_interval, mean, mean_line, ratio, reached
+from train.comparison.statistics import (
+    SeedEstimate,
+    bootstrap_interval,
+    mean,
+    mean_line,
+    ratio,
+    reached,
+)
 
 HAS_MXNET = find_spec("mxnet") is not None
 
@@ -28,11 +35,13 @@ def test_the_mean_has_students_interval():
 
 
 def test_a_ratio_is_that_of_geometric_means_with_welchs_interval():
-    # Logarithms ln 2 and ln 8 around ln 4 against a baseline that doesn't vary: standard error ln(4)/2, 1 degree of freedom,
-    # whose t.975 is tan(0.475 pi) = 12.7062.
+    # Logarithms ln 2 and ln 8 around ln 4 against a baseline that doesn't vary: standard error
+    # ln(4)/2, 1 degree of freedom, whose t.975 is tan(0.475 pi) = 12.7062.
     found = ratio([2.0, 8.0], [1.0, 1.0])
     assert found.value == pytest.approx(4.0)
-    assert found.high == pytest.approx(4.0 * math.exp(math.tan(0.475 * math.pi) * math.log(4) / 2), rel=1e-6)
+    assert found.high == pytest.approx(
+        4.0 * math.exp(math.tan(0.475 * math.pi) * math.log(4) / 2), rel=1e-6
+    )
     assert found.low * found.high == pytest.approx(16.0)
 
 
@@ -57,9 +66,14 @@ def test_what_was_reached_counts_each_episode_of_the_last_fifth_the_same():
 
 
 def test_seeds_are_brought_onto_one_grid_before_they_are_averaged():
-    """Two seeds that rise alike but were measured at different times: no zigzag, and where one is missing no point."""
-    early, late = np.arange(0.0, 10.0, 0.7), np.arange(1.0, 12.0, 1.3)
-    runs = [columns(x, np.ones(len(x)), 5 * x + offset) for x, offset in ((early, 0.0), (late, 10.0))]
+    """Two seeds that rise alike but were measured at different times: no zigzag, and where one is
+    missing no point.
+    """
+    early = np.arange(0.0, 10.0, 0.7)
+    late = np.arange(1.0, 12.0, 1.3)
+    runs = [
+        columns(x, np.ones(len(x)), 5 * x + offset) for x, offset in ((early, 0.0), (late, 10.0))
+    ]
     line = mean_line("x", runs, "episode_return_mean", points=30)
     assert (line.x[0], line.x[-1]) == (1.0, pytest.approx(early[-1]))
     np.testing.assert_allclose(line.y, 5 * line.x + 5, atol=1.5)
@@ -77,14 +91,23 @@ def test_a_point_is_the_mean_of_the_episodes_around_it_each_counting_the_same():
 
 
 def test_what_was_measured_now_and_then_is_met_by_the_line():
-    run = columns(np.arange(101.0), np.ones(101), np.where(np.arange(101) % 50 == 0, np.arange(101.0) ** 2, math.nan))
+    run = columns(
+        np.arange(101.0),
+        np.ones(101),
+        np.where(np.arange(101) % 50 == 0, np.arange(101.0) ** 2, math.nan),
+    )
     line = mean_line("x", [run], "episode_return_mean", points=101)
     np.testing.assert_allclose(line.y[[0, 25, 50, 100]], [0, 1250, 2500, 10_000])
 
 
 def test_what_a_longer_run_went_on_to_do_is_no_part_of_the_shorter_ones_end():
-    long, short = (columns(np.arange(n + 1.0), np.ones(n + 1), np.minimum(np.arange(n + 1.0), 10.0)) for n in (1000, 10))
-    assert mean_line("x", [long, short], "episode_return_mean", points=11).y[-1] == pytest.approx(10.0)
+    long, short = (
+        columns(np.arange(n + 1.0), np.ones(n + 1), np.minimum(np.arange(n + 1.0), 10.0))
+        for n in (1000, 10)
+    )
+    assert mean_line("x", [long, short], "episode_return_mean", points=11).y[-1] == pytest.approx(
+        10.0
+    )
 
 
 def test_without_a_common_stretch_there_is_no_line():
@@ -96,7 +119,9 @@ def test_without_a_common_stretch_there_is_no_line():
 def test_the_interval_is_that_of_scipys_bootstrap():
     values = np.random.default_rng(1).normal(3.0, 2.0, size=(12, 2))
     found = bootstrap_interval(values)
-    expected = scipy.stats.bootstrap((values,), np.mean, axis=0, method="percentile", n_resamples=20_000, rng=0)
+    expected = scipy.stats.bootstrap(
+        (values,), np.mean, axis=0, method="percentile", n_resamples=20_000, rng=0
+    )
     np.testing.assert_allclose(found, expected.confidence_interval, atol=0.12)
     assert (bootstrap_interval(values) == found).all()
 
@@ -105,14 +130,34 @@ def test_all_play_the_same_board_for_the_same_time():
     made = {name: experiment_of(name, minutes=15, seed=2, cores=4) for name in CONTENDERS}
     for experiment in made.values():
         options = experiment.env.options
-        assert (options["width"], options["height"], options["num_snakes"], options["rewards"]) == (11, 11, 4, "starter-pack")
-        assert (experiment.budget.max_minutes, experiment.budget.total_agent_steps, experiment.seed) == (15, None, 2)
+        assert (options["width"], options["height"], options["num_snakes"], options["rewards"]) == (
+            11,
+            11,
+            4,
+            "starter-pack",
+        )
+        assert (
+            experiment.budget.max_minutes,
+            experiment.budget.total_agent_steps,
+            experiment.seed,
+        ) == (15, None, 2)
     assert {made[name].num_env_runners for name in ("dqn-all", "apex")} == {4}
     assert made["dqn-1"].num_env_runners == 0
     frozen = made["mxnet-dqn"].settings
     # The starter pack's own values (its command line's defaults).
-    assert (frozen.update_every, frozen.batch_size, frozen.lr_start, frozen.gamma, frozen.tau) == (20, 64, 5e-4, 0.95, 1e-3)
-    assert (frozen.eps_start, frozen.eps_end, frozen.eps_decay, frozen.mask_actions) == (1.0, 0.01, 0.995, False)
+    assert (frozen.update_every, frozen.batch_size, frozen.lr_start, frozen.gamma, frozen.tau) == (
+        20,
+        64,
+        5e-4,
+        0.95,
+        1e-3,
+    )
+    assert (frozen.eps_start, frozen.eps_end, frozen.eps_decay, frozen.mask_actions) == (
+        1.0,
+        0.01,
+        0.995,
+        False,
+    )
 
 
 def test_mistakes_are_told(tmp_path):

@@ -1,4 +1,6 @@
-"""Trainings on a Ray cluster of two nodes on this machine, also when one is lost or the command is interrupted."""
+"""Trainings on a Ray cluster of two nodes on this machine, also when one is lost or the command is
+interrupted.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_a_training_that_fits_no_machine_is_refused(cluster):
 
 def test_a_training_whose_machine_is_lost_goes_on_elsewhere(cluster, tmp_path):
     (node,) = [node for node in cluster.list_all_nodes() if node is not cluster.head_node]
-    wanted = training("long", budget={"total_agent_steps": 100_000}, checkpoints={"every_minutes": 0.005})
+    wanted = training(
+        "long", budget={"total_agent_steps": 100_000}, checkpoints={"every_minutes": 0.005}
+    )
     said: list[str] = []
     # Ray adds nodes in the main thread only.
     with ThreadPoolExecutor(1) as pool:
@@ -63,14 +67,27 @@ def test_a_training_whose_machine_is_lost_goes_on_elsewhere(cluster, tmp_path):
 
 
 def test_what_fails_on_a_machine_is_told_with_its_log(cluster, tmp_path):
-    broken = training("broken", env={"name": "identity", "imports": ["tests.train.small_worlds"], "options": {"no_such": 1}})
+    broken = training(
+        "broken",
+        env={
+            "name": "identity",
+            "imports": ["tests.train.small_worlds"],
+            "options": {"no_such": 1},
+        },
+    )
     with pytest.raises(RunError, match=r"broken ended with exit code 2; read .*broken-0\.log"):
         train_all([broken], tmp_path, say=lambda _: None, begin=OnCluster)
 
 
 def test_one_that_is_told_to_end_saves_first_and_leaves_no_process(cluster, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        train_all([long_one()], tmp_path, jobs=2, say=lambda _: None, begin=_interrupts_once_it_learns(tmp_path))
+        train_all(
+            [long_one()],
+            tmp_path,
+            jobs=2,
+            say=lambda _: None,
+            begin=_interrupts_once_it_learns(tmp_path),
+        )
     (run,) = tmp_path.glob("runs/*")
     assert any((run / "checkpoints").glob("[0-9]*"))
     assert not running_in(tmp_path)

@@ -23,13 +23,20 @@ SMALL = (
 
 
 def protocol(**changes):
-    chosen = {"games": ("coinrun", "maze"), "seeds": 2, "steps": 64, "episodes": 4, "overrides": SMALL}
+    chosen = {
+        "games": ("coinrun", "maze"),
+        "seeds": 2,
+        "steps": 64,
+        "episodes": 4,
+        "overrides": SMALL,
+    }
     return preset("small", **{**chosen, **changes})
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    out, said = tmp_path_factory.mktemp("benchmark"), []
+    out = tmp_path_factory.mktemp("benchmark")
+    said = []
     return benchmark(protocol(), out=out, jobs=2, say=said.append), out, said
 
 
@@ -38,9 +45,14 @@ def test_scores_are_those_that_the_runs_policies_have_when_they_are_evaluated(ma
     found, out, _ = made
     policies = [score for score in found["scores"] if score["player"] == POLICY]
     assert [(s["game"], s["split"]) for s in policies] == [
-        (game, split) for game in ("coinrun", "maze") for _ in range(2) for split in ("train", "test")
+        (game, split)
+        for game in ("coinrun", "maze")
+        for _ in range(2)
+        for split in ("train", "test")
     ]
-    again = evaluate([str(out / found["runs"]["maze, seed 1"] / BUNDLE)], levels="test", episodes=4, threads=1)[0].score
+    again = evaluate(
+        [str(out / found["runs"]["maze, seed 1"] / BUNDLE)], levels="test", episodes=4, threads=1
+    )[0].score
     assert policies[-1] == json.loads(json.dumps(again.to_dict()))
     assert again.levels == "test:200"
 
@@ -50,7 +62,9 @@ def test_aggregates_are_those_of_the_unseen_levels(made):
     found, _, _ = made
     unseen = [s for s in found["scores"] if (s["player"], s["split"]) == (POLICY, "test")]
     normalised = [
-        (s["mean_return"] - EASY[s["game"]].blind) / (EASY[s["game"]].highest - EASY[s["game"]].blind) for s in unseen
+        (s["mean_return"] - EASY[s["game"]].blind)
+        / (EASY[s["game"]].highest - EASY[s["game"]].blind)
+        for s in unseen
     ]
     aggregates = {one["name"]: one["value"] for one in found["aggregates"]}
     assert aggregates["mean"] == pytest.approx(np.mean(normalised))
@@ -61,7 +75,10 @@ def test_aggregates_are_those_of_the_unseen_levels(made):
 def test_nothing_that_is_there_is_done_again(made):
     found, out, said = made
     assert sum(line.endswith("training …") for line in said) == 4
-    files = {path: path.stat().st_mtime_ns for path in [*out.glob("runs/*/config.yaml"), *out.glob("scores/*")]}
+    files = {
+        path: path.stat().st_mtime_ns
+        for path in [*out.glob("runs/*/config.yaml"), *out.glob("scores/*")]
+    }
     again = []
     assert benchmark(protocol(), out=out, jobs=2, say=again.append) == found
     assert [line for line in again if "before" not in line] == []
@@ -77,15 +94,22 @@ def test_the_page_has_each_games_row_curve_and_film(made):
     page = (out / "benchmark.html").read_text()
     assert page.count("data:video/mp4") == 2
     assert "An episode of each game: the one in the middle" in page
-    assert {"8.2", "5.3"} <= set(re.findall(r">([\d.]+)<", page)), "OpenAI's PPO after 8 M steps on unseen levels of both games"
-    assert "http" not in re.sub(r"http://www\.w3\.org/\S+", "", page.split("</style>")[-1].split("<script")[0])
+    assert {"8.2", "5.3"} <= set(re.findall(r">([\d.]+)<", page)), (
+        "OpenAI's PPO after 8 M steps on unseen levels of both games"
+    )
+    assert "http" not in re.sub(
+        r"http://www\.w3\.org/\S+", "", page.split("</style>")[-1].split("<script")[0]
+    )
 
 
 @pytest.mark.long
 def test_a_benchmark_is_level_with_itself_and_not_compared_with_other_games(made):
     _, out, _ = made
     file = str(out / "benchmark.json")
-    assert benchmark(protocol(), out=out, jobs=2, against=file, say=lambda _: None)["against"]["value"] == 0.5
+    assert (
+        benchmark(protocol(), out=out, jobs=2, against=file, say=lambda _: None)["against"]["value"]
+        == 0.5
+    )
     with pytest.raises(ConfigError, match="games"):
         comparable(file, protocol(games=("maze",)))
 
@@ -99,7 +123,9 @@ def test_aggregates_of_a_single_seed_have_no_interval(scores):
     assert "0.600 " not in aggregates_on_page({"aggregates": json.loads(json.dumps(found))})
 
 
-def test_the_command_tells_figures_of_a_single_seed_without_an_interval(tmp_path, capsys, monkeypatch):
+def test_the_command_tells_figures_of_a_single_seed_without_an_interval(
+    tmp_path, capsys, monkeypatch
+):
     """With the numbers of a benchmark that was made, because making one trains."""
     one = protocol(games=("coinrun",), seeds=1)
     scores = [
@@ -107,15 +133,27 @@ def test_the_command_tells_figures_of_a_single_seed_without_an_interval(tmp_path
         for split in one.splits
         for player in (POLICY, RANDOM)
     ]
-    found = {"protocol": one.to_dict(), "scores": scores, "aggregates": _aggregates(np.array([[0.6]]))}
+    found = {
+        "protocol": one.to_dict(),
+        "scores": scores,
+        "aggregates": _aggregates(np.array([[0.6]])),
+    }
     monkeypatch.setattr("train.comparison.procgen_benchmark.benchmark", lambda *_, **__: found)
-    assert main(["benchmark", "procgen", "--seeds", "1", "--games", "coinrun", "--out", str(tmp_path)]) == 0
+    assert (
+        main(["benchmark", "procgen", "--seeds", "1", "--games", "coinrun", "--out", str(tmp_path)])
+        == 0
+    )
     assert re.search(r"mean +0\.600 +-\n", capsys.readouterr().out)
 
 
 def test_a_file_that_is_no_benchmark_is_refused(tmp_path):
     wrong = tmp_path / "wrong.json"
-    for text in ("", "[]", "{}", '{"protocol": {"games": ["coinrun"], "minutes": 1}, "scores": [{}]}'):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"protocol": {"games": ["coinrun"], "minutes": 1}, "scores": [{}]}',
+    ):
         wrong.write_text(text)
         with pytest.raises(ConfigError, match=r"wrong\.json isn't the result of a benchmark"):
             comparable(str(wrong), protocol())
@@ -124,7 +162,18 @@ def test_a_file_that_is_no_benchmark_is_refused(tmp_path):
 
 
 def test_the_plan_says_hours_and_cost(capsys, tmp_path):
-    words = ["benchmark", "procgen", "--dry-run", "--json", "--jobs", "2", "--price", "0.5", "--out", str(tmp_path)]
+    words = [
+        "benchmark",
+        "procgen",
+        "--dry-run",
+        "--json",
+        "--jobs",
+        "2",
+        "--price",
+        "0.5",
+        "--out",
+        str(tmp_path),
+    ]
     assert main(words) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["trainings"], plan["finished"], plan["hours"], plan["cost"]) == (9, 0, 2.5, 1.25)
@@ -134,9 +183,27 @@ def test_the_plan_says_hours_and_cost(capsys, tmp_path):
 def test_the_plan_names_games_and_seeds_and_says_what_its_hours_are(capsys, tmp_path):
     assert main(["benchmark", "procgen", "--dry-run", "--jobs", "2", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
-    assert "9 trainings, 0 of them finished: coinrun, starpilot, bigfish, with the seeds 0 to 2 each\n" in told
+    assert (
+        "9 trainings, 0 of them finished: coinrun, starpilot, bigfish, with the seeds 0 to 2 each\n"
+        in told
+    )
     assert "hours by the clock, for all trainings: 2.5 " in told
-    assert main(["benchmark", "procgen", "--dry-run", "--games", "maze", "--seeds", "1", "--out", str(tmp_path)]) == 0
+    assert (
+        main(
+            [
+                "benchmark",
+                "procgen",
+                "--dry-run",
+                "--games",
+                "maze",
+                "--seeds",
+                "1",
+                "--out",
+                str(tmp_path),
+            ]
+        )
+        == 0
+    )
     assert "1 trainings, 0 of them finished: maze, with the seed 0\n" in capsys.readouterr().out
 
 
@@ -159,7 +226,18 @@ def test_the_plan_refuses_what_the_benchmark_would(capsys, tmp_path, monkeypatch
 
 def test_the_plan_counts_hours_at_the_speed_of_its_experiment(capsys, tmp_path):
     def hours(*more):
-        words = ["benchmark", "procgen", "--dry-run", "--json", "--jobs", "1", "--out", str(tmp_path), "--preset", "easy"]
+        words = [
+            "benchmark",
+            "procgen",
+            "--dry-run",
+            "--json",
+            "--jobs",
+            "1",
+            "--out",
+            str(tmp_path),
+            "--preset",
+            "easy",
+        ]
         assert main([*words, *more]) == 0
         return json.loads(capsys.readouterr().out)["hours"]
 

@@ -7,8 +7,11 @@ from train.comparison.procgen_protocol import PRESETS, Protocol, preset
 
 
 def test_the_papers_protocols():
-    """Cobbe et al. 2020: easy is 25 M steps on 200 levels, hard 200 M on 500 (sections 2.2 and 2.3); sixteen games."""
-    easy, hard = PRESETS["easy"], PRESETS["hard"]
+    """Cobbe et al. 2020: easy is 25 M steps on 200 levels, hard 200 M on 500 (sections 2.2 and
+    2.3); sixteen games.
+    """
+    easy = PRESETS["easy"]
+    hard = PRESETS["hard"]
     assert (easy.distribution_mode, easy.levels, easy.steps) == ("easy", "train:200", 25_000_000)
     assert (hard.distribution_mode, hard.levels, hard.steps) == ("hard", "train:500", 200_000_000)
     assert len(easy.games) == len(hard.games) == 16
@@ -26,12 +29,18 @@ def test_all_trainings_of_a_seed_come_before_the_next_seed_and_differ_in_game_an
         data["env"]["name"] = data["name"] = data["seed"] = None
         alike.add(str(data))
         assert (experiment.budget.max_minutes, experiment.budget.total_agent_steps) == (30.0, None)
-        assert (experiment.settings.num_epochs, experiment.settings.num_threads, experiment.evaluation) == (2, 1, None)
+        assert (
+            experiment.settings.num_epochs,
+            experiment.settings.num_threads,
+            experiment.evaluation,
+        ) == (2, 1, None)
     assert len(alike) == 1
 
 
 def test_the_algorithm_may_be_another_than_the_experiments():
-    (training,) = preset("small", games=("maze",), seeds=1, overrides=("algorithm=dqn",)).trainings(num_threads=2)
+    (training,) = preset("small", games=("maze",), seeds=1, overrides=("algorithm=dqn",)).trainings(
+        num_threads=2
+    )
     made = training.experiment
     assert (made.algorithm, made.env.name, made.settings.num_threads) == ("dqn", "procgen/maze", 2)
 
@@ -84,7 +93,13 @@ def test_hours_are_those_of_the_fullest_core():
 )
 def test_impossible_protocols_are_refused(changes, said):
     with pytest.raises(ConfigError, match=said):
-        Protocol(**{"games": ("coinrun",), **({} if "minutes" in changes else {"minutes": 30.0}), **changes})
+        Protocol(
+            **{
+                "games": ("coinrun",),
+                **({} if "minutes" in changes else {"minutes": 30.0}),
+                **changes,
+            }
+        )
 
 
 def test_wrong_names_are_refused():

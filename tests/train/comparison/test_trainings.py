@@ -19,7 +19,9 @@ pytestmark = pytest.mark.long
 
 def training(name, **changes):
     return Training(
-        name, Experiment.from_dict({**toy("identity", steps=2000).to_dict(), "name": name, **changes}), num_threads=1
+        name,
+        Experiment.from_dict({**toy("identity", steps=2000).to_dict(), "name": name, **changes}),
+        num_threads=1,
     )
 
 
@@ -32,13 +34,22 @@ def test_two_at_a_time_end_in_order_and_are_not_run_again(tmp_path):
     # The third begins only when one of the two before it has ended.
     begun = [line.split(":")[0] for line in said if line.endswith("training …")]
     assert begun == ["one", "other", "third"]
-    assert next(k for k, line in enumerate(said) if "done" in line) < said.index("third: training …")
+    assert next(k for k, line in enumerate(said) if "done" in line) < said.index(
+        "third: training …"
+    )
     assert train_all(wanted, tmp_path, jobs=2, say=said.append) == runs
 
 
 def test_one_that_fails_is_named_with_its_log_and_ends_the_others(tmp_path):
     endless = training("endless", budget={"total_agent_steps": 10**9})
-    broken = training("broken", env={"name": "identity", "imports": ["tests.train.small_worlds"], "options": {"no_such": 1}})
+    broken = training(
+        "broken",
+        env={
+            "name": "identity",
+            "imports": ["tests.train.small_worlds"],
+            "options": {"no_such": 1},
+        },
+    )
     with pytest.raises(RunError, match=r"broken ended with exit code 2; read .*broken-0\.log"):
         train_all([endless, broken], tmp_path, jobs=2, say=lambda _: None)
     assert "no_such" in (tmp_path / "broken-0.log").read_text()
@@ -47,11 +58,17 @@ def test_one_that_fails_is_named_with_its_log_and_ends_the_others(tmp_path):
 
 def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from tests.train.comparison.test_trainings import long_one; "
-        "from train.comparison.trainings import train_all; train_all([long_one()], Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from tests.train.comparison.test_trainings import"
+        " long_one; from train.comparison.trainings import train_all; train_all([long_one()],"
+        " Path(sys.argv[1]))"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
-    until(lambda: any(path.read_text().count("\n") > 1 for path in tmp_path.glob("runs/*/progress.csv")), seconds=300)
+    until(
+        lambda: any(
+            path.read_text().count("\n") > 1 for path in tmp_path.glob("runs/*/progress.csv")
+        ),
+        seconds=300,
+    )
     process.send_signal(signal.SIGINT)
     process.wait(300)
     (run,) = tmp_path.glob("runs/*")

@@ -1,4 +1,6 @@
-"""Recorded games as demonstrations: what was seen and played, what followed, and what is left out."""
+"""Recorded games as demonstrations: what was seen and played, what followed, and what is left
+out.
+"""
 
 from __future__ import annotations
 
@@ -38,17 +40,32 @@ def changed(path, change):
 def test_they_are_what_the_snake_saw_in_the_game_and_the_moves_that_it_made(tmp_path):
     """Compared with the engine's own states while the games were played."""
     experiment = cloning(tmp_path, snakes=["b"], train_batch_size=1)
-    world, seen, moves, turning = single_world(experiment), [], [], []
+    world = single_world(experiment)
+    seen = []
+    moves = []
+    turning = []
     for seed in range(2):
         flood = agents.make("flood")
-        referee = Referee([flood, flood], names=["a", "b"], width=7, height=7, seed=seed, recording=tmp_path / f"{seed}.jsonl")
+        referee = Referee(
+            [flood, flood],
+            names=["a", "b"],
+            width=7,
+            height=7,
+            seed=seed,
+            recording=tmp_path / f"{seed}.jsonl",
+        )
         here = (np.zeros(1, int), np.ones(1, int))
         for frame in referee.play():
             if seen and frame.state.arrays.turn[0]:
                 moves.append(int(frame.moves[1]))
             if not frame.state.arrays.cause[0, 1]:
                 seen.append(world.observation.observe(frame.state, *here)[0])
-                turning.append([int(world.observation.to_moves(frame.state, *here, np.array([k]))[0]) for k in range(3)])
+                turning.append(
+                    [
+                        int(world.observation.to_moves(frame.state, *here, np.array([k]))[0])
+                        for k in range(3)
+                    ]
+                )
         del seen[len(moves) :], turning[len(moves) :]
     found, said = read(experiment)
     expected = [(s, t.index(m)) for s, m, t in zip(seen, moves, turning, strict=True) if m in t]
@@ -74,10 +91,14 @@ def test_returns_are_what_the_outcome_pays_discounted(games):
 
 def test_a_snake_is_meant_by_its_name_or_by_its_id(games):
     boards = [json.loads(path.read_text().splitlines()[1])["board"] for path in games.iterdir()]
-    ids = sorted({snake["id"] for board in boards for snake in board["snakes"] if snake["name"] == "a"})
+    ids = sorted(
+        {snake["id"] for board in boards for snake in board["snakes"] if snake["name"] == "a"}
+    )
     (by_name, _), (by_id, _) = (read(cloning(games, snakes=snakes)) for snakes in (["a"], ids))
     assert "a" not in ids
-    np.testing.assert_array_equal(by_id.demonstrations.observations, by_name.demonstrations.observations)
+    np.testing.assert_array_equal(
+        by_id.demonstrations.observations, by_name.demonstrations.observations
+    )
     with pytest.raises(UnknownNameError, match=r"unknown snake 'nobody'\. Known: a, b\."):
         read(cloning(games, snakes=[*ids, "nobody"]))
 
@@ -107,7 +128,8 @@ def test_what_cannot_be_learned_from_is_left_out_and_said(games, tmp_path):
     changed(tmp_path / "gap.jsonl", lambda lines: lines[:3] + lines[4:])
 
     def another_game_with_a_late_answer(lines):
-        request, head = lines[3], lines[3]["procsnake"]["decisions"]
+        request = lines[3]
+        head = lines[3]["procsnake"]["decisions"]
         lines[0]["id"] = "another"
         me = next(s["id"] for s in request["board"]["snakes"] if s["name"] == "a")
         head[me]["move"] = {"up": "down"}.get(head[me]["move"], "up")
@@ -135,15 +157,24 @@ def test_a_game_that_contradicts_its_rules_is_named_and_learned_from(games, tmp_
 
     changed(tmp_path / "edited.jsonl", with_less_health)
     found, said = read(cloning(games / "7-0.jsonl", tmp_path, train_batch_size=1))
-    assert [line.partition(" (")[0] for line in said] == ["edited.jsonl: turn 2 contradicts the rules"]
+    assert [line.partition(" (")[0] for line in said] == [
+        "edited.jsonl: turn 2 contradicts the rules"
+    ]
     assert found.num_games == 2
 
 
 def test_the_official_command_lines_games_are_read(tmp_path):
-    names = {s["name"] for s in json.loads((DATA / "cli-output-example.jsonl").read_text().splitlines()[1])["board"]["snakes"]}
+    names = {
+        s["name"]
+        for s in json.loads((DATA / "cli-output-example.jsonl").read_text().splitlines()[1])[
+            "board"
+        ]["snakes"]
+    }
     official = DATA / "cli-output-example.jsonl"
     twin = tmp_path / "twin.jsonl"
-    twin.write_text(official.read_text().replace(json.loads(official.read_text().splitlines()[0])["id"], "twin"))
+    twin.write_text(
+        official.read_text().replace(json.loads(official.read_text().splitlines()[0])["id"], "twin")
+    )
     experiment = cloning(official, twin, snakes=sorted(names), train_batch_size=1)
     experiment = experiment.override(["env.options.width=11", "env.options.height=11"])
     found, said = read(experiment)

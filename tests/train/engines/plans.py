@@ -20,7 +20,9 @@ SCALES = [
 """One machine, several, and two kinds, by size and by AWS's types."""
 
 
-def plan(instances: str, *overrides: str, experiment: str = "battlesnake-apex", **more: Any) -> Plan:
+def plan(
+    instances: str, *overrides: str, experiment: str = "battlesnake-apex", **more: Any
+) -> Plan:
     """A plan for these machines."""
     loaded = Experiment.load(experiment, [*scale_overrides(instances), *overrides])
     return Plan(**{"name": "mine", "experiment": loaded, "max_hours": 2.0, **more})

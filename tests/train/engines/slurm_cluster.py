@@ -1,4 +1,6 @@
-"""A Slurm of its own on machines to throw away: munged outside, slurmctld and slurmd on the first, slurmd on the others."""
+"""A Slurm of its own on machines to throw away: munged outside, slurmctld and slurmd on the first,
+slurmd on the others.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +56,19 @@ class Slurm:
         return self.machines[0]
 
     def call(self, *words: object) -> str:
-        """What a command of Slurm's prints on the first machine, in the folder `desk`. Fails the test if it fails."""
+        """What a command of Slurm's prints on the first machine, in the folder `desk`. Fails the
+        test if it fails.
+        """
         environment = {**os.environ, **self.first.environment}
         inside = ["ip", "netns", "exec", self.first.namespace, *map(str, words)]
         done = subprocess.run(
-            inside, capture_output=True, text=True, timeout=60, cwd=self.folder / "desk", env=environment, check=False
+            inside,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=self.folder / "desk",
+            env=environment,
+            check=False,
         )
         assert done.returncode == 0, f"{words}: {done.stderr}{self.logs()}"
         return done.stdout
@@ -68,17 +78,27 @@ class Slurm:
         return self.call("sbatch", "--parsable", script).split(";")[0].strip()
 
     def state(self, job: str) -> str:
-        """The job's state, such as RUNNING or COMPLETED; of a job with several components, the first one's."""
-        return self.call("scontrol", "--oneliner", "show", "job", job).partition("JobState=")[2].split()[0]
+        """The job's state, such as RUNNING or COMPLETED; of a job with several components, the
+        first one's.
+        """
+        return (
+            self.call("scontrol", "--oneliner", "show", "job", job)
+            .partition("JobState=")[2]
+            .split()[0]
+        )
 
     def wait(self, job: str, seconds: float) -> str:
-        """The state in which the job ended. Fails the test, with what it printed, if it takes longer."""
+        """The state in which the job ended. Fails the test, with what it printed, if it takes
+        longer.
+        """
 
         def told() -> str:
             return f"{self.state(job)} after {seconds} s:\n{self.printed(job)}\n{self.logs()}"
 
         lasting = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
-        return until(lambda: (state := self.state(job)) not in lasting and state, seconds=seconds, told=told)
+        return until(
+            lambda: (state := self.state(job)) not in lasting and state, seconds=seconds, told=told
+        )
 
     def printed(self, job: str) -> str:
         """What the job has printed so far."""
@@ -86,12 +106,16 @@ class Slurm:
 
     def logs(self) -> str:
         """The ends of what Slurm's daemons have logged."""
-        return "\n".join(f"{path.name}: {path.read_text()[-1500:]}" for path in self.folder.glob("slurm*.log"))
+        return "\n".join(
+            f"{path.name}: {path.read_text()[-1500:]}" for path in self.folder.glob("slurm*.log")
+        )
 
 
 @contextmanager
 def slurm_cluster(names: list[str], folder: Path) -> Iterator[Slurm]:
-    """Start the cluster on machines of these names. Skips the test, saying why, where there can be none."""
+    """Start the cluster on machines of these names. Skips the test, saying why, where there can be
+    none.
+    """
     require_machines()
     for program in PROGRAMS:
         if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
@@ -100,12 +124,24 @@ def slurm_cluster(names: list[str], folder: Path) -> Iterator[Slurm]:
         (folder / name).mkdir(parents=True)
     # Control groups of the first version are mounted where Slurm uses them, which is nowhere here.
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-    with machines(names, folder, {"SLURM_CONF": str(folder / "slurm.conf")}) as made, _munge(folder):
-        nodes = (f"NodeName={one.name} NodeAddr={one.address} CPUs=2 RealMemory=4000 State=UNKNOWN" for one in made)
-        (folder / "slurm.conf").write_text(_CONF.format(first=made[0], folder=folder, nodes="\n".join(nodes)))
+    with (
+        machines(names, folder, {"SLURM_CONF": str(folder / "slurm.conf")}) as made,
+        _munge(folder),
+    ):
+        nodes = (
+            f"NodeName={one.name} NodeAddr={one.address} CPUs=2 RealMemory=4000 State=UNKNOWN"
+            for one in made
+        )
+        (folder / "slurm.conf").write_text(
+            _CONF.format(first=made[0], folder=folder, nodes="\n".join(nodes))
+        )
         for machine in made:
-            # The machines share this one's /tmp, where the Ray of each job has a folder that is the machine's own.
-            mounts = "".join(f"mkdir -p /tmp/procsnake-{n}; mount -t tmpfs tmpfs /tmp/procsnake-{n}; " for n in _FIRST_JOBS)
+            # The machines share this one's /tmp, where the Ray of each job has a folder that is the
+            # machine's own.
+            mounts = "".join(
+                f"mkdir -p /tmp/procsnake-{n}; mount -t tmpfs tmpfs /tmp/procsnake-{n}; "
+                for n in _FIRST_JOBS
+            )
             leads = "slurmctld -D & sleep 1; " if machine is made[0] else ""
             machine.start(["bash", "-c", f"{mounts}{leads}exec slurmd -D -N {machine.name}"])
         slurm = Slurm(folder, made)
@@ -123,7 +159,9 @@ def _wait_for_nodes(slurm: Slurm, count: int) -> None:
     environment = {**os.environ, **slurm.first.environment}
 
     def are_idle() -> bool:
-        done = subprocess.run(inside, capture_output=True, text=True, env=environment, check=False, timeout=60)
+        done = subprocess.run(
+            inside, capture_output=True, text=True, env=environment, check=False, timeout=60
+        )
         return done.stdout.split() == [str(count), "idle"]
 
     until(are_idle, seconds=60, told=slurm.logs)
@@ -131,11 +169,19 @@ def _wait_for_nodes(slurm: Slurm, count: int) -> None:
 
 @contextmanager
 def _munge(folder: Path) -> Iterator[None]:
-    """The daemon by which Slurm's programs know whose requests they get. Its socket is a file, so one does for all machines."""
+    """The daemon by which Slurm's programs know whose requests they get. Its socket is a file, so
+    one does for all machines.
+    """
     key = folder / "munge.key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o600)
-    ends = {"key-file": "key", "socket": "socket", "pid-file": "pid", "seed-file": "seed", "log-file": "log"}
+    ends = {
+        "key-file": "key",
+        "socket": "socket",
+        "pid-file": "pid",
+        "seed-file": "seed",
+        "log-file": "log",
+    }
     files = [f"--{name}={folder}/munge.{end}" for name, end in ends.items()]
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", "munged", "--foreground", "--force", *files], stderr=subprocess.DEVNULL,

@@ -1,4 +1,6 @@
-"""Ray's dashboard and Prometheus of a job on two machines, as the head itself sees them at the end of a tunnel."""
+"""Ray's dashboard and Prometheus of a job on two machines, as the head itself sees them at the end
+of a tunnel.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ print("LOOK " + json.dumps({
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sagemaker.md").read_text(encoding="utf-8")
-(CONFIG,) = re.findall(r'^```yaml title="prometheus.yml"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
+(CONFIG,) = re.findall(
+    r'^```yaml title="prometheus.yml"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL
+)
 
 
 @pytest.fixture(autouse=True)
@@ -75,11 +79,14 @@ def test_the_head_shows_all_machines_and_prometheus_reads_them(tmp_path):
         assert worker.wait(30) == 0, worker.log[-3000:]
         (line,) = (line for line in head.log.splitlines() if line.startswith("LOOK "))
         seen = json.loads(line.removeprefix("LOOK "))
-        # Whoever comes through the tunnel without the token of the job sees nothing; nobody comes without a tunnel.
+        # Whoever comes through the tunnel without the token of the job sees nothing; nobody comes
+        # without a tunnel.
         assert seen["stranger"] == 401
         assert seen["from outside"] != 0
         assert seen["nodes"] == 2
-        assert {"http://10.77.0.10:8080/metrics", "http://10.77.0.11:8080/metrics"} <= set(seen["targets"])
+        assert {"http://10.77.0.10:8080/metrics", "http://10.77.0.11:8080/metrics"} <= set(
+            seen["targets"]
+        )
         assert int(seen["cpus"]) == 2 * (os.cpu_count() or 1)
         assert "--target sagemaker-training-job:procsnake-x_algo-1 " in head.log
         assert "aws ssm" not in worker.log
@@ -89,6 +96,9 @@ def test_the_head_shows_all_machines_and_prometheus_reads_them(tmp_path):
 def test_prometheus_takes_the_pages_file(tmp_path):
     (tmp_path / "prometheus.yml").write_text(CONFIG)
     checked = subprocess.run(
-        ["promtool", "check", "config", tmp_path / "prometheus.yml"], capture_output=True, text=True, check=False
+        ["promtool", "check", "config", tmp_path / "prometheus.yml"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert checked.returncode == 0, checked.stderr

@@ -1,4 +1,6 @@
-"""Files for `ray up`: against Ray's own schema and defaults, and what Ray's AWS provider then asks of moto's EC2."""
+"""Files for `ray up`: against Ray's own schema and defaults, and what Ray's AWS provider then asks
+of moto's EC2.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def test_it_is_right_by_rays_schema(instances):
 def test_machines_are_as_many_and_as_large_as_the_scale_says():
     config = made(plan("ml.g5.12xlarge+2*ml.c5.9xlarge"))
     types = config["available_node_types"]
-    assert (config["max_workers"], config["head_node_type"], set(types)) == (2, "head", {"head", "rollout"})
+    assert (config["max_workers"], config["head_node_type"], set(types)) == (
+        2,
+        "head",
+        {"head", "rollout"},
+    )
     assert types["head"]["resources"] == {"CPU": 48, "GPU": 4, "group_learner": 1000}
     assert types["rollout"]["resources"] == {"CPU": 36, "GPU": 0, "group_rollout": 1000}
     assert (types["rollout"]["min_workers"], types["rollout"]["max_workers"]) == (2, 2)
@@ -54,7 +60,10 @@ def test_machines_are_as_many_and_as_large_as_the_scale_says():
 def test_machines_end_by_themselves_when_their_hours_are_over():
     config = made(plan("3*ml.c5.4xlarge", max_hours=1.5))
     assert config["initialization_commands"] == ["sudo shutdown -h +90"]
-    endings = {kind["node_config"]["InstanceInitiatedShutdownBehavior"] for kind in config["available_node_types"].values()}
+    endings = {
+        kind["node_config"]["InstanceInitiatedShutdownBehavior"]
+        for kind in config["available_node_types"].values()
+    }
     assert endings == {"terminate"}
 
 
@@ -62,7 +71,9 @@ def test_the_commands_are_those_of_ray_and_of_procsnake(monkeypatch):
     from ray.scripts.scripts import cli
 
     made_plan = plan("3*ml.c5.4xlarge")
-    up, train, home, down = (shlex.split(command) for command in commands(made_plan, Path("a b.yaml")))
+    up, train, home, down = (
+        shlex.split(command) for command in commands(made_plan, Path("a b.yaml"))
+    )
     for words in (up, train, home, down):
         assert words[0] == "ray"
         # Ray's own parser takes it.
@@ -79,7 +90,9 @@ def test_the_commands_are_those_of_ray_and_of_procsnake(monkeypatch):
 
 def test_a_run_that_is_kept_in_s3_outlives_the_head():
     made_plan = plan("3*ml.c5.4xlarge")
-    _, train, home, _ = (shlex.split(one) for one in commands(made_plan, Path("a.yaml"), "s3://bucket/runs"))
+    _, train, home, _ = (
+        shlex.split(one) for one in commands(made_plan, Path("a.yaml"), "s3://bucket/runs")
+    )
     assert train[-1].endswith("/experiment.yaml s3://bucket/runs/mine")
     assert home[:5] == ["aws", "s3", "cp", "--recursive", "s3://bucket/runs/mine/"]
     with pytest.raises(ConfigError, match="no address of runs"):
@@ -99,7 +112,9 @@ def test_what_ec2_cannot_have_is_refused():
 
 @pytest.mark.long
 def test_what_rays_provider_asks_of_ec2_is_what_the_scale_says(tmp_path, monkeypatch):
-    """With moto in AWS's place: roles, keys, networks and machines are asked for by Ray's own code."""
+    """With moto in AWS's place: roles, keys, networks and machines are asked for by Ray's own
+    code.
+    """
     from moto import mock_aws
 
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -115,11 +130,19 @@ def test_what_rays_provider_asks_of_ec2_is_what_the_scale_says(tmp_path, monkeyp
         config = bootstrap_aws(prepare_config(made(wanted)))
         provider = AWSNodeProvider(config["provider"], config["cluster_name"])
         asked: list[tuple[str, int, str]] = []
-        provider.ec2_fail_fast.meta.client.meta.events.register("provide-client-params.ec2.RunInstances", partial(_note, asked))
+        provider.ec2_fail_fast.meta.client.meta.events.register(
+            "provide-client-params.ec2.RunInstances", partial(_note, asked)
+        )
         for kind in config["available_node_types"].values():
-            provider.create_node(kind["node_config"], {TAG_RAY_NODE_KIND: "any"}, max(1, kind["min_workers"]))
-    assert asked == [(kind.instance.removeprefix("ml."), kind.count, "terminate") for _, kind in wanted.groups]
+            provider.create_node(
+                kind["node_config"], {TAG_RAY_NODE_KIND: "any"}, max(1, kind["min_workers"])
+            )
+    assert asked == [
+        (kind.instance.removeprefix("ml."), kind.count, "terminate") for _, kind in wanted.groups
+    ]
 
 
 def _note(asked: list[tuple[str, int, str]], params: dict[str, Any], **_: Any) -> None:
-    asked.append((params["InstanceType"], params["MaxCount"], params["InstanceInitiatedShutdownBehavior"]))
+    asked.append(
+        (params["InstanceType"], params["MaxCount"], params["InstanceInitiatedShutdownBehavior"])
+    )

@@ -1,4 +1,6 @@
-"""Manifests of RayJobs: against KubeRay's types (a subset by hand), Kubernetes' own schemas, and what training needs."""
+"""Manifests of RayJobs: against KubeRay's types (a subset by hand), Kubernetes' own schemas, and
+what training needs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ KUBERNETES = "1.33"
 PLACE = Place(image="registry.example.org/procsnake:1", claim="runs", namespace="team")
 
 
-def made(instances: str, *overrides: str, place: Place = PLACE, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def made(
+    instances: str, *overrides: str, place: Place = PLACE, **more: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The ConfigMap and the RayJob."""
     configuration, job = yaml.safe_load_all(manifest(plan(instances, *overrides, **more), place))
     return configuration, job
@@ -41,7 +45,10 @@ def made(instances: str, *overrides: str, place: Place = PLACE, **more: Any) -> 
 def pods(job: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, str], int]]:
     """For each group its pod, what it tells `ray start`, and how many there are."""
     cluster = job["spec"]["rayClusterSpec"]
-    groups = [(cluster["headGroupSpec"], 1), *((group, group["replicas"]) for group in cluster["workerGroupSpecs"])]
+    groups = [
+        (cluster["headGroupSpec"], 1),
+        *((group, group["replicas"]) for group in cluster["workerGroupSpecs"]),
+    ]
     return [(group["template"]["spec"], group["rayStartParams"], count) for group, count in groups]
 
 
@@ -57,13 +64,17 @@ CRD = Path("/work/shared/schemas/kuberay-rayjobs-crd.yaml.gz")
 
 
 def closed(schema: Any) -> Any:
-    """KubeRay's schema with fields that it doesn't know refused, which the API server would drop without a word."""
+    """KubeRay's schema with fields that it doesn't know refused, which the API server would drop
+    without a word.
+    """
     if isinstance(schema, list):
         return [closed(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     kept = {key: closed(value) for key, value in schema.items()}
-    if isinstance(schema.get("properties"), dict) and not schema.get("x-kubernetes-preserve-unknown-fields"):
+    if isinstance(schema.get("properties"), dict) and not schema.get(
+        "x-kubernetes-preserve-unknown-fields"
+    ):
         kept.setdefault("additionalProperties", False)
     if schema.get("x-kubernetes-int-or-string"):
         kept.pop("anyOf", None)
@@ -93,7 +104,9 @@ STORED = Place(
 
 
 @pytest.mark.parametrize("place", [PLACE, STORED], ids=["claim", "s3"])
-@pytest.mark.parametrize("instances", ["2*16cpu", "8cpu-1gpu-32gib+2*36cpu-60gib", "2*ml.g5.12xlarge"])
+@pytest.mark.parametrize(
+    "instances", ["2*16cpu", "8cpu-1gpu-32gib+2*36cpu-60gib", "2*ml.g5.12xlarge"]
+)
 def test_it_is_valid_for_kuberay_itself(kuberay_itself, instances, place):
     _, job = made(instances, place=place)
     kuberay_itself.validate(job)
@@ -104,7 +117,9 @@ def test_it_is_valid_for_kuberay_itself(kuberay_itself, instances, place):
 
 
 def test_pods_with_gpus_go_to_nodes_that_are_kept_for_them():
-    head, worker = (pod for pod, _, _ in pods(made("8cpu-1gpu-32gib+2*36cpu-60gib", place=STORED)[1]))
+    head, worker = (
+        pod for pod, _, _ in pods(made("8cpu-1gpu-32gib+2*36cpu-60gib", place=STORED)[1])
+    )
     assert head["nodeSelector"] == {"pool": "gpu"}
     assert [one["key"] for one in head["tolerations"]] == ["nvidia.com/gpu", "dedicated"]
     assert not {"nodeSelector", "tolerations"} & set(worker)
@@ -112,7 +127,9 @@ def test_pods_with_gpus_go_to_nodes_that_are_kept_for_them():
 
 
 def test_a_second_try_goes_on_with_the_run_of_the_first(tmp_path, monkeypatch):
-    """The entry point is called twice, as by a second cluster; the first one has left a run and a lock."""
+    """The entry point is called twice, as by a second cluster; the first one has left a run and a
+    lock.
+    """
     _, job = made("2*16cpu")
     assert job["spec"]["backoffLimit"] > 0
     module, config, runs = shlex.split(job["spec"]["entrypoint"])[2:]
@@ -122,7 +139,14 @@ def test_a_second_try_goes_on_with_the_run_of_the_first(tmp_path, monkeypatch):
     run = RunFolder.create(Path(here), plan("2*16cpu").experiment, {})
     run.save_checkpoint(lambda path: (path / "weights").write_text("w"), {"iteration": 1}, keep=2)
     (run.path / ".lock").write_text('{"host": "the-lost-head", "pid": 1}')
-    assert words(config, here) == ["train", "--cluster", "auto", "--resume", str(run.path), "--trust"]
+    assert words(config, here) == [
+        "train",
+        "--cluster",
+        "auto",
+        "--resume",
+        str(run.path),
+        "--trust",
+    ]
     assert not (run.path / ".lock").exists()
     procsnake.build_parser().parse_args(words(config, here))
 
@@ -133,7 +157,9 @@ def test_it_is_valid_for_kuberay_and_for_kubernetes(instances):
     kubernetes_validate.validate(configuration, KUBERNETES, strict=True)
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
     kubernetes_validate.validate(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": job["metadata"]}, KUBERNETES, strict=True
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": job["metadata"]},
+        KUBERNETES,
+        strict=True,
     )
     check(job)
 
@@ -143,7 +169,9 @@ def test_it_is_valid_for_kuberay_and_for_kubernetes(instances):
     [
         lambda job: job["spec"].update(activeDeadlineSeconds=0),
         lambda job: job["spec"].update(entryPoint="procsnake"),
-        lambda job: job["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"].update({"num-cpus": 8}),
+        lambda job: job["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"].update(
+            {"num-cpus": 8}
+        ),
         lambda job: job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0].pop("minReplicas"),
         lambda job: pods(job)[0][0]["containers"][0].update(imagge="x"),
         lambda job: pods(job)[0][0]["containers"][0].pop("name"),
@@ -160,14 +188,20 @@ def test_the_check_itself_finds_mistakes(spoil):
 @pytest.mark.parametrize("experiment", ["battlesnake-ppo", "battlesnake-apex"])
 @pytest.mark.parametrize("instances", SCALES)
 def test_the_cluster_is_as_large_as_the_experiment_needs(instances, experiment, monkeypatch):
-    """What KubeRay's `ray start` would offer, read by a shell, is enough for the training that the head then starts."""
+    """What KubeRay's `ray start` would offer, read by a shell, is enough for the training that the
+    head then starts.
+    """
     configuration, job = made(instances, experiment=experiment)
     nodes = []
     for _, parameters, count in pods(job):
         words = shlex.split(" ".join(f"--{name}={value}" for name, value in parameters.items()))
         told = dict(word.removeprefix("--").split("=", 1) for word in words)
         assert len(told) == len(parameters)
-        offered = {"CPU": float(told["num-cpus"]), "GPU": float(told["num-gpus"]), **json.loads(told.get("resources", "{}"))}
+        offered = {
+            "CPU": float(told["num-cpus"]),
+            "GPU": float(told["num-gpus"]),
+            **json.loads(told.get("resources", "{}")),
+        }
         nodes += [{"Alive": True, "Resources": offered}] * count
     monkeypatch.setattr(ray, "nodes", lambda: nodes)
     trained = Experiment.from_dict(yaml.safe_load(configuration["data"]["experiment.yaml"]))
@@ -177,7 +211,10 @@ def test_the_cluster_is_as_large_as_the_experiment_needs(instances, experiment, 
 
 
 def test_a_size_is_asked_for_as_it_stands():
-    head, worker = (pod["containers"][0]["resources"] for pod, _, _ in pods(made("8cpu-2gpu-32gib+3*36cpu-60gib")[1]))
+    head, worker = (
+        pod["containers"][0]["resources"]
+        for pod, _, _ in pods(made("8cpu-2gpu-32gib+3*36cpu-60gib")[1])
+    )
     same = {"memory": "32Gi", "nvidia.com/gpu": "2"}
     assert head == {"requests": {"cpu": "8", **same}, "limits": same}
     assert worker == {"requests": {"cpu": "36", "memory": "60Gi"}, "limits": {"memory": "60Gi"}}
@@ -186,7 +223,10 @@ def test_a_size_is_asked_for_as_it_stands():
 def test_a_type_of_instance_is_asked_for_by_kubernetes_label_and_leaves_a_processor_to_kubernetes():
     ((pod, parameters, _),) = pods(made("ml.c5.4xlarge")[1])
     assert pod["nodeSelector"] == {"node.kubernetes.io/instance-type": "c5.4xlarge"}
-    assert (pod["containers"][0]["resources"]["requests"]["cpu"], parameters["num-cpus"]) == ("15", "16")
+    assert (pod["containers"][0]["resources"]["requests"]["cpu"], parameters["num-cpus"]) == (
+        "15",
+        "16",
+    )
 
 
 def test_the_command_is_one_that_procsnake_takes_and_reads_what_is_mounted():
@@ -203,7 +243,8 @@ def test_the_command_is_one_that_procsnake_takes_and_reads_what_is_mounted():
     assert (options.runs, options.cluster) == (f"{mounts['runs']}/mine", "auto")
     assert volumes["runs"]["persistentVolumeClaim"]["claimName"] == "runs"
     assert (
-        Experiment.from_dict(yaml.safe_load(configuration["data"]["experiment.yaml"])) == plan("2*16cpu", "seed=7").experiment
+        Experiment.from_dict(yaml.safe_load(configuration["data"]["experiment.yaml"]))
+        == plan("2*16cpu", "seed=7").experiment
     )
 
 

@@ -15,9 +15,27 @@ from tests.command_line import run
 from train.config import Experiment
 
 LAUNCH = ("launch", "battlesnake-ppo", "--on")
-KUBERAY = (*LAUNCH, "kuberay", "--instances", "2*16cpu-60gib", "--image", "r/p:1", "--claim", "runs")
+KUBERAY = (
+    *LAUNCH,
+    "kuberay",
+    "--instances",
+    "2*16cpu-60gib",
+    "--image",
+    "r/p:1",
+    "--claim",
+    "runs",
+)
 SLURM = (*LAUNCH, "slurm", "--instances", "2*16cpu")
-EC2 = (*LAUNCH, "ec2", "--instances", "2*ml.c5.4xlarge", "--image", "r/p:1", "--region", "us-west-2")
+EC2 = (
+    *LAUNCH,
+    "ec2",
+    "--instances",
+    "2*ml.c5.4xlarge",
+    "--image",
+    "r/p:1",
+    "--region",
+    "us-west-2",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +44,10 @@ def desk(tmp_path, monkeypatch):
     monkeypatch.delenv("PROCSNAKE_IMAGE", raising=False)
 
 
-@pytest.mark.parametrize(("words", "next_command"), [(KUBERAY, "kubectl apply -f"), (SLURM, "sbatch"), (EC2, "ray up --yes")])
+@pytest.mark.parametrize(
+    ("words", "next_command"),
+    [(KUBERAY, "kubectl apply -f"), (SLURM, "sbatch"), (EC2, "ray up --yes")],
+)
 def test_a_file_is_written_and_the_next_command_told(words, next_command, capsys):
     code, out, _ = run(capsys, *words, "--set", "seed=7", "--minutes", "3")
     assert code == 0
@@ -45,10 +66,20 @@ def test_a_file_is_written_and_the_next_command_told(words, next_command, capsys
 def test_all_engines_get_the_same_experiment(capsys):
     for words in (KUBERAY, SLURM, EC2):
         on = words[3]
-        assert run(capsys, *words, "--set", "scale.workers=9", "--name", "mine", "--out", f"{on}.yaml")[0] == 0
+        assert (
+            run(
+                capsys, *words, "--set", "scale.workers=9", "--name", "mine", "--out", f"{on}.yaml"
+            )[0]
+            == 0
+        )
     documents = list(yaml.safe_load_all(Path("kuberay.yaml").read_text()))
     kuberay = yaml.safe_load(documents[0]["data"]["experiment.yaml"])
-    text = Path("slurm.yaml").read_text().partition("<<'END OF EXPERIMENT'\n")[2].partition("END OF EXPERIMENT")[0]
+    text = (
+        Path("slurm.yaml")
+        .read_text()
+        .partition("<<'END OF EXPERIMENT'\n")[2]
+        .partition("END OF EXPERIMENT")[0]
+    )
     found = [Experiment.from_dict(one) for one in (kuberay, yaml.safe_load(text))]
     found.append(Experiment.load("ec2.experiment.yaml"))
     assert {one.scale.workers for one in found} == {9}
@@ -62,20 +93,35 @@ def test_all_engines_get_the_same_experiment(capsys):
             (*LAUNCH, "kuberay", "--instances", "16cpu", "--image", "r/p:1"),
             "--on kuberay needs --claim, e.g. --claim runs",
         ),
-        ((*LAUNCH, "kuberay", "--instances", "16cpu", "--claim", "runs"), "--on kuberay needs --image; e.g. --image "),
+        (
+            (*LAUNCH, "kuberay", "--instances", "16cpu", "--claim", "runs"),
+            "--on kuberay needs --image; e.g. --image ",
+        ),
         (
             (*LAUNCH, "ec2", "--instances", "ml.c5.xlarge", "--image", "r/p:1"),
             "--on ec2 needs --region; e.g. --region us-west-2",
         ),
         ((*SLURM, "--spot"), "unknown option '--spot'"),
-        ((*SLURM, "--set", "env.options.width=-3"), "width is -3; it must be an integer from 3 to 25"),
+        (
+            (*SLURM, "--set", "env.options.width=-3"),
+            "width is -3; it must be an integer from 3 to 25",
+        ),
         ((*SLURM, "--name", "my run"), "e.g. --name my-run"),
-        ((*LAUNCH, "slurm"), "scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'"),
+        (
+            (*LAUNCH, "slurm"),
+            "scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'",
+        ),
         ((*LAUNCH, "slurm", "--instances", "16"), "'16' are not like ml.g5.xlarge"),
         ((*LAUNCH, "slurm", "--instances", "16cpus"), "no size, e.g. 16cpu or 8cpu-1gpu-32gib"),
-        (("launch", "battlesnake-imitation", "--on", "slurm", "--instances", "16cpu"), "is a single process"),
+        (
+            ("launch", "battlesnake-imitation", "--on", "slurm", "--instances", "16cpu"),
+            "is a single process",
+        ),
         ((*LAUNCH, "slurms", "--instances", "16cpu"), "Did you mean 'slurm'?"),
-        (("launch", "battlesnake-ppo", "--instances", "2*16cpu"), "'16cpu' is a size, but SageMaker's machines are types"),
+        (
+            ("launch", "battlesnake-ppo", "--instances", "2*16cpu"),
+            "'16cpu' is a size, but SageMaker's machines are types",
+        ),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value[1:]),
 )

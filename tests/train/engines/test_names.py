@@ -12,7 +12,24 @@ from train.engines import names
 # The rules as kubernetes.io/docs/concepts/overview/working-with-objects/names states them.
 RFC_1035_LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 RFC_1123_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-BAD = ["", "-", "My_Run", "a b", "a\nb", "a\n", "ä", "run-", "-run", "1-run", "..", "a" * 300, "x/y", "$(reboot)", "'", '"']
+BAD = [
+    "",
+    "-",
+    "My_Run",
+    "a b",
+    "a\nb",
+    "a\n",
+    "ä",
+    "run-",
+    "-run",
+    "1-run",
+    "..",
+    "a" * 300,
+    "x/y",
+    "$(reboot)",
+    "'",
+    '"',
+]
 
 
 def offered(error: pytest.ExceptionInfo[ConfigError]) -> str:
@@ -45,7 +62,9 @@ def test_names_that_kubernetes_takes_are_taken(name):
         names.label("--name", name + "a" * 47, 47)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\nb", "a\n", "#SBATCH", "a'b", "$x", "a;b", "%j", "-x", "~/x", "a" * 65])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a\nb", "a\n", "#SBATCH", "a'b", "$x", "a;b", "%j", "-x", "~/x", "a" * 65]
+)
 def test_a_name_that_would_break_a_line_of_a_batch_script_is_refused(name):
     with pytest.raises(ConfigError) as error:
         names.slurm_name("--name", name)
@@ -56,13 +75,21 @@ def test_a_name_that_would_break_a_line_of_a_batch_script_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["procsnake", "r/p:1", "localhost:5000/a/b_c:v1.2", "1234.dkr.ecr.us-east-1.amazonaws.com/x@sha256:" + "a" * 64]
+    "name",
+    [
+        "procsnake",
+        "r/p:1",
+        "localhost:5000/a/b_c:v1.2",
+        "1234.dkr.ecr.us-east-1.amazonaws.com/x@sha256:" + "a" * 64,
+    ],
 )
 def test_images_are_taken(name):
     assert names.image(name) == name
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a:1\n", "a:", "-a", "a;b", "a@sha256:1", "https://a/b"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a:1\n", "a:", "-a", "a;b", "a@sha256:1", "https://a/b"]
+)
 def test_what_is_no_image_is_refused(name):
     with pytest.raises(ConfigError, match="no name of an image"):
         names.image(name)

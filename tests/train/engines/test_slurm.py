@@ -1,4 +1,6 @@
-"""Batch scripts: by bash, shellcheck and what sbatch reads. tests/train/engines/test_slurm_runs.py submits them."""
+"""Batch scripts: by bash, shellcheck and what sbatch reads. tests/train/engines/test_slurm_runs.py
+submits them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ SHELLCHECK = Path(sysconfig.get_path("scripts")) / "shellcheck"
 
 
 def options(text: str) -> list[list[str]]:
-    """The options of each component, as sbatch reads them: until the first line that is neither empty nor a comment."""
+    """The options of each component, as sbatch reads them: until the first line that is neither
+    empty nor a comment.
+    """
     components: list[list[str]] = [[]]
     for line in text.splitlines():
         if line and not line.startswith("#"):
@@ -48,7 +52,9 @@ def test_shellcheck_finds_nothing(instances, tmp_path):
 
 
 def test_one_kind_of_machine_is_one_component():
-    ((*lines,),) = options(script(plan("3*16cpu-2gpu-60gib", max_hours=47.5), Place(partition="gpu")))
+    ((*lines,),) = options(
+        script(plan("3*16cpu-2gpu-60gib", max_hours=47.5), Place(partition="gpu"))
+    )
     assert {
         "--job-name=mine", "--nodes=3", "--ntasks-per-node=1", "--cpus-per-task=16", "--gpus-per-node=2", "--mem=60G",
         "--exclusive", "--time=1-23:30:00", "--partition=gpu",
@@ -65,19 +71,30 @@ def test_two_kinds_are_two_components_that_one_step_spans():
 
 
 def test_the_experiment_comes_through_the_shell_as_it_was(tmp_path):
-    """Whatever stands in it, the script's own shell writes it to the file that the training reads."""
+    """Whatever stands in it, the script's own shell writes it to the file that the training
+    reads.
+    """
     name = "a\nEND OF EXPERIMENT\n$(touch broken) `touch broken` 'x' \"y\" \\"
     experiment = Experiment.from_dict({**plan("2*16cpu").experiment.to_dict(), "name": name})
-    text = script(type(plan("2*16cpu"))(name="mine", experiment=experiment, max_hours=1.0), Place(python="true"))
+    text = script(
+        type(plan("2*16cpu"))(name="mine", experiment=experiment, max_hours=1.0),
+        Place(python="true"),
+    )
     head = text.partition("# What the machines prove")[0]
-    subprocess.run(["bash", "-c", head], cwd=tmp_path, check=True, env={"SLURM_JOB_ID": "5", "PATH": "/usr/bin:/bin"})
+    subprocess.run(
+        ["bash", "-c", head],
+        cwd=tmp_path,
+        check=True,
+        env={"SLURM_JOB_ID": "5", "PATH": "/usr/bin:/bin"},
+    )
     (written,) = tmp_path.glob("runs/mine.job-5/experiment.yaml")
     assert Experiment.from_dict(yaml.safe_load(written.read_text())) == experiment
     assert not (tmp_path / "broken").exists()
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("python", "a b"), ("runs", "/x/%j"), ("partition", "a\n#SBATCH --uid=0"), ("account", "a b")]
+    ("field", "value"),
+    [("python", "a b"), ("runs", "/x/%j"), ("partition", "a\n#SBATCH --uid=0"), ("account", "a b")],
 )
 def test_what_would_break_the_script_is_refused(field, value):
     with pytest.raises(ConfigError, match=f"--{field} .*e.g. --{field} "):
@@ -92,7 +109,9 @@ def test_names_and_times_that_slurm_cannot_have_are_refused():
 
 
 def test_a_machine_alone_takes_no_address_of_the_login_node(monkeypatch):
-    """`sbatch` hands the variables of the shell on in which it was typed, and ssh's name the login node."""
+    """`sbatch` hands the variables of the shell on in which it was typed, and ssh's name the login
+    node.
+    """
     monkeypatch.setenv("SSH_CONNECTION", "198.51.100.4 50022 203.0.113.7 22")
     address = slurm_node.Nodes("cpu-1", {"cpu-1": "all"}, "cpu-1").address()
     with socket.socket() as here:

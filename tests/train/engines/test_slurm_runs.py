@@ -1,4 +1,6 @@
-"""Batch scripts, submitted to a Slurm on machines to throw away. Needs root, and Debian's slurmctld, slurmd and munge."""
+"""Batch scripts, submitted to a Slurm on machines to throw away. Needs root, and Debian's
+slurmctld, slurmd and munge.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,17 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
         yield running
 
 
-def submit(slurm: Slurm, experiment: Experiment, instances: str, *overrides: str, instead: str = "") -> str:
-    """Submit a script, and return the job's number. Its machines run the Python text `instead` if there is one."""
-    plan = Plan(name="toy", experiment=experiment.override([*scale_overrides(instances), *overrides]), max_hours=1)
+def submit(
+    slurm: Slurm, experiment: Experiment, instances: str, *overrides: str, instead: str = ""
+) -> str:
+    """Submit a script, and return the job's number. Its machines run the Python text `instead` if
+    there is one.
+    """
+    plan = Plan(
+        name="toy",
+        experiment=experiment.override([*scale_overrides(instances), *overrides]),
+        max_hours=1,
+    )
     text = engine.script(plan, engine.Place(python=sys.executable))
     if instead:
         assert "-m train.engines.slurm_node" in text
@@ -50,7 +60,12 @@ def only_run(slurm: Slurm, job: str) -> Path:
 @pytest.mark.parametrize("instances", ["2*2cpu-1gib", "2cpu-2gib+2cpu"])
 def test_each_machine_may_use_all_of_its_processors(slurm, instances):
     experiment = toy_q("identity", algorithm="apex", num_env_runners=2)
-    job = submit(slurm, experiment, instances, instead="import os; print('may use', len(os.sched_getaffinity(0)))")
+    job = submit(
+        slurm,
+        experiment,
+        instances,
+        instead="import os; print('may use', len(os.sched_getaffinity(0)))",
+    )
     assert slurm.wait(job, 60) == "COMPLETED"
     assert slurm.printed(job).splitlines() == ["may use 2"] * 2
 
@@ -67,18 +82,29 @@ def test_two_machines_train_as_one_cluster(slurm):
 
 def test_two_kinds_of_machines_are_two_components_of_one_job(slurm):
     job = submit(
-        slurm, toy_q("identity", algorithm="apex", num_env_runners=2), "2cpu-2gib+2cpu-1gib", "budget.total_agent_steps=4096"
+        slurm,
+        toy_q("identity", algorithm="apex", num_env_runners=2),
+        "2cpu-2gib+2cpu-1gib",
+        "budget.total_agent_steps=4096",
     )
     assert slurm.wait(job, 300) == "COMPLETED", slurm.printed(job)
-    assert yaml.safe_load((only_run(slurm, job) / "config.yaml").read_text())["num_env_runners"] == 2
+    assert (
+        yaml.safe_load((only_run(slurm, job) / "config.yaml").read_text())["num_env_runners"] == 2
+    )
     assert "[node-2" in slurm.printed(job)
 
 
 def endless(slurm: Slurm) -> tuple[str, Path]:
     """A job that has written a checkpoint, and its folder."""
-    job = submit(slurm, toy("identity", steps=100_000_000), "2*2cpu-1gib", "checkpoints.every_minutes=0.02")
+    job = submit(
+        slurm, toy("identity", steps=100_000_000), "2*2cpu-1gib", "checkpoints.every_minutes=0.02"
+    )
     folder = slurm.folder / "desk" / "runs" / f"toy.job-{job}"
-    until(lambda: list(folder.glob("identity-*/checkpoints/[!.]*")), seconds=300, told=lambda: slurm.printed(job))
+    until(
+        lambda: list(folder.glob("identity-*/checkpoints/[!.]*")),
+        seconds=300,
+        told=lambda: slurm.printed(job),
+    )
     return job, folder
 
 
@@ -91,7 +117,9 @@ def test_a_job_that_is_told_that_its_time_is_up_saves_before_it_ends(slurm):
 
 
 def test_a_job_that_is_started_once_more_continues_its_run(slurm):
-    """First one that ran, as Slurm does after preemption; then one that had ended because its time was up."""
+    """First one that ran, as Slurm does after preemption; then one that had ended because its time
+    was up.
+    """
     job, folder = endless(slurm)
     _start_once_more(slurm, job, 1)
     slurm.call("scancel", "--batch", "--signal=USR1", job)
@@ -99,17 +127,24 @@ def test_a_job_that_is_started_once_more_continues_its_run(slurm):
     _start_once_more(slurm, job, 2)
     slurm.call("scancel", job)
     assert len(list(folder.glob("identity-*"))) == 1
-    first, second = re.findall(r"continuing \S+ from iteration (\d+)", " ".join(slurm.printed(job).split()))
+    first, second = re.findall(
+        r"continuing \S+ from iteration (\d+)", " ".join(slurm.printed(job).split())
+    )
     assert 0 < int(first) < int(second)
 
 
 def _start_once_more(slurm: Slurm, job: str, times: int) -> None:
     slurm.call("scontrol", "requeue", job)
     until(lambda: slurm.state(job) == "PENDING", seconds=300, told=lambda: slurm.printed(job))
-    # Slurm would wait two minutes. It can't start a job within the second in which it revoked the job's credential.
+    # Slurm would wait two minutes. It can't start a job within the second in which it revoked the
+    # job's credential.
     time.sleep(5)
     slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now")
-    until(lambda: slurm.printed(job).count("continuing ") == times, seconds=300, told=lambda: slurm.printed(job))
+    until(
+        lambda: slurm.printed(job).count("continuing ") == times,
+        seconds=300,
+        told=lambda: slurm.printed(job),
+    )
 
 
 def test_a_job_that_loses_a_node_names_it_and_saves(slurm):

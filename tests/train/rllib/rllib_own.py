@@ -1,4 +1,6 @@
-"""RLlib's own algorithms on its own path, to compare with: worlds row by row, and our networks in its modules."""
+"""RLlib's own algorithms on its own path, to compare with: worlds row by row, and our networks in
+its modules.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,13 @@ class RowEnv(gym.Env):
     def __init__(self, world: BatchEnv) -> None:
         assert world.num_envs == 1
         self.world = world
-        self.observation_space, self.action_space = world.single_observation_space, world.single_action_space
+        self.observation_space = world.single_observation_space
+        self.action_space = world.single_action_space
         self.seeded = False
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None or not self.seeded:
             self.world.restart(seed)
@@ -40,7 +45,8 @@ class RowEnv(gym.Env):
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         world = self.world
         world.advance(np.array([action]))
-        terminated, truncated = bool(world.terminated[0]), bool(world.truncated[0])
+        terminated = bool(world.terminated[0])
+        truncated = bool(world.truncated[0])
         seen = world.final_observations[0] if terminated or truncated else world.observations[0]
         return seen.copy(), float(world.rewards[0]), terminated, truncated, {}
 
@@ -50,7 +56,8 @@ class Body(torch.nn.Module):
 
     def __init__(self, body: torch.nn.Module, bf16: bool) -> None:
         super().__init__()
-        self.body, self.bf16 = body, bf16
+        self.body = body
+        self.bf16 = bf16
 
     def forward(self, batch: dict[str, Any]) -> dict[str, torch.Tensor]:
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
@@ -62,19 +69,34 @@ class OwnDQNModule(DefaultDQNTorchRLModule):
 
     def setup(self) -> None:
         config = self.model_config
-        self.uses_dueling, self.uses_double_q, self.num_atoms = True, True, 1
-        self.epsilon_schedule = Scheduler(fixed_value_or_schedule=config["epsilon"], framework="torch")
+        self.uses_dueling = True
+        self.uses_double_q = True
+        self.num_atoms = 1
+        self.epsilon_schedule = Scheduler(
+            fixed_value_or_schedule=config["epsilon"], framework="torch"
+        )
         body = {"body": config["name"], "body_options": config["options"]}
-        built = networks.build("q-network", self.observation_space.shape, int(self.action_space.n), **body)
-        self.encoder, self.af, self.vf = Body(built.body, config["bf16"]), built.advantage, built.value
-        # RLlib takes a Q value of exactly 0 for a forbidden action's, and all are 0 where nothing is seen.
+        built = networks.build(
+            "q-network", self.observation_space.shape, int(self.action_space.n), **body
+        )
+        self.encoder = Body(built.body, config["bf16"])
+        self.af = built.advantage
+        self.vf = built.value
+        # RLlib takes a Q value of exactly 0 for a forbidden action's, and all are 0 where nothing
+        # is seen.
         torch.nn.init.constant_(self.vf.bias, 1e-3)
 
 
-def own_ppo(env: str, *, rows: int, steps: int, minibatch_size: int, model: dict[str, Any], **training: Any) -> PPOConfig:
-    """RLlib's PPO in one process. `rows` environments; what isn't said is as in `train.config.PPOSettings`."""
+def own_ppo(
+    env: str, *, rows: int, steps: int, minibatch_size: int, model: dict[str, Any], **training: Any
+) -> PPOConfig:
+    """RLlib's PPO in one process. `rows` environments; what isn't said is as in
+    `train.config.PPOSettings`.
+    """
     config = PPOConfig().environment(env)
-    config.env_runners(num_env_runners=0, num_envs_per_env_runner=rows, rollout_fragment_length=steps)
+    config.env_runners(
+        num_env_runners=0, num_envs_per_env_runner=rows, rollout_fragment_length=steps
+    )
     config.training(
         train_batch_size_per_learner=rows * steps,
         minibatch_size=minibatch_size,
@@ -88,19 +110,34 @@ def own_ppo(env: str, *, rows: int, steps: int, minibatch_size: int, model: dict
         grad_clip_by="global_norm",
         **training,
     )
-    return config.rl_module(rl_module_spec=RLModuleSpec(module_class=NetworkModule, model_config=model))
+    return config.rl_module(
+        rl_module_spec=RLModuleSpec(module_class=NetworkModule, model_config=model)
+    )
 
 
 def own_dqn(
-    env: str, *, rows: int, steps: int, settings: dict[str, Any], model: dict[str, Any], **env_runners: Any
+    env: str,
+    *,
+    rows: int,
+    steps: int,
+    settings: dict[str, Any],
+    model: dict[str, Any],
+    **env_runners: Any,
 ) -> DQNConfig:
-    """RLlib's DQN (double, dueling, prioritised) in one process, with `settings` in the names of `train.config.DQNSettings`.
+    """RLlib's DQN (double, dueling, prioritised) in one process, with `settings` in the names of
+    `train.config.DQNSettings`.
 
     An iteration plays `steps` steps of `rows` environments and makes a whole number of updates.
     """
-    batch, ratio = settings["train_batch_size"], settings["replay_ratio"]
+    batch = settings["train_batch_size"]
+    ratio = settings["replay_ratio"]
     config = DQNConfig().environment(env)
-    config.env_runners(num_env_runners=0, num_envs_per_env_runner=rows, rollout_fragment_length=steps, **env_runners)
+    config.env_runners(
+        num_env_runners=0,
+        num_envs_per_env_runner=rows,
+        rollout_fragment_length=steps,
+        **env_runners,
+    )
     config.training(
         lr=settings["learning_rate"],
         gamma=settings["gamma"],

@@ -23,13 +23,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.long
 @pytest.mark.parametrize("algorithm", sorted(SETTINGS))
 def test_balances_for_475_steps(one_ray, algorithm):
-    """Gymnasium's threshold for CartPole-v1, here as the mean of the episodes of the last iterations, 100 at least."""
+    """Gymnasium's threshold for CartPole-v1, here as the mean of the episodes of the last
+    iterations, 100 at least.
+    """
     experiment = Experiment.from_dict(
         {
             "name": "cart-pole",
             "algorithm": algorithm,
-            "env": {"name": "cart-pole", "imports": ["tests.train.small_worlds"], "options": {"num_games": 8}},
-            "network": {"name": "mlp", "options": {"hidden_sizes": [64, 64], "scales": [1.0, 1.0, 1.0, 1.0]}},
+            "env": {
+                "name": "cart-pole",
+                "imports": ["tests.train.small_worlds"],
+                "options": {"num_games": 8},
+            },
+            "network": {
+                "name": "mlp",
+                "options": {"hidden_sizes": [64, 64], "scales": [1.0, 1.0, 1.0, 1.0]},
+            },
             algorithm: {"num_threads": 1, "bf16": False, **SETTINGS[algorithm]},
             "budget": {"total_agent_steps": 1},
         }
@@ -44,15 +53,19 @@ def test_balances_for_475_steps(one_ray, algorithm):
                 ended.append((played["episode_return_mean"] * count, int(count)))
             if mean_of_last(ended) >= 475:
                 return
-        raise AssertionError(f"only {mean_of_last(ended):.0f} steps after {trained.agent_steps():.0f}")
+        raise AssertionError(
+            f"only {mean_of_last(ended):.0f} steps after {trained.agent_steps():.0f}"
+        )
     finally:
         trained.stop()
 
 
 def mean_of_last(ended: list[tuple[float, int]], least: int = 100) -> float:
-    total, count = 0.0, 0
+    total = 0.0
+    count = 0
     for returns, episodes in reversed(ended):
-        total, count = total + returns, count + episodes
+        total = total + returns
+        count = count + episodes
         if count >= least:
             return total / count
     return -math.inf

@@ -15,7 +15,11 @@ from train.rllib.env_runner_failures import EnvRunnerError, Failures, cause_of, 
 
 def experiment_of(algorithm, *, num_env_runners, **options):
     made = {"num_env_runners": num_env_runners, "options": {"num_games": 8, **options}}
-    return toy("failing", **made) if algorithm == "ppo" else toy_q("failing", algorithm=algorithm, **made)
+    return (
+        toy("failing", **made)
+        if algorithm == "ppo"
+        else toy_q("failing", algorithm=algorithm, **made)
+    )
 
 
 def raised(kind, message):
@@ -32,18 +36,24 @@ def test_failures_count_until_there_is_experience_again():
     failures.forget()
     for _ in range(5):
         failures.note(raised(ValueError, "too thin"))
-    with pytest.raises(EnvRunnerError, match=r"'ice'.*6 times in a row.*ValueError: too thin \(.*line \d+, in raised\)"):
+    with pytest.raises(
+        EnvRunnerError,
+        match=r"'ice'.*6 times in a row.*ValueError: too thin \(.*line \d+, in raised\)",
+    ):
         failures.note(raised(RuntimeError, "the process is gone"))
 
 
 def test_what_a_process_died_of_is_told_rather_than_that_it_died():
     """As `RayTaskError` carries it."""
     remote = raised(RuntimeError, "wrapped")
-    remote.cause, remote.traceback_str = ValueError("too thin"), 'File "/world.py", line 7, in advance\nValueError: too thin'
+    remote.cause = ValueError("too thin")
+    remote.traceback_str = 'File "/world.py", line 7, in advance\nValueError: too thin'
     failures = Failures("ice", 1)
     failures.note(raised(OSError, "actor died"))
     failures.note(remote)
-    with pytest.raises(EnvRunnerError, match=r"ValueError: too thin \(/world.py, line 7, in advance\)"):
+    with pytest.raises(
+        EnvRunnerError, match=r"ValueError: too thin \(/world.py, line 7, in advance\)"
+    ):
         failures.note(raised(OSError, "actor died"))
     assert cause_of(OSError("gone")) == "OSError: gone"
 
@@ -70,13 +80,20 @@ def test_a_world_that_always_fails_ends_the_run_with_one_clear_message(
 ):
     monkeypatch.setattr(env_runner_failures, "MOST_FAILURES", most)
     config = tmp_path / "failing.yaml"
-    config.write_text(yaml.safe_dump(experiment_of(algorithm, num_env_runners=num_env_runners).to_dict()))
+    config.write_text(
+        yaml.safe_dump(experiment_of(algorithm, num_env_runners=num_env_runners).to_dict())
+    )
     assert procsnake.main(["train", "--config", str(config), "--runs", str(tmp_path / "runs")]) == 2
     said = capsys.readouterr().err
     assert "Traceback" not in said
     (line,) = [line for line in said.splitlines() if line.startswith("procsnake")]
     (run,) = (tmp_path / "runs").iterdir()
-    for part in ("'failing'", "ValueError: the ice is too thin", "worlds.py, line", f"procsnake train --resume {run}"):
+    for part in (
+        "'failing'",
+        "ValueError: the ice is too thin",
+        "worlds.py, line",
+        f"procsnake train --resume {run}",
+    ):
         assert part in line
 
 
@@ -93,13 +110,17 @@ def test_ctrl_c_is_heard_while_no_env_runner_plays(one_ray, tmp_path, capsys, mo
     monkeypatch.setattr(Failures, "note", press)
     config = tmp_path / "failing.yaml"
     config.write_text(yaml.safe_dump(experiment_of("apex", num_env_runners=1).to_dict()))
-    assert procsnake.main(["train", "--config", str(config), "--runs", str(tmp_path / "runs")]) == 130
+    assert (
+        procsnake.main(["train", "--config", str(config), "--runs", str(tmp_path / "runs")]) == 130
+    )
     assert pressed
     assert "stopped before its first iteration" in capsys.readouterr().out
 
 
 @pytest.mark.long
-def test_the_run_goes_on_while_one_env_runner_plays_and_the_other_comes_back(one_ray, tmp_path, monkeypatch):
+def test_the_run_goes_on_while_one_env_runner_plays_and_the_other_comes_back(
+    one_ray, tmp_path, monkeypatch
+):
     """The second world made fails, and two of those that are made in its place."""
     monkeypatch.setattr(env_runner_failures, "MOST_FAILURES", 1)
     algorithm = build_algorithm(experiment_of("apex", num_env_runners=2, folder=str(tmp_path)))

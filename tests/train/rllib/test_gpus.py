@@ -19,12 +19,16 @@ def experiment(settings: list[str]) -> Experiment:
 def test_a_run_without_its_gpu_is_refused_before_anything_is_built(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(torch.version, "cuda", None)
-    with pytest.raises(ConfigError, match=r"1 GPU.*torch finds 0.*without CUDA; on the CPU: --set num_gpus_per_learner=0"):
+    with pytest.raises(
+        ConfigError,
+        match=r"1 GPU.*torch finds 0.*without CUDA; on the CPU: --set num_gpus_per_learner=0",
+    ):
         train(experiment(["num_gpus_per_learner=1"]), runs_dir=tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("each", "learners", "found", "enough"), [(0, 2, 0, True), (1, 0, 1, True), (1, 2, 1, False), (2, 2, 4, True)]
+    ("each", "learners", "found", "enough"),
+    [(0, 2, 0, True), (1, 0, 1, True), (1, 2, 1, False), (2, 2, 4, True)],
 )
 def test_each_process_that_learns_needs_its_gpus(monkeypatch, each, learners, found, enough):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: found)
@@ -52,6 +56,8 @@ def test_only_a_process_that_also_learns_there_plays_on_the_gpu(monkeypatch, set
 
 def test_a_gpu_decides_itself_whether_bfloat16_is_used(monkeypatch):
     for supported in (True, False):
-        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda supported=supported, **_: supported)
+        monkeypatch.setattr(
+            torch.cuda, "is_bf16_supported", lambda supported=supported, **_: supported
+        )
         config = PPOConfig.from_experiment(experiment(["num_gpus_per_learner=1"]))
         assert config.rl_module_spec.model_config["bf16"] is supported

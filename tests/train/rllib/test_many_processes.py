@@ -1,4 +1,6 @@
-"""Env runners and learners in processes of their own: the same path, and what happens when one dies."""
+"""Env runners and learners in processes of their own: the same path, and what happens when one
+dies.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +33,33 @@ def test_two_env_runners_and_a_learner_apart_learn_the_same_way(one_ray, num_lea
     assert result["env_runners"]["num_env_steps_sampled"] == 2 * 64 * 16
 
 
-@pytest.mark.parametrize(("algorithm", "num_learners"), [("appo", 2), *itertools.product(["ppo", "dqn", "apex"], [1, 2])])
-def test_training_goes_on_when_a_learner_is_killed_and_it_keeps_what_it_knew(one_ray, algorithm, num_learners):
+@pytest.mark.parametrize(
+    ("algorithm", "num_learners"), [("appo", 2), *itertools.product(["ppo", "dqn", "apex"], [1, 2])]
+)
+def test_training_goes_on_when_a_learner_is_killed_and_it_keeps_what_it_knew(
+    one_ray, algorithm, num_learners
+):
     """Two learners share every batch; APEX goes on exploring, so its threshold is lower."""
     make = toy if algorithm in ("ppo", "appo") else toy_q
     made = make("identity", algorithm=algorithm, num_env_runners=0 if algorithm == "ppo" else 1)
-    trained = build_algorithm(Experiment.from_dict({**made.to_dict(), "num_learners": num_learners}))
+    trained = build_algorithm(
+        Experiment.from_dict({**made.to_dict(), "num_learners": num_learners})
+    )
     threshold = 0.7 if algorithm == "apex" else 0.9
     try:
-        train_until(trained, lambda result, _: result.get("env_runners", {}).get("episode_return_mean", 0.0) >= threshold)
+        train_until(
+            trained,
+            lambda result, _: (
+                result.get("env_runners", {}).get("episode_return_mean", 0.0) >= threshold
+            ),
+        )
         # A copy is taken every ten seconds: this one is of the learner that has learned.
         trained._learners_copy = None
         train_until(trained, lambda _, learned: "restored_learners" in learned)
         ray.kill(trained.learner_group._workers[-1])
-        result, learned = train_until(trained, lambda _, learned: learned.get("restored_learners") == 1)
+        result, learned = train_until(
+            trained, lambda _, learned: learned.get("restored_learners") == 1
+        )
         assert math.isfinite(learned["total_loss"])
         for _ in range(3):
             result, _ = train_until(trained, has_played)
@@ -68,13 +83,19 @@ def test_what_a_learners_process_refuses_is_said_without_its_traceback(one_ray):
 
 
 def test_a_run_with_everything_apart_is_saved_resumed_and_exported(one_ray, tmp_path):
-    """What a learner in another process knows comes back from the checkpoint, and what it learned is exported."""
-    experiment = distributed(num_learners=1, num_env_runners=1, budget={"total_agent_steps": 6 * 1024})
+    """What a learner in another process knows comes back from the checkpoint, and what it learned
+    is exported.
+    """
+    experiment = distributed(
+        num_learners=1, num_env_runners=1, budget={"total_agent_steps": 6 * 1024}
+    )
     run = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 3).path
     before = checkpointed_weights(RunFolder(run).checkpoints()[-1])
     result = train(resume=run)
     assert result.finished
-    assert [int(row["agent_steps"]) for row in RunFolder(run).curve()] == [1024 * k for k in range(1, 7)]
+    assert [int(row["agent_steps"]) for row in RunFolder(run).curve()] == [
+        1024 * k for k in range(1, 7)
+    ]
     after = checkpointed_weights(RunFolder(run).checkpoints()[-1])
     assert any((before[name] != after[name]).any() for name in before)
 
@@ -82,7 +103,8 @@ def test_a_run_with_everything_apart_is_saved_resumed_and_exported(one_ray, tmp_
 def test_training_goes_on_when_an_env_runner_is_killed(one_ray):
     algorithm = build_algorithm(distributed())
     try:
-        steps, lifetime = [], []
+        steps = []
+        lifetime = []
         for iteration in range(30):
             if iteration == 3:
                 actor = algorithm.env_runner_group._worker_manager.actors()[1]

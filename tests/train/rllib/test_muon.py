@@ -31,14 +31,17 @@ def test_a_convolution_steps_as_torchs_muon_does_with_its_matrix(weights, gradie
         peer.step()
     assert not torch.equal(layer.weight, before)
     # The order of a row's numbers differs, and with it the rounding of bfloat16.
-    torch.testing.assert_close(layer.weight.detach().contiguous().flatten(1), matrix.detach(), atol=5e-4, rtol=0)
+    torch.testing.assert_close(
+        layer.weight.detach().contiguous().flatten(1), matrix.detach(), atol=5e-4, rtol=0
+    )
 
 
 def test_every_direction_of_a_step_has_nearly_the_same_length():
     """Newton-Schulz brings singular values, here .01 to 1, to .7 to 1.2 (Jordan et al. 2024)."""
     torch.manual_seed(0)
     weight = nn.Parameter(torch.zeros(16, 32))
-    left, right = torch.linalg.qr(torch.randn(16, 16)).Q, torch.linalg.qr(torch.randn(32, 32)).Q[:16]
+    left = torch.linalg.qr(torch.randn(16, 16)).Q
+    right = torch.linalg.qr(torch.randn(32, 32)).Q[:16]
     weight.grad = left @ torch.logspace(0, -2, 16).diag() @ right
     Muon([weight], lr=1.0).step()
     lengths = torch.linalg.svdvals(weight.detach()) / (0.2 * 32**0.5)
@@ -71,7 +74,9 @@ def test_solves_the_identity_world(one_ray):
 
 def test_goes_on_from_a_checkpoint_as_if_there_had_been_no_break(one_ray, tmp_path):
     """With new games after it, so what is compared is the step that the next gradients make."""
-    first, second = (build_algorithm(toy("identity", optimizer="muon", anneal_lr=True)) for _ in range(2))
+    first, second = (
+        build_algorithm(toy("identity", optimizer="muon", anneal_lr=True)) for _ in range(2)
+    )
     try:
         first.train()
         first.save_to_path(str(tmp_path / "checkpoint"))
@@ -85,8 +90,15 @@ def test_goes_on_from_a_checkpoint_as_if_there_had_been_no_break(one_ray, tmp_pa
         for ours, theirs in zip(*weights, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
         first.fraction_done = 0.5
-        rates = {k: v for k, v in first.train()["learners"]["default_policy"].items() if k.endswith("learning_rate")}
-        assert rates == {name: pytest.approx(5e-3) for name in ("default_optimizer_learning_rate", "adam_learning_rate")}
+        rates = {
+            k: v
+            for k, v in first.train()["learners"]["default_policy"].items()
+            if k.endswith("learning_rate")
+        }
+        assert rates == {
+            name: pytest.approx(5e-3)
+            for name in ("default_optimizer_learning_rate", "adam_learning_rate")
+        }
     finally:
         first.stop()
         second.stop()

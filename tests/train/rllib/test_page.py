@@ -1,4 +1,6 @@
-"""The examples of docs/rllib.md under "If you know RLlib", run one after the other as a reader would."""
+"""The examples of docs/rllib.md under "If you know RLlib", run one after the other as a reader
+would.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every field of the installed RLlib's `AlgorithmConfig` does what it says, or is refused by name."""
+"""Every field of the installed RLlib's `AlgorithmConfig` does what it says, or is refused by
+name.
+"""
 
 from __future__ import annotations
 
@@ -106,12 +108,18 @@ def _learner(algorithm: PPO) -> PPOLearner:
 # What changes in an algorithm that is built: (value, what is looked at).
 BUILT: dict[str, tuple[Any, Probe]] = {
     "env": ("corridor", lambda a: a.env_runner.env.observation_space.shape),
-    "env_config": ({**WORLD, "num_actions": 3}, lambda a: int(a.env_runner.env.single_action_space.n)),
+    "env_config": (
+        {**WORLD, "num_actions": 3},
+        lambda a: int(a.env_runner.env.single_action_space.n),
+    ),
     "num_envs_per_env_runner": (3, lambda a: a.env_runner.num_envs),
     "env_runner_cls": (_Runner, lambda a: type(a.env_runner)),
     "_learner_class": (_Learner, lambda a: type(_learner(a))),
     "learner_config_dict": ({"mine": 1}, lambda a: _learner(a).config.learner_config_dict),
-    "_model_config": ({"name": "mlp", "options": {"hidden_sizes": [8]}}, lambda a: str(a.get_module())),
+    "_model_config": (
+        {"name": "mlp", "options": {"hidden_sizes": [8]}},
+        lambda a: str(a.get_module()),
+    ),
     "_rl_module_spec": (
         RLModuleSpec(model_config={"name": "mlp", "options": {"hidden_sizes": [9]}, "bf16": False}),
         lambda a: str(a.get_module()),
@@ -135,7 +143,10 @@ TRAINED: dict[str, tuple[Any, Callable[[Any, dict[str, Any]], Any]]] = {
     "callbacks_class": (_Callback, lambda a, result: result["env_runners"].get("sampled")),
     "min_sample_timesteps_per_iteration": (8 * 4 * 3, _steps),
     "min_train_timesteps_per_iteration": (8 * 4 * 20, _steps),
-    "min_time_s_per_iteration": (0.3, lambda a, result: result["time_total_s"] > 0.3 or _steps(a, result)),
+    "min_time_s_per_iteration": (
+        0.3,
+        lambda a, result: result["time_total_s"] > 0.3 or _steps(a, result),
+    ),
 }
 CALLED = {
     "callbacks_on_algorithm_init": 1,
@@ -153,9 +164,16 @@ CALLED = {
 """How often they are called, at least, in one iteration, one evaluation and one restore."""
 EVALUATED: dict[str, tuple[dict[str, Any], Probe]] = {
     "evaluation_interval": ({"evaluation_interval": 1}, lambda r: "evaluation" in r),
-    "evaluation_duration": ({"evaluation_interval": 1, "evaluation_duration": 30}, lambda r: _evaluated(r)["num_episodes"]),
+    "evaluation_duration": (
+        {"evaluation_interval": 1, "evaluation_duration": 30},
+        lambda r: _evaluated(r)["num_episodes"],
+    ),
     "evaluation_duration_unit": (
-        {"evaluation_interval": 1, "evaluation_duration": 80, "evaluation_duration_unit": "timesteps"},
+        {
+            "evaluation_interval": 1,
+            "evaluation_duration": 80,
+            "evaluation_duration_unit": "timesteps",
+        },
         lambda r: _evaluated(r)["num_env_steps_sampled"],
     ),
     "evaluation_config": (
@@ -167,7 +185,10 @@ EVALUATED: dict[str, tuple[dict[str, Any], Probe]] = {
         lambda r: _evaluated(r)["episode_return_mean"],
     ),
     "custom_evaluation_function": (
-        {"evaluation_interval": 1, "custom_evaluation_function": lambda algorithm, group: ({"x": 1}, 1, 1)},
+        {
+            "evaluation_interval": 1,
+            "custom_evaluation_function": lambda algorithm, group: ({"x": 1}, 1, 1),
+        },
         lambda r: _evaluated(r),
     ),
 }
@@ -208,7 +229,9 @@ READ_BY_RLLIB = {
     "torch_compile_learner_dynamo_backend",
     "torch_compile_learner_dynamo_mode",
 }
-"""Fields of RLlib's own code, which is inherited as it is; `test_what_rllib_reads_is_inherited` holds that it is."""
+"""Fields of RLlib's own code, which is inherited as it is; `test_what_rllib_reads_is_inherited`
+holds that it is.
+"""
 
 
 def _evaluated(result: dict[str, Any]) -> dict[str, Any]:
@@ -234,7 +257,11 @@ def test_what_is_not_honoured_is_refused_by_name(kind):
 
 
 def test_dqn_refuses_what_only_minibatches_have():
-    for field, value in {"num_epochs": 3, "minibatch_size": 3, "shuffle_batch_per_epoch": False}.items():
+    for field, value in {
+        "num_epochs": 3,
+        "minibatch_size": 3,
+        "shuffle_batch_per_epoch": False,
+    }.items():
         with pytest.raises(ConfigError, match=field):
             small(DQNConfig).training(**{field: value}).validate()
 
@@ -253,10 +280,19 @@ def test_a_setting_is_the_same_by_both_names(field):
 
 
 def test_training_takes_the_names_of_rllibs_own_ppo_and_refuses_others():
-    config = PPOConfig().training(lambda_=0.5, clip_param=0.1, vf_loss_coeff=0.3, entropy_coeff=0.2, optimizer="muon")
-    expected = PPOSettings(gae_lambda=0.5, clip_coef=0.1, vf_coef=0.3, ent_coef=0.2, optimizer="muon")
+    config = PPOConfig().training(
+        lambda_=0.5, clip_param=0.1, vf_loss_coeff=0.3, entropy_coeff=0.2, optimizer="muon"
+    )
+    expected = PPOSettings(
+        gae_lambda=0.5, clip_coef=0.1, vf_coef=0.3, ent_coef=0.2, optimizer="muon"
+    )
     assert config.settings == expected
-    assert DQNConfig().training(learning_starts=9, num_atoms=51, train_batch_size=3).settings.learning_starts == 9
+    assert (
+        DQNConfig()
+        .training(learning_starts=9, num_atoms=51, train_batch_size=3)
+        .settings.learning_starts
+        == 9
+    )
     with pytest.raises(UnknownNameError, match="gae_lambda"):
         PPOConfig().training(gae_lamda=0.5)
     with pytest.raises(UnknownNameError, match="learning_rate"):
@@ -285,10 +321,14 @@ def test_single_actions_are_the_modules(one_ray):
     try:
         algorithm.train()
         seen = np.full((1, 1, 4), 9, np.uint8)
-        logits = algorithm.get_module().forward_inference({"obs": torch.from_numpy(seen[None])})["action_dist_inputs"][0]
+        logits = algorithm.get_module().forward_inference({"obs": torch.from_numpy(seen[None])})[
+            "action_dist_inputs"
+        ][0]
         assert algorithm.compute_single_action(seen, explore=False) == int(logits.argmax())
         mask = np.arange(4) != int(logits.argmax())
-        assert algorithm.compute_single_action(seen, action_mask=mask, explore=False) == int(logits.argsort()[-2])
+        assert algorithm.compute_single_action(seen, action_mask=mask, explore=False) == int(
+            logits.argsort()[-2]
+        )
         assert len({algorithm.compute_single_action(seen) for _ in range(60)}) > 1
         with pytest.raises(ConfigError, match="get_module"):
             algorithm.get_policy()
@@ -304,7 +344,10 @@ def test_worlds_come_by_class_and_by_rays_own_registration_and_others_are_refuse
     tune.register_env("registered-by-a-user", lambda options: small_worlds.IdentityWorld(**options))
     for world in ("registered-by-a-user", small_worlds.IdentityWorld):
         config = small().environment(world, env_config={"num_actions": 3})
-        assert _seen(config, lambda algorithm: int(algorithm.env_runner.env.single_action_space.n)) == 3
+        assert (
+            _seen(config, lambda algorithm: int(algorithm.env_runner.env.single_action_space.n))
+            == 3
+        )
     tune.register_env("pole", lambda options: gymnasium.make("CartPole-v1"))
     with pytest.raises(ConfigError, match="BatchEnv"):
         small().environment("pole", env_config={}).build_algo()
@@ -327,8 +370,12 @@ def untouched(one_ray) -> Iterator[Any]:
 
 
 def learning(**values: Any) -> Any:
-    """A run that is the same in each test, without a limit to its gradients, of which RLlib would log the norm."""
-    config = small().training(num_threads=1, bf16=False, lr=0.01, grad_clip=values.pop("grad_clip", None))
+    """A run that is the same in each test, without a limit to its gradients, of which RLlib would
+    log the norm.
+    """
+    config = small().training(
+        num_threads=1, bf16=False, lr=0.01, grad_clip=values.pop("grad_clip", None)
+    )
     for field, value in values.items():
         setattr(config, field, value)
     return config
@@ -367,7 +414,9 @@ def _note(field: str, **arguments: Any) -> None:
 def test_call_backs_fire_with_what_they_promise(one_ray, tmp_path):
     CALLS.clear()
     config = small().evaluation(evaluation_interval=1, evaluation_duration=3)
-    config.callbacks(**{field.removeprefix("callbacks_"): functools.partial(_note, field) for field in CALLED})
+    config.callbacks(
+        **{field.removeprefix("callbacks_"): functools.partial(_note, field) for field in CALLED}
+    )
     algorithm = config.build_algo()
     try:
         algorithm.train()
@@ -380,7 +429,9 @@ def test_call_backs_fire_with_what_they_promise(one_ray, tmp_path):
     ended = CALLS["callbacks_on_episode_end"][0]
     episode = ended["episode"]
     assert (len(episode), episode.is_terminated, ended["env"].num_envs) == (1, True, 8)
-    assert episode.get_return() == float(np.argmax(episode.get_observations(0).ravel()) == episode.get_actions(0))
+    assert episode.get_return() == float(
+        np.argmax(episode.get_observations(0).ravel()) == episode.get_actions(0)
+    )
     assert isinstance(ended["rl_module"], NetworkModule)
     assert CALLS["callbacks_on_sample_end"][0]["samples"][0].env_steps() == 8 * 4
 
@@ -392,7 +443,8 @@ def test_evaluation_does_what_rllib_documents(one_ray, field):
     without = {name: value for name, value in arguments.items() if name != field}
     if field == "evaluation_duration_unit":
         without = {**arguments, "evaluation_duration_unit": "episodes"}
-    config, plain = small(), small()
+    config = small()
+    plain = small()
     if field == "metrics_num_episodes_for_smoothing":
         config.reporting(metrics_num_episodes_for_smoothing=1)
     if field == "evaluation_duration_unit":
@@ -408,12 +460,27 @@ def test_an_evaluation_plays_as_many_episodes_as_were_asked_for(one_ray):
     result = _seen(config, lambda algorithm: algorithm.train()["evaluation"]["env_runners"])
     # As with RLlib's own: at most one per game more.
     assert 20 <= result["num_episodes"] < 20 + 8
-    assert 0 <= result["episode_return_min"] <= result["episode_return_mean"] <= result["episode_return_max"] <= 1
+    assert (
+        0
+        <= result["episode_return_min"]
+        <= result["episode_return_mean"]
+        <= result["episode_return_max"]
+        <= 1
+    )
 
 
 def test_what_rllib_reads_is_inherited():
-    """The methods of RLlib's that read these fields are not overridden, so that they mean what RLlib says."""
-    inherited = ("train", "step", "evaluate", "_evaluate_with_fixed_duration", "_evaluate_with_auto_duration", "save_to_path")
+    """The methods of RLlib's that read these fields are not overridden, so that they mean what
+    RLlib says.
+    """
+    inherited = (
+        "train",
+        "step",
+        "evaluate",
+        "_evaluate_with_fixed_duration",
+        "_evaluate_with_auto_duration",
+        "save_to_path",
+    )
     for name in inherited:
         assert name not in {key for one in PPO.__mro__[:2] for key in vars(one)}, name
     assert READ_BY_RLLIB <= FIELDS

@@ -19,7 +19,8 @@ from train.ppo import PPOConfig
 # Two algorithms in one process share the name under which RLlib registers its environment.
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:.*Overriding environment")]
 
-SEEDS, GAMES = range(10), 32
+SEEDS = range(10)
+GAMES = 32
 MODEL = {"name": "mlp", "options": {"hidden_sizes": [32]}, "bf16": False}
 Q_SETTINGS = {
     "learning_rate": 5e-3, "gamma": 0.9, "n_step": 2, "train_batch_size": 64, "replay_ratio": 1, "replay_capacity": 20_000,
@@ -28,7 +29,9 @@ Q_SETTINGS = {
 
 
 class Chain(ToyWorld):
-    """Three cells. Action 1 goes on, 0 ends the episode; the step out of the last cell pays 1 and ends it, too."""
+    """Three cells. Action 1 goes on, 0 ends the episode; the step out of the last cell pays 1 and
+    ends it, too.
+    """
 
     length = 3
 
@@ -61,20 +64,27 @@ def returns(config: Any, seed: int, iterations: int) -> list[float]:
     """Mean return of each iteration."""
     algorithm = config.debugging(seed=seed, log_level="ERROR").build_algo()
     try:
-        return [float(algorithm.train()["env_runners"]["episode_return_mean"]) for _ in range(iterations)]
+        return [
+            float(algorithm.train()["env_runners"]["episode_return_mean"])
+            for _ in range(iterations)
+        ]
     finally:
         algorithm.stop()
 
 
 def curves(ours: Any, theirs: Any, iterations: int) -> tuple[np.ndarray, np.ndarray]:
     """[seeds, iterations] of both."""
-    made = [np.array([returns(make(), seed, iterations) for seed in SEEDS]) for make in (ours, theirs)]
+    made = [
+        np.array([returns(make(), seed, iterations) for seed in SEEDS]) for make in (ours, theirs)
+    ]
     print(np.round([curve.mean(axis=0) for curve in made], 3))
     return made[0], made[1]
 
 
 def check_equivalence(ours: np.ndarray, theirs: np.ndarray, *, margin: float) -> None:
-    """Two one-sided t tests (Schuirmann 1987): that the means are `margin` or more apart is refuted at 5 %."""
+    """Two one-sided t tests (Schuirmann 1987): that the means are `margin` or more apart is refuted
+    at 5 %.
+    """
     higher = ttest_ind(ours + margin, theirs, equal_var=False, alternative="greater")
     lower = ttest_ind(ours - margin, theirs, equal_var=False, alternative="less")
     assert max(higher.pvalue, lower.pvalue) < 0.05, (ours.mean(), theirs.mean())
@@ -84,15 +94,31 @@ def test_ppo(one_ray):
     register_env("identity-alone", lambda _: RowEnv(IdentityWorld(num_games=1)))
     steps = 16
     shared = {"lr": 1e-2, "gamma": 0.95, "lambda_": 0.95, "num_epochs": 4}
-    settings = {"num_steps": steps, "num_minibatches": 4, "ent_coef": 0.01, "gamma": 0.95, "learning_rate": 1e-2}
-    # RLlib adds a masked step to each episode, which here is every other row: four minibatches an epoch, as ours.
-    own = {"rows": GAMES, "steps": steps, "minibatch_size": 2 * GAMES * steps // 4, "model": MODEL, **shared}
+    settings = {
+        "num_steps": steps,
+        "num_minibatches": 4,
+        "ent_coef": 0.01,
+        "gamma": 0.95,
+        "learning_rate": 1e-2,
+    }
+    # RLlib adds a masked step to each episode, which here is every other row: four minibatches an
+    # epoch, as ours.
+    own = {
+        "rows": GAMES,
+        "steps": steps,
+        "minibatch_size": 2 * GAMES * steps // 4,
+        "model": MODEL,
+        **shared,
+    }
     ours, theirs = curves(
-        lambda: PPOConfig.from_experiment(toy("identity", options={"num_games": GAMES}, bf16=False, **settings)),
+        lambda: PPOConfig.from_experiment(
+            toy("identity", options={"num_games": GAMES}, bf16=False, **settings)
+        ),
         lambda: own_ppo("identity-alone", **own),
         iterations=14,
     )
-    # Both begin at chance and learn it; what they reach and the areas under their curves are the same.
+    # Both begin at chance and learn it; what they reach and the areas under their curves are the
+    # same.
     assert ours[:, 0].mean() == pytest.approx(0.25, abs=0.05)
     check_equivalence(ours[:, -3:].mean(axis=1), theirs[:, -3:].mean(axis=1), margin=0.02)
     check_equivalence(ours.mean(axis=1), theirs.mean(axis=1), margin=0.03)
@@ -100,7 +126,8 @@ def test_ppo(one_ray):
 
 def test_dqn(one_ray):
     register_env("chain-alone", lambda _: RowEnv(Chain(num_games=1)))
-    steps, iterations = 4, 70
+    steps = 4
+    iterations = 70
     ours, theirs = curves(
         lambda: DQNConfig.from_experiment(
             toy_q("chain", options={"num_games": GAMES}, bf16=False, num_steps=steps, **Q_SETTINGS)
@@ -108,8 +135,9 @@ def test_dqn(one_ray):
         lambda: own_dqn("chain-alone", rows=GAMES, steps=steps, settings=Q_SETTINGS, model=MODEL),
         iterations,
     )
-    # Chance is 1/8; at the end half of the 5 % random actions end an episode, at each of three steps. Curves can't be compared:
-    # RLlib's returns are means over its last hundred episodes, ours over those of the iteration.
+    # Chance is 1/8; at the end half of the 5 % random actions end an episode, at each of three
+    # steps. Curves can't be compared: RLlib's returns are means over its last hundred episodes,
+    # ours over those of the iteration.
     assert ours[:, :3].mean() == pytest.approx(0.125, abs=0.08)
     assert ours[:, -10:].mean() == pytest.approx(0.975**3, abs=0.05)
     check_equivalence(ours[:, -10:].mean(axis=1), theirs[:, -10:].mean(axis=1), margin=0.05)

@@ -16,7 +16,12 @@ def threads_as_before():
 
 @pytest.mark.parametrize(
     ("asked", "threads"),
-    [("3", 3), ("2,1", 2), (" 2 , 4", 2), *((text, None) for text in ("0", "", "-1", "many", ",2", "1.5"))],
+    [
+        ("3", 3),
+        ("2,1", 2),
+        (" 2 , 4", 2),
+        *((text, None) for text in ("0", "", "-1", "many", ",2", "1.5")),
+    ],
 )
 def test_all_threads_are_as_many_as_openmp_is_asked_for(monkeypatch, asked, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", asked)

@@ -31,7 +31,8 @@ def test_weights_reach_every_machine_once_and_no_one_sends_more_than_two(one_ray
             servers[self.number].push(state, onward)
             pushing.pop()
 
-    pushing, main = [-1], WeightServer()
+    pushing = [-1]
+    main = WeightServer()
     main.push(weights(5), [Handle(number) for number in range(machines)])
     assert sorted(receiver for _, receiver in sent) == list(range(machines))
     assert max(sum(sender == one for sender, _ in sent) for one in range(-1, machines)) <= 2
@@ -47,21 +48,30 @@ def test_older_weights_that_come_late_are_ignored(one_ray):
 
 
 def test_the_last_machine_that_is_left_goes_on_getting_weights(monkeypatch):
-    machines, pushed = [28 * "1a", 28 * "2b"], []
+    machines = [28 * "1a", 28 * "2b"]
+    pushed = []
 
     def actor(name):
-        return SimpleNamespace(name=name, push=SimpleNamespace(remote=lambda _, onward: pushed.append(onward)))
+        return SimpleNamespace(
+            name=name, push=SimpleNamespace(remote=lambda _, onward: pushed.append(onward))
+        )
 
     def options(*, name="main", **_):
         return SimpleNamespace(remote=lambda: actor(name))
 
     def nodes():
-        return [{"NodeID": machine, "Alive": True, "Resources": {"CPU": 1.0}} for machine in machines]
+        return [
+            {"NodeID": machine, "Alive": True, "Resources": {"CPU": 1.0}} for machine in machines
+        ]
 
-    own = SimpleNamespace(remote=lambda _: SimpleNamespace(options=options), nodes=nodes, put=lambda value: value)
+    own = SimpleNamespace(
+        remote=lambda _: SimpleNamespace(options=options), nodes=nodes, put=lambda value: value
+    )
     monkeypatch.setattr(weight_servers, "ray", own)
     monkeypatch.setattr(weight_servers, "_SECONDS_BETWEEN_LOOKS", 0.0)
-    learned = SimpleNamespace(get_state=lambda **_: {"learner": {"rl_module": {}, "weights_seq_no": 1}})
+    learned = SimpleNamespace(
+        get_state=lambda **_: {"learner": {"rl_module": {}, "weights_seq_no": 1}}
+    )
     servers = WeightServers({})
     servers.publish(learned)
     del machines[0]

@@ -15,7 +15,9 @@ from train.runs.metrics import episode_sums
 
 
 def runner(world, **arguments) -> BatchEnvRunner:
-    return BatchEnvRunner(config=PPOConfig.from_experiment(toy(world, bf16=False, **arguments)), worker_index=0)
+    return BatchEnvRunner(
+        config=PPOConfig.from_experiment(toy(world, bf16=False, **arguments)), worker_index=0
+    )
 
 
 def test_rows_that_are_not_valid_leave_no_entries(one_ray):
@@ -31,17 +33,19 @@ def test_rows_that_are_not_valid_leave_no_entries(one_ray):
 def test_every_decision_of_an_ended_episode_is_an_entry(one_ray):
     played = runner("corridor", options={"max_turns": 5})
     (fragment,) = played.sample(num_timesteps=50)
-    # After 50 steps of games cut at 5 turns, all have ended some; what is under way has at most 5 steps a row.
+    # After 50 steps of games cut at 5 turns, all have ended some; what is under way has at most 5
+    # steps a row.
     sums = played.get_metrics()["episode_sums"]["length"].peek()
     assert sums <= len(fragment) <= sums + 5 * 128
 
 
 @pytest.mark.parametrize("both", [False, True])
 def test_a_cut_episode_is_worth_what_its_final_observation_promises(one_ray, both):
-    """With lambda 0 an advantage is r + gamma V(next) - V; a game cut at every step takes V from the final observation.
+    """With lambda 0 an advantage is r + gamma V(next) - V; a game cut at every step takes V from
+    the final observation.
 
-    Action 0 terminates the episode, after which nothing follows, even if it is cut off at `both` ends.
-    """
+    Action 0 terminates the episode, after which nothing follows, even if it is cut off at `both`
+    ends."""
     played = runner("corridor", options={"max_turns": 1}, gae_lambda=0.0, gamma=0.5)
 
     def advance(actions, advance=played.env.advance):
@@ -51,7 +55,9 @@ def test_a_cut_episode_is_worth_what_its_final_observation_promises(one_ray, bot
     played.env.advance = advance
     (fragment,) = played.sample(num_timesteps=1)
     with torch.inference_mode():
-        value = played.module.rollout(torch.eye(11, dtype=torch.uint8)[:, None, None, :] * 255)[1].numpy()
+        value = played.module.rollout(torch.eye(11, dtype=torch.uint8)[:, None, None, :] * 255)[
+            1
+        ].numpy()
     for action, expected in ((1, 0.5 * value[1] - value[0]), (0, -value[0])):
         chosen = fragment.columns["advantages"][fragment.columns["actions"] == action]
         assert len(chosen)
@@ -59,12 +65,15 @@ def test_a_cut_episode_is_worth_what_its_final_observation_promises(one_ray, bot
 
 
 def test_actions_are_drawn_with_the_networks_probabilities(one_ray):
-    """Chi-square against the stored log-probabilities, by action, over one observation (the bandit's never changes)."""
+    """Chi-square against the stored log-probabilities, by action, over one observation (the
+    bandit's never changes).
+    """
     played = runner("masked-bandit")
     with torch.no_grad():
         played.module.network.heads.actor.bias += torch.tensor([0.0, 0.5, 1.0, 2.0])
     (fragment,) = played.sample(num_timesteps=100 * played.env.num_games)
-    mask, actions = fragment.columns["action_mask"], fragment.columns["actions"]
+    mask = fragment.columns["action_mask"]
+    actions = fragment.columns["actions"]
     assert mask[np.arange(len(actions)), actions].all()
     everything = mask.all(axis=1)
     assert everything.sum() > 200
@@ -72,7 +81,9 @@ def test_actions_are_drawn_with_the_networks_probabilities(one_ray):
     with torch.inference_mode():
         logits = played.module.rollout(torch.full((1, 1, 1, 4), 255, dtype=torch.uint8))[0]
     expected = logits.softmax(-1).numpy()[0] * everything.sum()
-    assert ((observed - expected) ** 2 / expected).sum() < 16.3  # 99.9 % quantile, 3 degrees of freedom
+    assert (
+        (observed - expected) ** 2 / expected
+    ).sum() < 16.3  # 99.9 % quantile, 3 degrees of freedom
 
 
 def test_going_on_changes_games_actions_and_views_the_more_was_played(one_ray):
@@ -86,7 +97,14 @@ def test_going_on_changes_games_actions_and_views_the_more_was_played(one_ray):
         fragment = played.sample()[0]
         assert played.progress()["rollouts"] == (rollouts or 0) + 1
         drawn = (played._generator.initial_seed(), played._views._random.integers(1 << 40))
-        seeds.append((played._env_seed, *drawn, fragment.columns["obs"].tobytes(), fragment.columns["actions"].tobytes()))
+        seeds.append(
+            (
+                played._env_seed,
+                *drawn,
+                fragment.columns["obs"].tobytes(),
+                fragment.columns["actions"].tobytes(),
+            )
+        )
     assert seeds[0] == seeds[1]
     for part in zip(*seeds, strict=True):
         assert len(set(part)) == 3
@@ -94,14 +112,25 @@ def test_going_on_changes_games_actions_and_views_the_more_was_played(one_ray):
 
 def test_going_on_from_a_checkpoint_that_counts_no_rollouts_plays_other_games_too(one_ray):
     fresh, resumed = (runner("symmetric-identity") for _ in range(2))
-    resumed.carry_on({name: value for name, value in resumed.progress().items() if name != "rollouts"})
-    assert fresh.sample()[0].columns["obs"].tobytes() != resumed.sample()[0].columns["obs"].tobytes()
+    resumed.carry_on(
+        {name: value for name, value in resumed.progress().items() if name != "rollouts"}
+    )
+    assert (
+        fresh.sample()[0].columns["obs"].tobytes() != resumed.sample()[0].columns["obs"].tobytes()
+    )
 
 
 def test_sums_count_causes_by_code():
-    columns = {"row": np.array([0, 1, 2]), "return": np.array([1.0, 2.0, 3.0]), "won": np.array([True, False, True])}
+    columns = {
+        "row": np.array([0, 1, 2]),
+        "return": np.array([1.0, 2.0, 3.0]),
+        "won": np.array([True, False, True]),
+    }
     sums = episode_sums({**columns, "cause": np.array([4, 0, 4])})
-    counted = dict.fromkeys((f"cause_{code}" for code in range(7)), 0.0) | {"cause_0": 1.0, "cause_4": 2.0}
+    counted = dict.fromkeys((f"cause_{code}" for code in range(7)), 0.0) | {
+        "cause_0": 1.0,
+        "cause_4": 2.0,
+    }
     assert sums == {"return": 6.0, "won": 2.0, **counted}
 
 
@@ -114,7 +143,9 @@ def test_an_unknown_world_option_is_a_config_error():
 
 
 def test_a_runner_whose_weight_server_is_lost_looks_for_another(one_ray, monkeypatch):
-    played, asked, there = runner("identity"), [], ["lost", "main"]
+    played = runner("identity")
+    asked = []
+    there = ["lost", "main"]
 
     def server(name):
         return SimpleNamespace(pull_if_newer=SimpleNamespace(remote=lambda version: name))

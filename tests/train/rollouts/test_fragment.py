@@ -11,7 +11,11 @@ from train.rollouts.fragment import Fragment
 
 def fragment(first, last):
     return Fragment(
-        {"obs": np.arange(first, last, dtype=np.uint8)[:, None], "advantages": np.arange(first, last, dtype=np.float32)}, 50
+        {
+            "obs": np.arange(first, last, dtype=np.uint8)[:, None],
+            "advantages": np.arange(first, last, dtype=np.float32),
+        },
+        50,
     )
 
 
@@ -27,7 +31,11 @@ def test_a_slice_has_its_entries_and_its_share_of_env_steps():
 
 
 def test_sharding_over_learners_loses_nothing_and_is_even():
-    shards = list(ShardEpisodesIterator([fragment(0, 70), fragment(70, 101)], num_shards=2, len_lookback_buffer=0))
+    shards = list(
+        ShardEpisodesIterator(
+            [fragment(0, 70), fragment(70, 101)], num_shards=2, len_lookback_buffer=0
+        )
+    )
     lengths = [sum(len(f) for f in shard) for shard in shards]
     entries = sorted(int(x) for shard in shards for f in shard for x in f.columns["advantages"])
     assert entries == list(range(101))
@@ -36,7 +44,9 @@ def test_sharding_over_learners_loses_nothing_and_is_even():
 
 def batch_of(*fragments, device="cpu"):
     module = torch.nn.Linear(1, 1, device=device)
-    return FragmentsToBatch()(rl_module={"default_policy": module}, episodes=list(fragments))["default_policy"]
+    return FragmentsToBatch()(rl_module={"default_policy": module}, episodes=list(fragments))[
+        "default_policy"
+    ]
 
 
 def test_the_connector_joins_fragments_in_order_and_copies_a_lone_one_only_if_it_must():
@@ -53,10 +63,14 @@ def test_the_connector_joins_fragments_in_order_and_copies_a_lone_one_only_if_it
 
 def test_the_batch_is_on_the_modules_device():
     """The device `meta` stands in for a GPU."""
-    assert {column.device.type for column in batch_of(fragment(0, 3), device="meta").values()} == {"meta"}
+    assert {column.device.type for column in batch_of(fragment(0, 3), device="meta").values()} == {
+        "meta"
+    }
 
 
 def test_a_fragment_is_split_into_equal_stretches():
     parts = fragment(0, 101).split(3)
     assert [len(part) for part in parts] == [33, 34, 34]
-    assert np.concatenate([part.columns["advantages"] for part in parts]).tolist() == list(range(101))
+    assert np.concatenate([part.columns["advantages"] for part in parts]).tolist() == list(
+        range(101)
+    )

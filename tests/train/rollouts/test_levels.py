@@ -14,7 +14,9 @@ from train.worlds.build import make_world
 
 
 def test_quantiles_are_those_over_levels_of_what_was_reached_lately(tmp_path):
-    """Level k first returned -1000 and returns k ever since, which is 40 times at least; some are played much more often."""
+    """Level k first returned -1000 and returns k ever since, which is 40 times at least; some are
+    played much more often.
+    """
     rng = np.random.default_rng(0)
     early = np.stack([np.arange(101), np.full(101, -1000)], axis=1).astype(float)
     levels = np.concatenate([np.repeat(np.arange(101), 40), rng.integers(0, 10, 5000)])
@@ -26,7 +28,8 @@ def test_quantiles_are_those_over_levels_of_what_was_reached_lately(tmp_path):
     metrics = table.metrics()
     assert metrics.pop("levels_seen") == 101
     assert metrics == pytest.approx(
-        {"level_return_worst_tenth": 10, "level_return_median": 50, "level_return_best_tenth": 90}, abs=0.5
+        {"level_return_worst_tenth": 10, "level_return_median": 50, "level_return_best_tenth": 90},
+        abs=0.5,
     )
     table.write(tmp_path / LEVELS)
     rows = rows_of(tmp_path)
@@ -64,13 +67,18 @@ def test_worlds_without_levels_say_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("num_env_runners", [0, pytest.param(2, marks=pytest.mark.long)])
-def test_a_run_keeps_the_table_of_all_its_env_runners_also_over_a_resume(one_ray, tmp_path, num_env_runners):
+def test_a_run_keeps_the_table_of_all_its_env_runners_also_over_a_resume(
+    one_ray, tmp_path, num_env_runners
+):
     options = {"num_games": 16, "distribution_mode": "easy", "levels": "train:8"}
     experiment = Experiment.from_dict(
         {
             **toy("levels", num_steps=64, num_epochs=1, steps=10**9).to_dict(),
             "env": {"name": "procgen/fruitbot", "options": options},
-            "network": {"name": "impala", "options": {"depths": [4], "blocks": 0, "hidden": 8, "pooling": "average"}},
+            "network": {
+                "name": "impala",
+                "options": {"depths": [4], "blocks": 0, "hidden": 8, "pooling": "average"},
+            },
             "num_env_runners": num_env_runners,
         }
     )
@@ -84,7 +92,11 @@ def test_a_run_keeps_the_table_of_all_its_env_runners_also_over_a_resume(one_ray
     assert sum(after.values()) == sum(float(row["episodes"]) for row in curve) > played
     assert all(after[level] >= count for level, count in before.items())
     assert last["levels_seen"] == len(after) <= 8
-    assert last["level_return_worst_tenth"] <= last["level_return_median"] <= last["level_return_best_tenth"]
+    assert (
+        last["level_return_worst_tenth"]
+        <= last["level_return_median"]
+        <= last["level_return_best_tenth"]
+    )
     assert "mean_level" not in last
 
 
@@ -94,4 +106,8 @@ def rows_of(folder):
 
 
 def table_of(run):
-    return {int(row["level"]): int(row["episodes"]) for row in rows_of(run) if row["world"] == "fruitbot"}
+    return {
+        int(row["level"]): int(row["episodes"])
+        for row in rows_of(run)
+        if row["world"] == "fruitbot"
+    }

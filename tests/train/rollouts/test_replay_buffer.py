@@ -11,21 +11,30 @@ GAMMA = 0.9
 
 
 class History:
-    """Rows that live, end and wait at random. Remembers every decision, to say afterwards what a sample must be.
+    """Rows that live, end and wait at random. Remembers every decision, to say afterwards what a
+    sample must be.
 
-    An observation is (time, row, 0) in int32, a final one (time, row, 1): each is found out by its content.
-    """
+    An observation is (time, row, 0) in int32, a final one (time, row, 1): each is found out by its
+    content."""
 
     def __init__(self, seed: int, *, rows: int = 3, masked: bool = True, worker: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
-        self.rows, self.masked, self.worker, self.stream = rows, masked, worker, f"{worker}"
+        self.rows = rows
+        self.masked = masked
+        self.worker = worker
+        self.stream = f"{worker}"
         self.valid = np.ones(rows, bool)
-        self.time, self.sequence = 0, 0
+        self.time = 0
+        self.sequence = 0
         self.decisions: dict[tuple[int, int], dict] = {}
 
     def rollout(self, steps: int, priorities: np.ndarray | None = None) -> Rollout:
-        columns = {name: [] for name in ("steps", "rows", "obs", "actions", "rewards", "endings", "action_mask")}
-        finals, final_entries = [], []
+        columns = {
+            name: []
+            for name in ("steps", "rows", "obs", "actions", "rewards", "endings", "action_mask")
+        }
+        finals = []
+        final_entries = []
         for step in range(steps):
             rows = np.flatnonzero(self.valid)
             for row in rows:
@@ -46,8 +55,15 @@ class History:
             if not self.valid.any():
                 self.valid[:] = True
             self.time += 1
-        kinds = {"obs": np.int32, "rewards": np.float32, "endings": np.uint8, "action_mask": np.bool_}
-        columns = {name: np.array(values, kinds.get(name, np.int64)) for name, values in columns.items()}
+        kinds = {
+            "obs": np.int32,
+            "rewards": np.float32,
+            "endings": np.uint8,
+            "action_mask": np.bool_,
+        }
+        columns = {
+            name: np.array(values, kinds.get(name, np.int64)) for name, values in columns.items()
+        }
         if not self.masked:
             del columns["action_mask"]
         self.sequence += 1
@@ -60,11 +76,13 @@ class History:
         """The worker dies after `lost` steps that nobody saw, and another takes its place."""
         self.time += 1000 + lost
         self.valid[:] = True
-        self.stream, self.sequence = self.stream + "'", 0
+        self.stream = self.stream + "'"
+        self.sequence = 0
 
     def expected(self, time: int, row: int, n: int) -> dict | None:
         """The transition from (time, row), in plain Python; None if it can't be known."""
-        total, k = 0.0, 0
+        total = 0.0
+        k = 0
         first = self.decisions.get((time, row))
         if first is None:
             return None
@@ -93,7 +111,9 @@ class History:
 
 
 def buffer(capacity=60, *, n_step=3, alpha=0.6, num_rings=1) -> ReplayBuffer:
-    return ReplayBuffer(capacity, num_rings=num_rings, n_step=n_step, gamma=GAMMA, alpha=alpha, seed=0)
+    return ReplayBuffer(
+        capacity, num_rings=num_rings, n_step=n_step, gamma=GAMMA, alpha=alpha, seed=0
+    )
 
 
 def drawn(replay: ReplayBuffer, batches: int = 40) -> dict[tuple[int, int], dict]:
@@ -121,14 +141,20 @@ def check(sample: dict, expected: dict, *, masked: bool = True) -> None:
 @pytest.mark.parametrize("masked", [True, False])
 def test_samples_are_the_n_step_transitions_that_took_place(n_step, masked):
     """Over many times around the ring: every step whose future is known is drawn, and no other."""
-    history, replay = History(1, masked=masked), buffer(n_step=n_step)
+    history = History(1, masked=masked)
+    replay = buffer(n_step=n_step)
     for steps in [4, 7, 1, 12, 2, 5, 9, 3, 20 - n_step, 6, 8]:
         replay.add(history.rollout(steps))
         if len(replay) == 0:
             continue
         found = drawn(replay)
-        oldest, newest = max(0, history.time - 20), history.time - 1 - n_step
-        known = {key: history.expected(*key, n_step) for key in history.decisions if oldest <= key[0] <= newest}
+        oldest = max(0, history.time - 20)
+        newest = history.time - 1 - n_step
+        known = {
+            key: history.expected(*key, n_step)
+            for key in history.decisions
+            if oldest <= key[0] <= newest
+        }
         assert set(found) == set(known)
         assert len(replay) == len(known)
         for key, sample in found.items():
@@ -136,7 +162,8 @@ def test_samples_are_the_n_step_transitions_that_took_place(n_step, masked):
 
 
 def test_after_a_worker_died_no_sample_joins_what_was_not_joined():
-    history, replay = History(2), buffer(90)
+    history = History(2)
+    replay = buffer(90)
     replay.add(history.rollout(8))
     broken = history.time
     history.restart(lost=2)
@@ -144,14 +171,17 @@ def test_after_a_worker_died_no_sample_joins_what_was_not_joined():
         replay.add(history.rollout(6))
     found = drawn(replay)
     before = {key: history.expected(*key, 3) for key in history.decisions if key[0] < broken}
-    assert {key for key in found if key[0] < broken} == {key for key, known in before.items() if known}
+    assert {key for key in found if key[0] < broken} == {
+        key for key, known in before.items() if known
+    }
     assert any(known is None for known in before.values())
     for key, sample in found.items():
         check(sample, history.expected(*key, 3))
 
 
 def test_a_rollout_that_went_missing_breaks_the_ring_too():
-    history, replay = History(3), buffer(90)
+    history = History(3)
+    replay = buffer(90)
     replay.add(history.rollout(5))
     missing = history.time
     history.rollout(1)
@@ -163,7 +193,8 @@ def test_a_rollout_that_went_missing_breaks_the_ring_too():
 
 
 def test_rings_of_several_workers_do_not_mix():
-    histories, replay = [History(4), History(5, worker=1)], buffer(120, num_rings=2)
+    histories = [History(4), History(5, worker=1)]
+    replay = buffer(120, num_rings=2)
     histories[1].time = 500
     for turn in [0, 0, 1, 0, 1, 1, 1, 0]:
         replay.add(histories[turn].rollout(7))
@@ -174,8 +205,11 @@ def test_rings_of_several_workers_do_not_mix():
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
-def test_steps_are_drawn_in_proportion_to_their_priorities_and_weighted_by_the_papers_formula(alpha):
-    history, replay = History(6), buffer(alpha=alpha)
+def test_steps_are_drawn_in_proportion_to_their_priorities_and_weighted_by_the_papers_formula(
+    alpha,
+):
+    history = History(6)
+    replay = buffer(alpha=alpha)
     replay.add(history.rollout(17))
     batch = replay.sample(512, beta=0.4)
     cells, once = np.unique(batch["cells"], return_index=True)
@@ -190,18 +224,22 @@ def test_steps_are_drawn_in_proportion_to_their_priorities_and_weighted_by_the_p
     n = 400
     for _ in range(n):
         batch = replay.sample(64, beta=0.7)
-        expected = np.array([(len(cells) * probabilities[cell]) ** -0.7 for cell in batch["cells"].tolist()])
+        expected = np.array(
+            [(len(cells) * probabilities[cell]) ** -0.7 for cell in batch["cells"].tolist()]
+        )
         np.testing.assert_allclose(batch["weights"], expected / expected.max(), rtol=1e-6)
         for cell in batch["cells"].tolist():
             counts[cell] += 1
     total = n * 64
     for cell, probability in probabilities.items():
-        # Five standard deviations; draws from equal parts of the priorities scatter less than independent ones.
+        # Five standard deviations; draws from equal parts of the priorities scatter less than
+        # independent ones.
         assert abs(counts[cell] - total * probability) <= 5 * np.sqrt(total * probability) + 1
 
 
 def test_new_steps_get_the_highest_priority_so_far():
-    history, replay = History(7), buffer(alpha=1.0)
+    history = History(7)
+    replay = buffer(alpha=1.0)
     replay.add(history.rollout(6))
     batch = replay.sample(256, beta=0.4)
     cells, once = np.unique(batch["cells"], return_index=True)
@@ -213,23 +251,29 @@ def test_new_steps_get_the_highest_priority_so_far():
 
 
 def test_a_worker_gives_first_priorities_to_the_starts_that_its_rollout_completes():
-    history, replay = History(8), buffer(alpha=1.0)
+    history = History(8)
+    replay = buffer(alpha=1.0)
     by_time = np.arange(1, 31, dtype=np.float32)
     clock = 0
     for steps in (5, 8, 10):
         # Of times clock - n_step and so on; those before the beginning are never asked for.
         times = clock - 3 + np.arange(steps)
-        replay.add(history.rollout(steps, np.repeat(by_time[np.maximum(times, 0)][:, None], 3, axis=1)))
+        replay.add(
+            history.rollout(steps, np.repeat(by_time[np.maximum(times, 0)][:, None], 3, axis=1))
+        )
         clock += steps
     batch = replay.sample(4096, beta=1.0)
     share = np.bincount(batch["obs"][:, 0], minlength=20) / 4096
-    living = np.array([sum((time, row) in history.decisions for row in range(3)) for time in range(20)])
+    living = np.array(
+        [sum((time, row) in history.decisions for row in range(3)) for time in range(20)]
+    )
     expected = by_time[:20] * living * (np.arange(20) >= history.time - 20)
     np.testing.assert_allclose(share, expected / expected.sum(), atol=2e-3)
 
 
 def test_priorities_of_steps_that_were_overwritten_meanwhile_are_left_alone():
-    history, replay = History(9), buffer(alpha=1.0)
+    history = History(9)
+    replay = buffer(alpha=1.0)
     replay.add(history.rollout(17))
     batch = replay.sample(64, beta=0.4)
     for _ in range(2):

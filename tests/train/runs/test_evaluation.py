@@ -25,12 +25,19 @@ def snakes(**evaluation):
     settings = {"every_iterations": 4, "games": 12, **evaluation}
     options = {"num_games": 2, "num_snakes": 2, "observation": {"radius": 3, "rotate": True}}
     return Experiment.from_dict(
-        {"name": "x", "env": {"name": "battlesnake", "options": options}, "budget": {"max_minutes": 1}, "evaluation": settings}
+        {
+            "name": "x",
+            "env": {"name": "battlesnake", "options": options},
+            "budget": {"max_minutes": 1},
+            "evaluation": settings,
+        }
     )
 
 
 def weights_of(experiment, always=None):
-    """The weights of a fresh network, as the learner holds them; `always`: the action that it takes whenever it may."""
+    """The weights of a fresh network, as the learner holds them; `always`: the action that it takes
+    whenever it may.
+    """
     network = build_network(experiment, envs.make(experiment.env.name, **experiment.env.options))
     if always is not None:
         with torch.no_grad():
@@ -45,7 +52,9 @@ class Left(Agent):
     seen = EgocentricPlanes(radius=3, rotate=True)
 
     def act_batch(self, state, boards, slots):
-        return self.seen.to_moves(state, boards, slots, self.seen.action_mask(state, boards, slots).argmax(axis=1))
+        return self.seen.to_moves(
+            state, boards, slots, self.seen.action_mask(state, boards, slots).argmax(axis=1)
+        )
 
 
 def weights_of_left(experiment):
@@ -55,17 +64,25 @@ def weights_of_left(experiment):
 
 
 def test_the_policy_plays_the_games_that_its_bundle_would_play():
-    """A network that always goes left unless that is death, against an agent that does so by definition."""
+    """A network that always goes left unless that is death, against an agent that does so by
+    definition.
+    """
     experiment = snakes(opponents=[["greedy"], ["random", "random", "flood"]])
     evaluator = Evaluator(experiment)
     weights = weights_of_left(experiment)
     found = evaluator.evaluate(weights)
     expected = evaluate(Left(), experiment.evaluation.opponents, num_games=12, seed=evaluator._seed)
     labels = ["greedy", "2xrandom+flood"]
-    assert [found[f"win_rate_vs_{label}"] for label in labels] == [score.win_rate for score in expected]
-    assert [found[f"mean_turns_vs_{label}"] for label in labels] == [score.mean_turns for score in expected]
+    assert [found[f"win_rate_vs_{label}"] for label in labels] == [
+        score.win_rate for score in expected
+    ]
+    assert [found[f"mean_turns_vs_{label}"] for label in labels] == [
+        score.mean_turns for score in expected
+    ]
     assert found["win_rate"] == np.mean([score.win_rate for score in expected])
-    assert evaluator.evaluate(weights) | {"seconds_evaluation": 0} == found | {"seconds_evaluation": 0}
+    assert evaluator.evaluate(weights) | {"seconds_evaluation": 0} == found | {
+        "seconds_evaluation": 0
+    }
 
 
 def test_it_is_due_by_iterations_and_by_minutes_of_training():
@@ -90,18 +107,26 @@ def test_unknown_opponents_are_refused_before_training():
         ({}, 16, "num_snakes is 17; it must be an integer from 1 to 16"),
         ({"width": 5, "height": 5}, 8, "holds at most 8 snakes on 5x5, not 9"),
         ({"width": 3, "height": 3}, 4, "too few start cells for 5 snakes on 3x3"),
-        ({"observation": "bordered-51s", "num_snakes": 2}, 2, "channels for 2 snakes, the game has 3"),
+        (
+            {"observation": "bordered-51s", "num_snakes": 2},
+            2,
+            "channels for 2 snakes, the game has 3",
+        ),
     ],
 )
 def test_more_opponents_than_there_is_room_for_are_refused_before_training(board, opponents, why):
     changes = [f"env.options.{name}={value}" for name, value in board.items()]
     experiment = snakes(opponents=[["random"], ["random"] * opponents]).override(changes)
-    with pytest.raises(ConfigError, match=rf"evaluation.opponents: .* {opponents}xrandom .*{why}.*Name fewer"):
+    with pytest.raises(
+        ConfigError, match=rf"evaluation.opponents: .* {opponents}xrandom .*{why}.*Name fewer"
+    ):
         check(experiment)
 
 
 def test_with_ratings_of_the_opponents_there_is_the_policys_own():
-    """As many wins as losses against greedy alone are greedy's own rating; a draw counts as half of each."""
+    """As many wins as losses against greedy alone are greedy's own rating; a draw counts as half of
+    each.
+    """
     experiment = snakes(opponents=[["greedy"]], ratings={"greedy": 250.0})
     found = Evaluator(experiment).evaluate(weights_of(experiment))
     points = 12 * (found["win_rate_vs_greedy"] + found["draw_rate_vs_greedy"] / 2)
@@ -131,7 +156,9 @@ def test_groups_have_readable_names():
 
 
 class Steady(torch.nn.Module):
-    """Goes on in the corridor, except at the cells whose planes are listed: there it ends its episode."""
+    """Goes on in the corridor, except at the cells whose planes are listed: there it ends its
+    episode.
+    """
 
     def __init__(self, stops=()):
         super().__init__()
@@ -142,15 +169,22 @@ class Steady(torch.nn.Module):
         return torch.stack([stop.float(), 1 - stop.float()], -1), torch.zeros(len(observations))
 
 
-@pytest.mark.parametrize(("stops", "expected_return", "expected_length"), [((), 1.0, 10.0), ((4,), 0.0, 5.0)])
+@pytest.mark.parametrize(
+    ("stops", "expected_return", "expected_length"), [((), 1.0, 10.0), ((4,), 0.0, 5.0)]
+)
 def test_other_worlds_are_measured_by_their_episodes(stops, expected_return, expected_length):
     world = envs.make("corridor", num_games=3)
     means = episode_means(Steady(stops), world, episodes=20, seed=0)
-    assert means == {"evaluation_return_mean": expected_return, "evaluation_len_mean": expected_length}
+    assert means == {
+        "evaluation_return_mean": expected_return,
+        "evaluation_len_mean": expected_length,
+    }
 
 
 def on_levels(champion):
-    """An experiment in the world of a shipped Procgen policy, and that policy's weights as the learner holds them."""
+    """An experiment in the world of a shipped Procgen policy, and that policy's weights as the
+    learner holds them.
+    """
     bundle = load(champion)
     settings = {"every_iterations": 1, "games": 2, "env_options": {"levels": "test:200"}}
     experiment = Experiment.from_dict({**bundle.card.config, "evaluation": settings})
@@ -159,10 +193,14 @@ def on_levels(champion):
 
 
 def test_where_levels_measure_a_run_measures_as_the_command_evaluate_does():
-    """On the same unseen levels with the same seed the same episodes are played, action for action."""
+    """On the same unseen levels with the same seed the same episodes are played, action for
+    action.
+    """
     experiment, weights = on_levels("champion-coinrun")
     evaluator = Evaluator(experiment)
-    measured, _ = procgen.evaluate(["champion-coinrun"], levels="test:200", episodes=2, seed=evaluator._seed)
+    measured, _ = procgen.evaluate(
+        ["champion-coinrun"], levels="test:200", episodes=2, seed=evaluator._seed
+    )
     means = evaluator.evaluate(weights)
     assert means["evaluation_return_mean"] == measured.score.mean_return
     assert means["evaluation_len_mean"] == measured.score.mean_length
@@ -171,13 +209,17 @@ def test_where_levels_measure_a_run_measures_as_the_command_evaluate_does():
 def drawing_world(kind):
     """A Procgen game inside the worlds that are made of others."""
     game = {"name": "procgen/coinrun", "options": {"distribution_mode": "easy"}}
-    options = {"mixture": {"worlds": [game, game]}, "curriculum": {"stages": [{**game, "until": 9}, game]}}
+    options = {
+        "mixture": {"worlds": [game, game]},
+        "curriculum": {"stages": [{**game, "until": 9}, game]},
+    }
     return envs.make(kind, num_games=1, **options[kind])
 
 
 @pytest.mark.parametrize("kind", ["mixture", "curriculum"])
 def test_worlds_made_of_procgen_games_draw_their_actions_too(kind):
-    world, plain = drawing_world(kind), envs.make("corridor", num_games=1)
+    world = drawing_world(kind)
+    plain = envs.make("corridor", num_games=1)
     assert (world.samples_actions, plain.samples_actions) == (True, False)
     world.close()
 
@@ -203,7 +245,9 @@ def test_short_episodes_count_no_more_than_long_ones():
 
 
 def in_stages(world, first, last, **evaluation):
-    """An experiment with a curriculum of two stages, by their options; the first ends within any evaluation."""
+    """An experiment with a curriculum of two stages, by their options; the first ends within any
+    evaluation.
+    """
     return Experiment.from_dict(
         {
             "name": "x",
@@ -212,7 +256,10 @@ def in_stages(world, first, last, **evaluation):
                 "imports": ["tests.train.small_worlds"],
                 "options": {
                     "num_games": 2,
-                    "stages": [{"name": world, "until": 20, "options": first}, {"name": world, "options": last}],
+                    "stages": [
+                        {"name": world, "until": 20, "options": first},
+                        {"name": world, "options": last},
+                    ],
                 },
             },
             "network": {"name": "mlp", "options": {"hidden_sizes": [8]}},
@@ -225,11 +272,15 @@ def in_stages(world, first, last, **evaluation):
 @pytest.mark.parametrize("snakes_at_first", [2, 4])
 def test_a_curriculum_of_snakes_is_measured_by_games_on_its_last_board(snakes_at_first):
     board = {"width": 7, "height": 7, "observation": {"radius": 3, "rotate": True}}
-    first, last = {**board, "num_snakes": snakes_at_first}, {**board, "width": 11, "height": 11, "num_snakes": 3}
+    first = {**board, "num_snakes": snakes_at_first}
+    last = {**board, "width": 11, "height": 11, "num_snakes": 3}
     evaluator = Evaluator(in_stages("battlesnake", first, last, opponents=[["greedy"]]))
     weights = weights_of_left(evaluator.experiment)
-    found, again = evaluator.evaluate(weights), evaluator.evaluate(weights)
-    (expected,) = evaluate(Left(), [["greedy"]], num_games=4, seed=evaluator._seed, width=11, height=11)
+    found = evaluator.evaluate(weights)
+    again = evaluator.evaluate(weights)
+    (expected,) = evaluate(
+        Left(), [["greedy"]], num_games=4, seed=evaluator._seed, width=11, height=11
+    )
     assert found["mean_turns_vs_greedy"] == expected.mean_turns
     assert found | {"seconds_evaluation": 0} == again | {"seconds_evaluation": 0}
 
@@ -237,7 +288,8 @@ def test_a_curriculum_of_snakes_is_measured_by_games_on_its_last_board(snakes_at
 @pytest.mark.parametrize(("own", "length"), [({}, 4.0), ({"max_turns": 3}, 3.0)])
 def test_a_curriculum_of_another_world_is_measured_by_episodes_of_its_last_stage(own, length):
     experiment = in_stages("corridor", {"max_turns": 2}, {"max_turns": 4}, env_options=own)
-    evaluator, weights = Evaluator(experiment), weights_of(experiment, always=1)
+    evaluator = Evaluator(experiment)
+    weights = weights_of(experiment, always=1)
     assert [evaluator.evaluate(weights)["evaluation_len_mean"] for _ in range(3)] == [length] * 3
 
 
@@ -246,12 +298,16 @@ def test_a_mixture_of_curricula_is_measured_in_their_last_stages():
     worlds = [{"name": part.name, "options": part.options} for part in parts]
     mixture = {"name": "mixture", "imports": parts[0].imports, "options": {"worlds": worlds}}
     experiment = Experiment.from_dict({**in_stages("corridor", {}, {}).to_dict(), "env": mixture})
-    evaluator, weights = Evaluator(experiment), weights_of(experiment, always=1)
+    evaluator = Evaluator(experiment)
+    weights = weights_of(experiment, always=1)
     assert [evaluator.evaluate(weights)["evaluation_len_mean"] for _ in range(3)] == [5.0] * 3
 
 
 def test_options_of_the_world_can_differ_from_those_of_training():
     experiment = toy("corridor", options={"max_turns": 1000})
-    data = {**experiment.to_dict(), "evaluation": {"every_iterations": 1, "env_options": {"max_turns": 3}}}
+    data = {
+        **experiment.to_dict(),
+        "evaluation": {"every_iterations": 1, "env_options": {"max_turns": 3}},
+    }
     means = Evaluator(Experiment.from_dict(data)).evaluate(weights_of(experiment, always=1))
     assert means["evaluation_len_mean"] == 3.0

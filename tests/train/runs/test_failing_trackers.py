@@ -1,4 +1,6 @@
-"""A tracker that fails is said once and left out; the run's own files go on. `test_trackers` tries the real ones."""
+"""A tracker that fails is said once and left out; the run's own files go on. `test_trackers` tries
+the real ones.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,16 @@ class Full:
 
 
 def tracking(folder, **kinds):
-    return Tracking(folder, toy("identity"), first=1, trackers=list(kinds), progress=Progress(title="toy"))
+    return Tracking(
+        folder, toy("identity"), first=1, trackers=list(kinds), progress=Progress(title="toy")
+    )
 
 
 def test_a_tracker_that_fails_is_left_out_and_said_once(tmp_path, monkeypatch, capsys):
     made = []
-    monkeypatch.setitem(trackers._TRACKERS, "mlflow", lambda *told: made.append(Full(*told)) or made[0])
+    monkeypatch.setitem(
+        trackers._TRACKERS, "mlflow", lambda *told: made.append(Full(*told)) or made[0]
+    )
     sent = tracking(tmp_path, mlflow=True)
     for n in (1, 2, 3):
         sent.log({"iteration": n, "loss": 0.5, "nothing": float("inf")})

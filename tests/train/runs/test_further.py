@@ -18,12 +18,16 @@ from train.runs.folder import RunFolder
 @pytest.fixture(scope="module")
 def ended(one_ray, tmp_path_factory):
     """A run that has learned to play its world, and reached its target and its budget."""
-    experiment = dataclasses.replace(toy("identity", steps=8 * 1024), stop=Stop(metric="agent_steps", at_least=8 * 1024))
+    experiment = dataclasses.replace(
+        toy("identity", steps=8 * 1024), stop=Stop(metric="agent_steps", at_least=8 * 1024)
+    )
     return train(experiment, runs_dir=tmp_path_factory.mktemp("runs"))
 
 
 def test_resuming_a_run_that_has_ended_says_so_and_starts_nothing(ended, capsys, monkeypatch):
-    monkeypatch.setattr("train.run.check", lambda *given, **options: pytest.fail("it prepared a training"))
+    monkeypatch.setattr(
+        "train.run.check", lambda *given, **options: pytest.fail("it prepared a training")
+    )
     code, out, err = run_command(capsys, "train", "--resume", str(ended.path))
     said = " ".join((out + err).split())
     assert code == 0
@@ -50,7 +54,8 @@ def test_a_run_that_has_ended_is_trained_for_more_minutes_from_what_it_knows(end
     assert now.budget.max_minutes == pytest.approx(30 + ended.metrics["minutes"])
     assert dataclasses.replace(now, budget=before.budget, stop=before.stop) == before
     assert RunFolder(ended.path).has_own_config()
-    # Its policy is still the one from before. Without minutes the run goes on to the budget that it has now.
+    # Its policy is still the one from before. Without minutes the run goes on to the budget that it
+    # has now.
     assert (ended.bundle / "card.json").read_text() == card
     assert train(resume=ended.path, on_iteration=lambda row: True).metrics["iteration"] == 11
     over = train(resume=ended.path, minutes=1e-4)
@@ -58,7 +63,10 @@ def test_a_run_that_has_ended_is_trained_for_more_minutes_from_what_it_knows(end
     assert (ended.bundle / "card.json").read_text() != card
 
 
-@pytest.mark.parametrize(("options", "message"), [({"minutes": -1.0}, "--minutes is -1"), ({"finish": True}, "leave out one")])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"minutes": -1.0}, "--minutes is -1"), ({"finish": True}, "leave out one")],
+)
 def test_minutes_that_cannot_be_are_refused(ended, options, message):
     with pytest.raises(ConfigError, match=message):
         train(resume=ended.path, **{"minutes": 1.0, **options})

@@ -43,7 +43,9 @@ def beginning_with(policy, algorithm, *changes, **settings):
 
 
 def own_weights(policy):
-    return {NETWORK_PREFIX + name: value for name, value in load(bundle.load(policy).weights).items()}
+    return {
+        NETWORK_PREFIX + name: value for name, value in load(bundle.load(policy).weights).items()
+    }
 
 
 def assert_same(found, policy):
@@ -54,9 +56,13 @@ def assert_same(found, policy):
 
 
 def test_imitation_begins_with_the_policy_and_goes_on_without_it(policy, tmp_path):
-    """Nothing is learned at a rate of 0, so the first checkpoint holds the weights that it began with."""
+    """Nothing is learned at a rate of 0, so the first checkpoint holds the weights that it began
+    with.
+    """
     copied = shutil.copytree(policy, tmp_path / "policy")
-    experiment = beginning_with(copied, "imitation", teacher="greedy", learning_rate=0.0, train_batch_size=8)
+    experiment = beginning_with(
+        copied, "imitation", teacher="greedy", learning_rate=0.0, train_batch_size=8
+    )
     stopped = train(experiment, runs_dir=tmp_path / "runs", on_iteration=lambda row: True)
     assert_same(checkpointed_weights(RunFolder(stopped.path).checkpoints()[-1]), policy)
     # A checkpoint has its own weights: the policy isn't needed any more, nor looked at.
@@ -76,7 +82,9 @@ def test_ppo_plays_and_learns_with_the_policys_weights(policy, one_ray):
         algorithm.load_policy_weights(initial_weights(beginning_with(policy, "ppo")))
         assert_same(algorithm.policy_weights(), policy)
         runner = algorithm.env_runner_group.local_env_runner
-        assert_same({name: value.numpy() for name, value in runner.module.state_dict().items()}, policy)
+        assert_same(
+            {name: value.numpy() for name, value in runner.module.state_dict().items()}, policy
+        )
     finally:
         algorithm.stop()
 
@@ -84,13 +92,19 @@ def test_ppo_plays_and_learns_with_the_policys_weights(policy, one_ray):
 @pytest.mark.parametrize(
     ("algorithm", "changes", "message"),
     [
-        ("imitation", ["network.options.hidden_sizes=[16]"], r"its network is mlp .*32.* the experiment's mlp .*16"),
+        (
+            "imitation",
+            ["network.options.hidden_sizes=[16]"],
+            r"its network is mlp .*32.* the experiment's mlp .*16",
+        ),
         ("imitation", ["env.options.observation.radius=4"], "its observation is .*radius.: 3"),
         ("imitation", ["env.options.observation.rotate=false"], "rotate"),
         ("imitation", ["init_from=nowhere"], "there is no policy bundle at nowhere"),
     ],
 )
-def test_a_policy_that_does_not_fit_is_refused_before_anything_starts(policy, algorithm, changes, message):
+def test_a_policy_that_does_not_fit_is_refused_before_anything_starts(
+    policy, algorithm, changes, message
+):
     with pytest.raises(Exception, match=message):
         check(beginning_with(policy, algorithm, *changes))
 

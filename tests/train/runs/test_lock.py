@@ -1,4 +1,6 @@
-"""The lock of a run, also as Windows has it: msvcrt's contract, kept by a stand-in that locks bytes of real files."""
+"""The lock of a run, also as Windows has it: msvcrt's contract, kept by a stand-in that locks bytes
+of real files.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,16 @@ LK_NBLCK = 2
 
 
 def locking(descriptor: int, mode: int, nbytes: int) -> None:
-    """Like msvcrt's: who has the file open has the lock, and whoever else tries gets EACCES, which is a PermissionError."""
+    """Like msvcrt's: who has the file open has the lock, and whoever else tries gets EACCES, which
+    is a PermissionError.
+    """
     assert mode == LK_NBLCK
     try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_CUR, 0, nbytes, 0))
+        fcntl.fcntl(
+            descriptor,
+            fcntl.F_OFD_SETLK,
+            struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_CUR, 0, nbytes, 0),
+        )
     except BlockingIOError as error:
         raise PermissionError(13, "Permission denied") from error
 
@@ -33,7 +41,9 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=LK_NBLCK))
     monkeypatch.setitem(sys.modules, "fcntl", None)
     monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("os.kill with 0 sends Ctrl-C on Windows"))
+    monkeypatch.setattr(
+        os, "kill", lambda *_: pytest.fail("os.kill with 0 sends Ctrl-C on Windows")
+    )
     spec = importlib.util.spec_from_file_location("windows_lock", lock.__file__)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -54,12 +64,22 @@ def test_only_one_holds_a_run(module: ModuleType, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", ["symbolic", "hard"])
-def test_a_lock_that_is_another_file_of_the_users_stays_as_it_is(module: ModuleType, tmp_path: Path, link: str) -> None:
-    thesis, run = tmp_path / "thesis.txt", tmp_path / "run"
+def test_a_lock_that_is_another_file_of_the_users_stays_as_it_is(
+    module: ModuleType, tmp_path: Path, link: str
+) -> None:
+    thesis = tmp_path / "thesis.txt"
+    run = tmp_path / "run"
     thesis.write_text("years of work")
     run.mkdir()
-    (run / lock.LOCK).symlink_to(thesis) if link == "symbolic" else (run / lock.LOCK).hardlink_to(thesis)
-    with pytest.raises(RunError, match=r"it is a link|is no lock that procsnake wrote"), module.locked(run):
+    (
+        (run / lock.LOCK).symlink_to(thesis)
+        if link == "symbolic"
+        else (run / lock.LOCK).hardlink_to(thesis)
+    )
+    with (
+        pytest.raises(RunError, match=r"it is a link|is no lock that procsnake wrote"),
+        module.locked(run),
+    ):
         pass
     assert thesis.read_text() == "years of work"
 
@@ -85,5 +105,8 @@ def test_what_a_dead_process_left_here_is_no_lock(module: ModuleType, tmp_path: 
 
 def test_a_run_of_another_machine_is_told(module: ModuleType, tmp_path: Path) -> None:
     (tmp_path / lock.LOCK).write_text('{"pid": 1, "host": "elsewhere"}')
-    with pytest.raises(RunError, match="last written by process 1 on elsewhere"), module.locked(tmp_path):
+    with (
+        pytest.raises(RunError, match="last written by process 1 on elsewhere"),
+        module.locked(tmp_path),
+    ):
         pass

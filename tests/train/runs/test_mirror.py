@@ -1,4 +1,6 @@
-"""Runs that are kept in S3: moto's server in AWS's place, by pyarrow and by boto3; in Google's, a stand-in of its API."""
+"""Runs that are kept in S3: moto's server in AWS's place, by pyarrow and by boto3; in Google's, a
+stand-in of its API.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,11 @@ def new_run(tmp_path: Path) -> RunFolder:
 
 def save(run: RunFolder, iteration: int) -> None:
     run.append({"iteration": iteration})
-    run.save_checkpoint(lambda path: (path / "weights").write_text(f"w{iteration}"), {"iteration": iteration}, keep=2)
+    run.save_checkpoint(
+        lambda path: (path / "weights").write_text(f"w{iteration}"),
+        {"iteration": iteration},
+        keep=2,
+    )
 
 
 def test_a_run_goes_there_with_its_checkpoints_and_comes_back_on_another_machine(s3, tmp_path):
@@ -82,11 +88,18 @@ def test_a_run_goes_there_with_its_checkpoints_and_comes_back_on_another_machine
         (run.path / "checkpoints" / ".00000004.part" / "weights").write_text("half")
         mirror.send(run.path)
     stored = {key.removeprefix(f"team/runs/{run.path.name}/") for key in keys(s3)}
-    assert {name.split("/")[1] for name in stored if name.startswith("checkpoints/")} == {"00000002", "00000003"}
+    assert {name.split("/")[1] for name in stored if name.startswith("checkpoints/")} == {
+        "00000002",
+        "00000003",
+    }
     assert not [name for name in stored if "/." in name or name in (".lock", "lock.json")]
     with fetched(StoredFolder.at(f"{RUNS}/{run.path.name}")) as (folder, _):
         newest, counters = RunFolder(folder).newest_checkpoint()
-        assert ((newest / "weights").read_text(), counters["iteration"], flaw(newest)) == ("w3", 3, None)
+        assert ((newest / "weights").read_text(), counters["iteration"], flaw(newest)) == (
+            "w3",
+            3,
+            None,
+        )
         assert (folder / "progress.csv").read_text() == "iteration\n1\n2\n3\n"
     assert not folder.exists()
 
@@ -96,7 +109,9 @@ def test_a_checkpoint_counts_once_its_list_of_files_is_there(s3, tmp_path, monke
     save(run, 1)
     order: list[str] = []
     send = StoredFolder.send
-    monkeypatch.setattr(StoredFolder, "send", lambda self, file, name: (order.append(name), send(self, file, name)))
+    monkeypatch.setattr(
+        StoredFolder, "send", lambda self, file, name: (order.append(name), send(self, file, name))
+    )
     with new_mirror(StoredFolder.at(RUNS), run.path) as mirror:
         mirror.send(run.path)
         save(run, 2)
@@ -119,20 +134,27 @@ def test_a_checkpoint_counts_once_its_list_of_files_is_there(s3, tmp_path, monke
 def test_of_two_writers_the_second_is_refused_and_a_dead_one_is_followed(s3, monkeypatch):
     run = StoredFolder.at(f"{RUNS}/toy")
     with stored_lock(run) as first:
-        with pytest.raises(RunError, match=rf"is being written by process {os.getpid()} on "), stored_lock(run):
+        with (
+            pytest.raises(RunError, match=rf"is being written by process {os.getpid()} on "),
+            stored_lock(run),
+        ):
             pass
         # The first one is silent for so long that it counts as gone; a second process takes over.
         monkeypatch.setattr(train.runs.stored_lock, "STALE_SECONDS", -1.0)
         with stored_lock(run) as second:
             second.require()
-            with pytest.raises(LostRunError, match="another process goes on with s3://snakes/team/runs/toy"):
+            with pytest.raises(
+                LostRunError, match="another process goes on with s3://snakes/team/runs/toy"
+            ):
                 first.require()
         assert STALE_SECONDS > 0
     assert keys(s3) == []
 
 
 def test_of_many_that_try_at_once_one_gets_it(s3):
-    run, got, ready = StoredFolder.at(f"{RUNS}/toy"), [], threading.Barrier(4)
+    run = StoredFolder.at(f"{RUNS}/toy")
+    got = []
+    ready = threading.Barrier(4)
     done = threading.Event()
 
     def attempt():
@@ -182,7 +204,13 @@ def test_a_job_that_is_started_again_finds_the_run_of_its_earlier_start(s3, tmp_
 
 @pytest.mark.parametrize(
     "address",
-    ["s3://AKID:SECRET@snakes/runs", "s3://snakes/runs?secret_key=SECRET", "s3://Snakes/runs", "s3://", "http://snakes/runs"],
+    [
+        "s3://AKID:SECRET@snakes/runs",
+        "s3://snakes/runs?secret_key=SECRET",
+        "s3://Snakes/runs",
+        "s3://",
+        "http://snakes/runs",
+    ],
 )
 def test_an_address_with_credentials_or_of_another_form_is_refused_without_being_repeated(address):
     with pytest.raises(ConfigError) as caught:
@@ -196,7 +224,10 @@ def test_what_cannot_be_reached_or_is_no_run_is_told_in_a_line(s3):
         fetched(StoredFolder.at("s3://nowhere-at-all/runs/x")),
     ):
         pass
-    with pytest.raises(RunError, match=r"is no run: it has no config.yaml"), fetched(StoredFolder.at(f"{RUNS}/none")):
+    with (
+        pytest.raises(RunError, match=r"is no run: it has no config.yaml"),
+        fetched(StoredFolder.at(f"{RUNS}/none")),
+    ):
         pass
     with pytest.raises(ConfigError, match="is a bucket"), fetched(StoredFolder.at("s3://snakes")):
         pass
@@ -204,7 +235,9 @@ def test_what_cannot_be_reached_or_is_no_run_is_told_in_a_line(s3):
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_training_goes_on_elsewhere_and_no_credentials_are_in_its_files(s3, tmp_path, monkeypatch):
+def test_a_training_goes_on_elsewhere_and_no_credentials_are_in_its_files(
+    s3, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     experiment = toy("identity", steps=4096).override(["checkpoints.every_minutes=0"])
     first = train_run(experiment, runs_dir=RUNS, on_iteration=lambda row: True)
@@ -217,8 +250,13 @@ def test_a_training_goes_on_elsewhere_and_no_credentials_are_in_its_files(s3, tm
     assert (second.finished, second.address) == (True, first.address)
     bodies = {key: s3.get_object(Bucket="snakes", Key=key)["Body"].read() for key in keys(s3)}
     prefix = first.address.removeprefix("s3://snakes/")
-    assert {f"{prefix}/{name}" for name in ("config.yaml", "bundle/card.json", "report.html", "progress.csv")} <= set(bodies)
-    assert not [key for key, body in bodies.items() if SECRET.encode() in body or b"AKIDOFTHISTEST" in body]
+    assert {
+        f"{prefix}/{name}"
+        for name in ("config.yaml", "bundle/card.json", "report.html", "progress.csv")
+    } <= set(bodies)
+    assert not [
+        key for key, body in bodies.items() if SECRET.encode() in body or b"AKIDOFTHISTEST" in body
+    ]
     rows = bodies[f"{prefix}/progress.csv"].decode().splitlines()[1:]
     assert [row.split(",")[0] for row in rows] == [str(k + 1) for k in range(len(rows))]
     assert not (tmp_path / "s3:").exists()
@@ -226,12 +264,16 @@ def test_a_training_goes_on_elsewhere_and_no_credentials_are_in_its_files(s3, tm
 
 @contextmanager
 def google():
-    """What Google documents of two calls: an upload that depends on a generation, and a download. It refuses with 412."""
+    """What Google documents of two calls: an upload that depends on a generation, and a download.
+    It refuses with 412.
+    """
     stored: dict[str, tuple[int, bytes]] = {}
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            asked = {name: values[0] for name, values in parse_qs(urlparse(self.path).query).items()}
+            asked = {
+                name: values[0] for name, values in parse_qs(urlparse(self.path).query).items()
+            }
             body = self.rfile.read(int(self.headers["Content-Length"]))
             generation = stored.get(asked["name"], (0, b""))[0]
             if int(asked["ifGenerationMatch"]) != generation:
@@ -251,7 +293,11 @@ def google():
 
         def answer(self, status, body, headers=None):
             self.send_response(status)
-            told = {"Last-Modified": formatdate(usegmt=True), "Content-Length": str(len(body)), **(headers or {})}
+            told = {
+                "Last-Modified": formatdate(usegmt=True),
+                "Content-Length": str(len(body)),
+                **(headers or {}),
+            }
             for name, value in told.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -276,7 +322,11 @@ def test_googles_lock_has_the_same_shape(monkeypatch):
         newer = file.write(b"mine again", version)
         assert (file.write(b"late", version), file.read()[:2]) == (None, (b"mine again", newer))
         run = StoredFolder.at("gs://snakes/runs/other")
-        with stored_lock(run), pytest.raises(RunError, match="is being written by"), stored_lock(run):
+        with (
+            stored_lock(run),
+            pytest.raises(RunError, match="is being written by"),
+            stored_lock(run),
+        ):
             pass
         file.remove()
         assert file.read() is None

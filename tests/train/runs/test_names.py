@@ -8,11 +8,9 @@ import procsnake
 from train.runs.folder import RunError
 from train.runs.names import with_runs
 
-FIRST, SECOND, OTHER = (
-    "battlesnake-ppo-20261126-200000",
-    "battlesnake-ppo-20261127-090000",
-    "battlesnake-dqn-20261127-100000",
-)
+FIRST = "battlesnake-ppo-20261126-200000"
+SECOND = "battlesnake-ppo-20261127-090000"
+OTHER = "battlesnake-dqn-20261127-100000"
 
 
 @pytest.fixture
@@ -35,7 +33,10 @@ def runs(tmp_path, monkeypatch):
         ("battlesnake-ppo", f"runs/{SECOND}"),
         ("runs/battlesnake-ppo-…/bundle", f"runs/{SECOND}/bundle"),
         ("runs/…/config.yaml", f"runs/{OTHER}/config.yaml"),
-        ("new=runs/battlesnake-ppo-…+mcts?simulations=200", f"new=runs/{SECOND}+mcts?simulations=200"),
+        (
+            "new=runs/battlesnake-ppo-…+mcts?simulations=200",
+            f"new=runs/{SECOND}+mcts?simulations=200",
+        ),
         ("my_rule.py+latest", f"my_rule.py+runs/{OTHER}"),
     ],
 )
@@ -45,7 +46,15 @@ def test_the_newest_run_that_fits_is_meant(runs, word, meant):
 
 @pytest.mark.parametrize(
     "word",
-    [f"runs/{FIRST}", "flood", "battlesnake", "runs/procgen", "https://a.example/latest", "alphabeta?nodes=5", "a.py+flood"],
+    [
+        f"runs/{FIRST}",
+        "flood",
+        "battlesnake",
+        "runs/procgen",
+        "https://a.example/latest",
+        "alphabeta?nodes=5",
+        "a.py+flood",
+    ],
 )
 def test_other_players_stay(runs, word):
     assert with_runs(word, taken=frozenset({"flood", "battlesnake", "alphabeta"})) == word

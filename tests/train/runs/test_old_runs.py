@@ -1,6 +1,6 @@
-"""Runs that commit 9be3ed9 wrote, before the modules of `train` were moved. Each was made by `procsnake train` (its card has
-the command) and holds a checkpoint after 4,096 decisions, with pickled references to modules by their names of then.
-"""
+"""Runs that commit 9be3ed9 wrote, before the modules of `train` were moved. Each was made by
+`procsnake train` (its card has the command) and holds a checkpoint after 4,096 decisions, with
+pickled references to modules by their names of then."""
 
 import tarfile
 from pathlib import Path
@@ -39,7 +39,9 @@ def test_its_checkpoint_holds_the_weights_that_it_exported(one_ray, old_run):
 
 def test_it_goes_on_where_it_stopped(one_ray, old_run):
     config = old_run / "config.yaml"
-    config.write_text(config.read_text().replace("total_agent_steps: 4096", "total_agent_steps: 4500"))
+    config.write_text(
+        config.read_text().replace("total_agent_steps: 4096", "total_agent_steps: 4500")
+    )
     before = RunFolder(old_run).curve()
     train(resume=old_run, trust=True)
     after = RunFolder(old_run).curve()

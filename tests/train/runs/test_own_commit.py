@@ -17,7 +17,9 @@ ASK = "from train.runs.own_commit import own_commit; print(own_commit())"
 
 def git(folder, *words):
     who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    return subprocess.run(["git", "-C", folder, *who, *words], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", folder, *who, *words], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 @pytest.fixture
@@ -75,6 +77,9 @@ def test_what_pip_installed_from_a_repository_knows_its_commit(tmp_path):
     about = packages / "procsnake-0.1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: procsnake\nVersion: 0.1.0\n")
-    where = {"url": "https://example.org/procsnake", "vcs_info": {"vcs": "git", "commit_id": "a" * 40}}
+    where = {
+        "url": "https://example.org/procsnake",
+        "vcs_info": {"vcs": "git", "commit_id": "a" * 40},
+    }
     (about / "direct_url.json").write_text(json.dumps(where))
     assert told(packages) == "a" * 40

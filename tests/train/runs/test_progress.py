@@ -47,16 +47,27 @@ def test_before_any_episode_has_ended_there_is_no_return() -> None:
 
 
 def test_the_trend_is_the_later_half_against_the_earlier() -> None:
-    line = shown(*(row(400, episode_return_mean=value, episode_len_mean=value) for value in (1.0, 2.0, 4.0, 5.0)))
+    line = shown(
+        *(
+            row(400, episode_return_mean=value, episode_len_mean=value)
+            for value in (1.0, 2.0, 4.0, 5.0)
+        )
+    )
     assert "return 5.000 (+3.000 lately)" in line
 
 
 @pytest.mark.parametrize("place", ["notebook", "pipe of a notebook"])
-def test_in_a_notebook_a_line_is_plain_text_and_whole(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """Rich draws HTML boxes, which are cut at their edge, in a notebook; Jupyter sets FORCE_COLOR for what runs in one."""
+def test_in_a_notebook_a_line_is_plain_text_and_whole(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Rich draws HTML boxes, which are cut at their edge, in a notebook; Jupyter sets FORCE_COLOR
+    for what runs in one.
+    """
     monkeypatch.setattr("rich.console._is_jupyter", lambda: place == "notebook")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    line = shown(row(1_234_567_890, episode_return_mean=3.0, episode_len_mean=21.5, win_rate_vs_flood=0.5))
+    line = shown(
+        row(1_234_567_890, episode_return_mean=3.0, episode_len_mean=21.5, win_rate_vs_flood=0.5)
+    )
     assert len(line) > 150
     assert line.endswith("length 21.5 steps an episode")
     assert "\x1b" not in line
@@ -70,7 +81,10 @@ def test_a_phase_that_takes_long_gives_signs_of_life(monkeypatch: pytest.MonkeyP
         until(lambda: len(stream.getvalue().splitlines()) >= 3, seconds=30)
     lines = stream.getvalue().splitlines()
     assert "run: first iteration …" in lines
-    assert all(re.fullmatch(r"run: (starting|first iteration)(, for \d+ seconds? now)? …", line) for line in lines)
+    assert all(
+        re.fullmatch(r"run: (starting|first iteration)(, for \d+ seconds? now)? …", line)
+        for line in lines
+    )
 
 
 def test_a_sign_of_life_says_which_piece_of_work_it_is() -> None:
@@ -94,7 +108,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_a_panel_shows_the_figures_and_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_a_panel_shows_the_figures_and_what_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     with Progress(title="run", stream=stream) as progress:

@@ -15,7 +15,13 @@ import yaml
 
 from agents import champions
 from agents.evaluation import MatchupScore, wilson_interval
-from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, policy_of, read_record, read_world_record
+from agents.evaluation.record import (
+    STANDARD_BOARD,
+    EvaluationRecord,
+    policy_of,
+    read_record,
+    read_world_record,
+)
 from tests.agents.pages.reading import Page
 from tests.train.experiments import toy
 from train.runs.folder import RunError, RunFolder
@@ -29,12 +35,27 @@ def a_run(tmp_path, rows=30, name="x", note=None, columns=None, **config) -> Pat
     data = {**toy("identity").to_dict(), "name": name, **config}
     folder = tmp_path / "run"
     folder.mkdir()
-    note = note or {"versions": {"torch": "2.13.0"}, "git_commit": "abc123", "started": "2026-01-02"}
+    note = note or {
+        "versions": {"torch": "2.13.0"},
+        "git_commit": "abc123",
+        "started": "2026-01-02",
+    }
     (folder / "config.yaml").write_text(yaml.safe_dump({**data, "run": note}))
     curve = RunFolder(folder)
     for k in range(1, rows + 1):
-        row = {"iteration": k, "env_steps": 64 * k, "agent_steps": 100 * k, "minutes": k / 60, "agent_steps_per_second": 50.0}
-        row |= {"episode_return_mean": k / rows, "episode_len_mean": 3.0, "episodes": 5, "policy_loss": 0.1 / k}
+        row = {
+            "iteration": k,
+            "env_steps": 64 * k,
+            "agent_steps": 100 * k,
+            "minutes": k / 60,
+            "agent_steps_per_second": 50.0,
+        }
+        row |= {
+            "episode_return_mean": k / rows,
+            "episode_len_mean": 3.0,
+            "episodes": 5,
+            "policy_loss": 0.1 / k,
+        }
         row |= {"seconds_env": 0.5, "seconds_learner": 1.5, "mean_won": 0.5}
         row |= {"mean_cause_1": 0.25, "mean_cause_0": 0.75} if k % 2 else {"mean_cause_0": 1.0}
         row |= {"mean_cause_6": 0.0}
@@ -52,9 +73,19 @@ def test_a_report_has_all_curves_needs_nothing_else_and_can_be_made_before_the_e
     page = page_of(a_run(tmp_path, evaluation={"games": 50, "every_iterations": 10}))
     page.assert_needs_nothing_else()
     titles = " ".join(page.charts)
-    for title in ("episode length", "games won", "how snakes ended", "policy_loss", "won,", "time by phase"):
+    for title in (
+        "episode length",
+        "games won",
+        "how snakes ended",
+        "policy_loss",
+        "won,",
+        "time by phase",
+    ):
         assert title in titles
-    assert {line["name"] for line in page.charts["how snakes ended, by decisions"]["lines"]} == {"survived", "snake-collision"}
+    assert {line["name"] for line in page.charts["how snakes ended, by decisions"]["lines"]} == {
+        "survived",
+        "snake-collision",
+    }
     for text in ("2.13.0", "abc123", "num_minibatches: 4", "under way or interrupted"):
         assert text in page.text
 
@@ -62,7 +93,8 @@ def test_a_report_has_all_curves_needs_nothing_else_and_can_be_made_before_the_e
 def test_what_was_trained_what_it_wins_and_two_curves_come_first_and_the_rest_is_folded(tmp_path):
     run = a_run(tmp_path, evaluation={"games": 50, "every_iterations": 10})
     html = write_report(run).read_text()
-    first, folded = html.partition("<details>")[0], Page(html)
+    first = html.partition("<details>")[0]
+    folded = Page(html)
     assert "PPO on identity" in first
     assert "3,000 decisions in 0.5 minutes" in first
     low, high = wilson_interval(50, 50)
@@ -75,12 +107,19 @@ def test_what_was_trained_what_it_wins_and_two_curves_come_first_and_the_rest_is
 def test_an_evaluation_after_training_is_in_the_report(tmp_path):
     run = a_finished_run(tmp_path)
     assert "Not measured yet: " in page_of(run).text
-    score = MatchupScore("x", ["flood"], 400, 123, 1, 0, 77.0, 9.0, {"survived": 123, "snake-collision": 277})
-    record = EvaluationRecord(policy=policy_of(run), games=400, scores=[score], board=STANDARD_BOARD)
+    score = MatchupScore(
+        "x", ["flood"], 400, 123, 1, 0, 77.0, 9.0, {"survived": 123, "snake-collision": 277}
+    )
+    record = EvaluationRecord(
+        policy=policy_of(run), games=400, scores=[score], board=STANDARD_BOARD
+    )
     record.write(run)
     low, high = wilson_interval(123, 400)
     text = page_of(run).text
-    assert all(cell in text.splitlines() for cell in ("flood (duel)", "400", "30.8%", f"{low:.1%} to {high:.1%}", "77"))
+    assert all(
+        cell in text.splitlines()
+        for cell in ("flood (duel)", "400", "30.8%", f"{low:.1%} to {high:.1%}", "77")
+    )
     replace(record, board={**STANDARD_BOARD, "minimum_food": 100}).write(run)
     assert "on 11×11, ruleset standard, map standard, minimum_food 100." in page_of(run).text
     # Games of a policy that the run has no longer are not its own.
@@ -101,7 +140,9 @@ def test_a_finished_snake_plays_a_game_for_its_report(tmp_path):
 
 
 def test_a_policy_that_cannot_play_here_does_not_prevent_the_report(tmp_path):
-    run = a_finished_run(tmp_path, evaluation={"games": 5, "every_minutes": 1, "opponents": [["gone.zip"]]})
+    run = a_finished_run(
+        tmp_path, evaluation={"games": 5, "every_minutes": 1, "opponents": [["gone.zip"]]}
+    )
     assert "no film" in page_of(run).text
 
 
@@ -110,13 +151,20 @@ def a_finished_run(tmp_path: Path, **config) -> Path:
     run = tmp_path / "finished"
     shutil.copytree(champions.path("champion-duel"), run / "bundle")
     card = json.loads((run / "bundle" / "card.json").read_text())
-    (run / "config.yaml").write_text(yaml.safe_dump({**card["config"], "evaluation": None, **config}))
+    (run / "config.yaml").write_text(
+        yaml.safe_dump({**card["config"], "evaluation": None, **config})
+    )
     return run
 
 
 def test_hostile_names_are_only_text(tmp_path):
     columns = {f"win_rate_vs_{HOSTILE}": 0.5, f"mean_{HOSTILE}": 1.0, HOSTILE: 2.0}
-    run = a_run(tmp_path, name=HOSTILE, note={"versions": {HOSTILE: HOSTILE}, "git_commit": HOSTILE}, columns=columns)
+    run = a_run(
+        tmp_path,
+        name=HOSTILE,
+        note={"versions": {HOSTILE: HOSTILE}, "git_commit": HOSTILE},
+        columns=columns,
+    )
     page = page_of(run)
     assert page.text.count(HOSTILE) >= 5
     assert "img" not in {tag for tag, _ in page.tags}
@@ -142,7 +190,14 @@ SCORE = {
     "agent": "x", "opponents": ["flood"], "games": 10, "wins": 3, "draws": 1, "capped": 1, "mean_turns": 10.0,
     "mean_length": 4.0, "causes": {"survived": 3, "wall-collision": 7}, "points": 4.0,
 }  # fmt: skip
-EPISODES = {"player": "x", "world": "coinrun", "episodes": 10, "mean_return": 1.0, "interval": [0.5, 1.5], "mean_length": 5.0}
+EPISODES = {
+    "player": "x",
+    "world": "coinrun",
+    "episodes": 10,
+    "mean_return": 1.0,
+    "interval": [0.5, 1.5],
+    "mean_length": 5.0,
+}
 ODD = [None, 10**400, math.inf, math.nan, "x", [], {}]
 
 
@@ -189,7 +244,9 @@ def test_a_run_without_iterations_and_one_that_is_cut_off_in_mid_row_have_a_repo
     run = a_run(tmp_path, rows=0)
     assert "no iteration has ended yet" in page_of(run).text
     with open(run / "progress.csv", "w") as file:
-        file.write("iteration,env_steps,agent_steps,minutes,episode_return_mean\n1,64,100,0.1,0.5\n2,64,2")
+        file.write(
+            "iteration,env_steps,agent_steps,minutes,episode_return_mean\n1,64,100,0.1,0.5\n2,64,2"
+        )
     assert np.isnan(read_columns(run)["minutes"]).tolist() == [False, True]
     assert "return of an episode" in page_of(run).text
 

@@ -75,7 +75,9 @@ def with_torn_counters(checkpoint):
     write_manifest(checkpoint)
 
 
-@pytest.mark.parametrize("damage", [without_learner_group, with_other_weights, without_counters, with_torn_counters])
+@pytest.mark.parametrize(
+    "damage", [without_learner_group, with_other_weights, without_counters, with_torn_counters]
+)
 def test_a_damaged_checkpoint_is_left_out_and_kept(tmp_path, damage):
     run = a_run(tmp_path)
     damage(run.checkpoints()[-1])
@@ -98,7 +100,9 @@ def test_a_run_of_which_every_checkpoint_is_damaged_does_not_begin_anew(tmp_path
     run = a_run(tmp_path, 2)
     for checkpoint in run.checkpoints():
         without_learner_group(checkpoint)
-    with pytest.raises(RunError, match=r"no whole checkpoint: in 00000002, learner_group/\S+ is missing"):
+    with pytest.raises(
+        RunError, match=r"no whole checkpoint: in 00000002, learner_group/\S+ is missing"
+    ):
         start(run)
     assert len(run.checkpoints()) == 2
 
@@ -109,15 +113,22 @@ def test_a_row_that_was_cut_off_anywhere_is_dropped(tmp_path, cut):
     rows = "".join(f"{iteration},0.5\n" for iteration in range(118, 124))
     (run.path / "progress.csv").write_text(f"iteration,loss\n{rows}{cut}")
     run.rewind(122)
-    assert [tuple(row.values()) for row in run.curve()] == [(str(iteration), "0.5") for iteration in range(118, 123)]
+    assert [tuple(row.values()) for row in run.curve()] == [
+        (str(iteration), "0.5") for iteration in range(118, 123)
+    ]
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_what_older_versions_wrote_is_read_once_it_is_trusted(tmp_path, number):
-    """0: no list at all; 1: a list of sizes; 2: a list of sizes of a checkpoint that was copied in part."""
+    """0: no list at all; 1: a list of sizes; 2: a list of sizes of a checkpoint that was copied in
+    part.
+    """
     run = a_run(tmp_path, 1)
     (checkpoint,) = run.checkpoints()
-    sizes = {name: told["bytes"] for name, told in json.loads((checkpoint / "files.json").read_text()).items()}
+    sizes = {
+        name: told["bytes"]
+        for name, told in json.loads((checkpoint / "files.json").read_text()).items()
+    }
     (checkpoint / "files.json.hmac").unlink()
     (checkpoint / "files.json").unlink()
     if number:
@@ -154,9 +165,13 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("trust", [[], ["--trust"]])
-@pytest.mark.parametrize("name", [".lock", "checkpoints", "tensorboard", "checkpoints/00000003/files.json", "progress.csv"])
+@pytest.mark.parametrize(
+    "name",
+    [".lock", "checkpoints", "tensorboard", "checkpoints/00000003/files.json", "progress.csv"],
+)
 def test_a_link_in_a_strangers_run_harms_no_file_of_yours(tmp_path, capsys, name, trust):
-    run, home = a_run(tmp_path), tmp_path / "home"
+    run = a_run(tmp_path)
+    home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
     (home / ".ssh" / "key").write_text("secret")
     link = run.path / name
@@ -210,10 +225,16 @@ def test_train_resume_does_not_unpickle_what_strangers_wrote(tmp_path, monkeypat
     [
         ({"env": {"name": "battlesnake", "imports": ["worlds_of_mine"]}}, ["worlds_of_mine"]),
         ({"evaluation": {"every_minutes": 1, "opponents": [["mine.py+flood"]]}}, ["mine.py+flood"]),
-        ({"evaluation": {"every_minutes": 1, "opponents": [["mine.py?options=o.yaml"]]}}, ["mine.py?options=o.yaml"]),
+        (
+            {"evaluation": {"every_minutes": 1, "opponents": [["mine.py?options=o.yaml"]]}},
+            ["mine.py?options=o.yaml"],
+        ),
         ({"evaluation": {"every_minutes": 1, "opponents": [["is it?mine.py"]]}}, ["is it?mine.py"]),
         ({"algorithm": "imitation", "imitation": {"teacher": "mine.py"}}, ["mine.py"]),
-        ({"env": {"name": "battlesnake", "options": {"self_play": {"opponents": ["mine.py"]}}}}, ["mine.py"]),
+        (
+            {"env": {"name": "battlesnake", "options": {"self_play": {"opponents": ["mine.py"]}}}},
+            ["mine.py"],
+        ),
         ({}, []),
     ],
 )
@@ -259,7 +280,10 @@ def test_a_second_process_is_told_who_writes_the_run(tmp_path):
     holder.start()
     try:
         assert ready.wait(60)
-        with pytest.raises(RunError, match=f"process {holder.pid} on {socket.gethostname()}"), locked(tmp_path):
+        with (
+            pytest.raises(RunError, match=f"process {holder.pid} on {socket.gethostname()}"),
+            locked(tmp_path),
+        ):
             pass
     finally:
         holder.kill()
@@ -271,16 +295,25 @@ def test_a_second_process_is_told_who_writes_the_run(tmp_path):
 
 def test_what_another_machine_left_is_explained(tmp_path):
     (tmp_path / ".lock").write_text('{"pid": 17, "host": "elsewhere"}')
-    with pytest.raises(RunError, match=r"process 17 on elsewhere.*remove .*\.lock"), locked(tmp_path):
+    with (
+        pytest.raises(RunError, match=r"process 17 on elsewhere.*remove .*\.lock"),
+        locked(tmp_path),
+    ):
         pass
     (tmp_path / ".lock").write_text('{"pid": 1')
-    with locked(tmp_path), pytest.raises(RunError, match=f"process {os.getpid()}"), locked(tmp_path):
+    with (
+        locked(tmp_path),
+        pytest.raises(RunError, match=f"process {os.getpid()}"),
+        locked(tmp_path),
+    ):
         pass
     with locked(tmp_path):
         pass
 
 
-def test_an_interrupted_run_that_was_copied_in_part_goes_on_from_the_checkpoint_before(one_ray, tmp_path, capsys):
+def test_an_interrupted_run_that_was_copied_in_part_goes_on_from_the_checkpoint_before(
+    one_ray, tmp_path, capsys
+):
     """With RLlib's own files; without the check it went on with fresh weights."""
     experiment = toy("identity", steps=10_240).override(["checkpoints.every_minutes=0.0"])
     run = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 4).path
@@ -302,10 +335,12 @@ def test_an_interrupted_run_that_was_copied_in_part_goes_on_from_the_checkpoint_
 def test_a_run_that_trains_is_not_resumed_beside(tmp_path):
     root = Path(__file__).parents[3]
     program = (
-        "from tests.train.experiments import endless\nfrom train.run import train\n"
-        f"if __name__ == '__main__':\n    train(endless('ppo'), runs_dir={str(tmp_path / 'runs')!r})"
+        "from tests.train.experiments import endless\nfrom train.run import train\nif __name__ =="
+        f" '__main__':\n    train(endless('ppo'), runs_dir={str(tmp_path / 'runs')!r})"
     )
-    child = subprocess.Popen([sys.executable, "-c", program], cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}
+    )
     try:
         while not (found := list((tmp_path / "runs").glob("*/checkpoints/[0-9]*"))):
             assert child.poll() is None

@@ -28,7 +28,12 @@ class Told:
     def train(self):
         episodes = {"return": np.zeros(0)}
         return nested_result(
-            env_steps=1, agent_steps=1, playing=1.0, learning=1.0, episodes=episodes, learned=self.learned.pop(0)
+            env_steps=1,
+            agent_steps=1,
+            playing=1.0,
+            learning=1.0,
+            episodes=episodes,
+            learned=self.learned.pop(0),
         )
 
     def save_to_path(self, path):
@@ -36,18 +41,24 @@ class Told:
 
 
 def begun(tmp_path, metric, *learned):
-    experiment = Experiment.from_dict({**toy("identity").to_dict(), "stop": {"metric": metric, "at_least": 0.5}})
+    experiment = Experiment.from_dict(
+        {**toy("identity").to_dict(), "stop": {"metric": metric, "at_least": 0.5}}
+    )
     folder = RunFolder.create(tmp_path, experiment, {})
-    session = Session(experiment, folder, Told(*learned), Progress(title="run", quiet=True), evaluator=None)
+    session = Session(
+        experiment, folder, Told(*learned), Progress(title="run", quiet=True), evaluator=None
+    )
     session.begin(None)
     return session
 
 
-BEFORE, AFTER = {"epsilon": 1.0}, {"epsilon": 0.9, "qf_loss": 0.1}
+BEFORE = {"epsilon": 1.0}
+AFTER = {"epsilon": 0.9, "qf_loss": 0.1}
 
 
 @pytest.mark.parametrize(
-    "metric", ["level_return_median", "levels_seen", "test_elo", "accepted", "mean_won", "episode_len_mean"]
+    "metric",
+    ["level_return_median", "levels_seen", "test_elo", "accepted", "mean_won", "episode_len_mean"],
 )
 def test_what_an_ended_episode_or_test_tells_may_come_late(tmp_path, metric):
     session = begun(tmp_path, metric, AFTER, {**AFTER, metric: 0.4}, AFTER, {**AFTER, metric: 0.6})

@@ -1,4 +1,6 @@
-"""What Weights & Biases writes offline, and what a real server of MLflow on this machine has got."""
+"""What Weights & Biases writes offline, and what a real server of MLflow on this machine has
+got.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ pytest.importorskip("mlflow", reason="the trackers are not installed")
 pytest.importorskip("wandb", reason="the trackers are not installed")
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]
-ROWS = [{"iteration": n, "return_mean": 0.5 * n, "win rate (3 × flood)": 0.25, "nothing": float("nan")} for n in (1, 2, 3)]
+ROWS = [
+    {"iteration": n, "return_mean": 0.5 * n, "win rate (3 × flood)": 0.25, "nothing": float("nan")}
+    for n in (1, 2, 3)
+]
 
 
 @pytest.fixture
@@ -32,8 +37,20 @@ def mlflow_server(tmp_path, monkeypatch):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    store = [f"--backend-store-uri=sqlite:///{tmp_path / 'mlflow.db'}", f"--default-artifact-root={tmp_path / 'artifacts'}"]
-    command = [sys.executable, "-m", "mlflow", "server", "--host=127.0.0.1", f"--port={port}", "--workers=1", *store]
+    store = [
+        f"--backend-store-uri=sqlite:///{tmp_path / 'mlflow.db'}",
+        f"--default-artifact-root={tmp_path / 'artifacts'}",
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--host=127.0.0.1",
+        f"--port={port}",
+        "--workers=1",
+        *store,
+    ]
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
     with (tmp_path / "server.log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
@@ -73,28 +90,45 @@ def histories(run_name):
     client = mlflow.MlflowClient()
     (run,) = client.search_runs([client.get_experiment_by_name("procsnake").experiment_id])
     assert run.info.run_name == run_name
-    return run, {name: client.get_metric_history(run.info.run_id, name) for name in run.data.metrics}
+    return run, {
+        name: client.get_metric_history(run.info.run_id, name) for name in run.data.metrics
+    }
 
 
 def test_mlflow_has_the_rows_of_a_run_and_goes_on_in_it(mlflow_server, one_ray, tmp_path):
-    run = train(toy("identity", steps=6144), runs_dir=tmp_path, trackers=["mlflow"], on_iteration=lambda row: True).path
+    run = train(
+        toy("identity", steps=6144),
+        runs_dir=tmp_path,
+        trackers=["mlflow"],
+        on_iteration=lambda row: True,
+    ).path
     train(resume=run, trackers=["mlflow"])
     curve = RunFolder(run).curve()
     known, told = histories(run.name)
     assert len(curve) > 1
     shown = [(metric.step, metric.value) for metric in told["entropy"]]
     assert shown == [(n, pytest.approx(float(row["entropy"]))) for n, row in enumerate(curve, 1)]
-    assert (known.info.status, known.data.params["algorithm"], known.data.params["env.name"]) == ("FINISHED", "ppo", "identity")
+    assert (known.info.status, known.data.params["algorithm"], known.data.params["env.name"]) == (
+        "FINISHED",
+        "ppo",
+        "identity",
+    )
 
 
-def test_names_that_mlflow_refuses_are_changed_and_values_that_are_no_numbers_left_out(mlflow_server, tmp_path):
+def test_names_that_mlflow_refuses_are_changed_and_values_that_are_no_numbers_left_out(
+    mlflow_server, tmp_path
+):
     sent = tracking(tmp_path / "run", "mlflow")
     for row in ROWS:
         sent.log(row)
     sent.close()
     _, told = histories("run")
     assert set(told) == {"iteration", "return_mean", "win rate _3 _ flood_"}
-    assert [(metric.step, metric.value) for metric in told["return_mean"]] == [(1, 0.5), (2, 1.0), (3, 1.5)]
+    assert [(metric.step, metric.value) for metric in told["return_mean"]] == [
+        (1, 0.5),
+        (2, 1.0),
+        (3, 1.5),
+    ]
 
 
 def test_a_server_that_dies_is_said_once_and_the_run_goes_on(mlflow_server, tmp_path, capsys):
@@ -119,20 +153,31 @@ def test_weights_and_biases_writes_the_rows_offline(tmp_path, monkeypatch):
     sent.close()
     (file,) = (tmp_path / "run").glob("wandb/offline-run-*/run-run.wandb")
     records = list(_records(file.read_bytes()))
-    kept = [record.history.item for record in records if record.WhichOneof("record_type") == "history"]
-    rows = [{item.key or item.nested_key[0]: json.loads(item.value_json) for item in items} for items in kept]
+    kept = [
+        record.history.item for record in records if record.WhichOneof("record_type") == "history"
+    ]
+    rows = [
+        {item.key or item.nested_key[0]: json.loads(item.value_json) for item in items}
+        for items in kept
+    ]
     own = [{name: value for name, value in row.items() if not name.startswith("_")} for row in rows]
     assert own == [{name: value for name, value in row.items() if value == value} for row in ROWS]
-    updates = [item for record in records if record.WhichOneof("record_type") == "run" for item in record.run.config.update]
+    updates = [
+        item
+        for record in records
+        if record.WhichOneof("record_type") == "run"
+        for item in record.run.config.update
+    ]
     config = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in updates}
     assert (config["algorithm"], config["env"]["name"]) == ("ppo", "identity")
 
 
 def _records(content):
-    """The records of a file in LevelDB's log format (github.com/google/leveldb, doc/log_format.md), behind a header of 7 bytes.
+    """The records of a file in LevelDB's log format (github.com/google/leveldb, doc/log_format.md),
+    behind a header of 7 bytes.
 
-    Small files are one block, in which each record is a checksum, its length, the type FULL and the data.
-    """
+    Small files are one block, in which each record is a checksum, its length, the type FULL and the
+    data."""
     from wandb.proto.wandb_internal_pb2 import Record
 
     assert (content[:4], len(content) < 1 << 15) == (b":W&B", True)

@@ -1,9 +1,10 @@
-"""Stands in for the launcher of AWS's sample of Ray on training jobs (July 2026). It runs on every host.
+"""Stands in for the launcher of AWS's sample of Ray on training jobs (July 2026). It runs on every
+host.
 
-What it keeps of the real one: the head is the first host that the file lists; Ray has no token and none of our resources; the
-head joins Ray in its own process, with the whole environment as Ray's, before it runs the script there as `__main__`, from the
-script's folder; whatever the script raises fails the job; workers ask `ray status` until it fails, and end with 0.
-"""
+What it keeps of the real one: the head is the first host that the file lists; Ray has no token and
+none of our resources; the head joins Ray in its own process, with the whole environment as Ray's,
+before it runs the script there as `__main__`, from the script's folder; whatever the script raises
+fails the job; workers ask `ray status` until it fails, and end with 0."""
 
 from __future__ import annotations
 
@@ -31,18 +32,27 @@ def main() -> int:
     parser.add_argument("--head-instance-group")
     options = parser.parse_args()
     config = json.loads(Path("/opt/ml/input/config/resourceconfig.json").read_text())
-    groups = {group["instance_group_name"]: group["hosts"] for group in config.get("instance_groups", [])}
+    groups = {
+        group["instance_group_name"]: group["hosts"] for group in config.get("instance_groups", [])
+    }
     if groups and options.head_instance_group not in groups:
         raise ValueError(f"Head instance group '{options.head_instance_group}' not found")
     head = groups[options.head_instance_group][0] if groups else config["hosts"][0]
-    return lead(config["hosts"], Path(options.entrypoint)) if config["current_host"] == head else follow(head)
+    return (
+        lead(config["hosts"], Path(options.entrypoint))
+        if config["current_host"] == head
+        else follow(head)
+    )
 
 
 def lead(hosts: list[str], script: Path) -> int:
     ray_command("start", "--head", f"--num-cpus={os.cpu_count()}", "--num-gpus=0", f"--port={PORT}")
     import ray
 
-    environment = {**os.environ, "PYTHONPATH": f"{script.parent}:{os.environ.get('PYTHONPATH', '')}"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{script.parent}:{os.environ.get('PYTHONPATH', '')}",
+    }
     ray.init(address="auto", include_dashboard=False, runtime_env={"env_vars": environment})
     try:
         while sum(node["Alive"] for node in ray.nodes()) < len(hosts):

@@ -1,4 +1,6 @@
-"""What SageMaker writes into the containers of a job, for machines of `tests.train.cluster.machines`."""
+"""What SageMaker writes into the containers of a job, for machines of
+`tests.train.cluster.machines`.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,28 @@ def prepare(
     experiment: Experiment | None = None,
     token: str = TOKEN,
 ) -> None:
-    """Write the files of one job. `groups`: indices of machines by the name of their instance group."""
+    """Write the files of one job. `groups`: indices of machines by the name of their instance
+    group.
+    """
     names = [machine.name.partition("@")[0] for machine in machines]
     for machine, name in zip(machines, names, strict=True):
-        config: dict[str, Any] = {"current_host": name, "hosts": sorted(names), "network_interface_name": "eth0"}
+        config: dict[str, Any] = {
+            "current_host": name,
+            "hosts": sorted(names),
+            "network_interface_name": "eth0",
+        }
         if groups:
             config["instance_groups"] = [
-                {"instance_group_name": group, "instance_type": "ml.m5.large", "hosts": [names[k] for k in members]}
+                {
+                    "instance_group_name": group,
+                    "instance_type": "ml.m5.large",
+                    "hosts": [names[k] for k in members],
+                }
                 for group, members in groups.items()
             ]
-            config["current_group_name"] = next(g for g, members in groups.items() if name in [names[k] for k in members])
+            config["current_group_name"] = next(
+                g for g, members in groups.items() if name in [names[k] for k in members]
+            )
         _write(machine.ml / "input/config/resourceconfig.json", json.dumps(config))
         given = {"experiment": "experiment.yaml", **(hyperparameters or {})}
         _write(machine.ml / "input/config/hyperparameters.json", json.dumps(given))

@@ -1,4 +1,6 @@
-"""The entry point with another command in place of the training: `python -m tests.train.sagemaker.launch_command COMMAND …`."""
+"""The entry point with another command in place of the training: `python -m
+tests.train.sagemaker.launch_command COMMAND …`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from train.sagemaker import entry
 
 def main() -> int:
     """As `train.sagemaker.entry train`."""
-    command, plan = sys.argv[1:], entry.plan
+    command = sys.argv[1:]
+    plan = entry.plan
     entry.plan = lambda container: dataclasses.replace(plan(container), command=command)
     return entry.main(["train"])
 

@@ -14,7 +14,10 @@ SECURE = {
     "kms_key": "arn:aws:kms:eu-west-1:123456789012:key/1", "tags": {"team": "snakes"},
 }  # fmt: skip
 """What protects a job."""
-TWO_KINDS = {"learner": Instances(instance="ml.g5.2xlarge"), "rollout": Instances(instance="ml.c5.9xlarge", count=2)}
+TWO_KINDS = {
+    "learner": Instances(instance="ml.g5.2xlarge"),
+    "rollout": Instances(instance="ml.c5.9xlarge", count=2),
+}
 
 
 def job(scale: Any, **changed: Any) -> Job:
@@ -32,8 +35,15 @@ def job(scale: Any, **changed: Any) -> Job:
 
 JOBS = {
     "single": job(SINGLE, keep_alive_seconds=600, tags={"team": "snakes"}),
-    "homogeneous": job(Homogeneous(instance="ml.c5.4xlarge", count=3), max_seconds=7200, volume_gb=100),
+    "homogeneous": job(
+        Homogeneous(instance="ml.c5.4xlarge", count=3), max_seconds=7200, volume_gb=100
+    ),
     "groups": job(Heterogeneous(**TWO_KINDS)),
     "two-jobs": job(Heterogeneous(**TWO_KINDS, mode="two-jobs"), **VPC),
-    "spot": job(Homogeneous(instance="ml.c5.4xlarge", count=3), spot=True, max_seconds=3600, max_wait_seconds=10800),
+    "spot": job(
+        Homogeneous(instance="ml.c5.4xlarge", count=3),
+        spot=True,
+        max_seconds=3600,
+        max_wait_seconds=10800,
+    ),
 }

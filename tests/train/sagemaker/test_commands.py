@@ -1,4 +1,6 @@
-"""`procsnake launch` and `procsnake job` against moto's AWS: what is sent, what lies in S3, what comes home."""
+"""`procsnake launch` and `procsnake job` against moto's AWS: what is sent, what lies in S3, what
+comes home.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,19 @@ from train.runs.lock import locked
 from train.runs.resizing import resized
 from train.sagemaker.hyperparameters import Task
 
-REGION, BUCKET = "eu-west-1", "snakes"
+REGION = "eu-west-1"
+BUCKET = "snakes"
 IMAGE = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/procsnake"
-PLACES = ("--region", REGION, "--role", "arn:aws:iam::123456789012:role/R", "--image", f"{IMAGE}:1", "--bucket", BUCKET)
+PLACES = (
+    "--region",
+    REGION,
+    "--role",
+    "arn:aws:iam::123456789012:role/R",
+    "--image",
+    f"{IMAGE}:1",
+    "--bucket",
+    BUCKET,
+)
 SINGLE = ("launch", "battlesnake-ppo", "--instances", "ml.c5.4xlarge", *PLACES)
 NETWORK = ("--subnets", "subnet-1", "--security-groups", "sg-1")
 DESCRIPTIONS = botocore.loaders.create_loader()
@@ -38,7 +50,9 @@ RUN = "battlesnake-ppo-20261121-120000"
 
 @pytest.fixture(autouse=True)
 def aws(monkeypatch, tmp_path):
-    """An AWS with a bucket, in which every job leaves a run at once; yields the requests that reach it."""
+    """An AWS with a bucket, in which every job leaves a run at once; yields the requests that reach
+    it.
+    """
     for name in [name for name in os.environ if name.startswith(("AWS_", "PROCSNAKE_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
@@ -55,13 +69,17 @@ def aws(monkeypatch, tmp_path):
     with moto.mock_aws():
         boto3.setup_default_session(botocore_session=_session())
         boto3.DEFAULT_SESSION.events.register("before-call.sagemaker.CreateTrainingJob", created)
-        boto3.client("s3", REGION).create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        boto3.client("s3", REGION).create_bucket(
+            Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
         yield sent
     boto3.setup_default_session()
 
 
 def _session() -> botocore.session.Session:
-    """A session with the descriptions of AWS's services that another test has read: they are large."""
+    """A session with the descriptions of AWS's services that another test has read: they are
+    large.
+    """
     session = botocore.session.get_session()
     session.register_component("data_loader", DESCRIPTIONS)
     return session
@@ -77,7 +95,9 @@ def _leave_a_run(place: str, folder: Path) -> None:
     prefix = place.removeprefix(f"s3://{BUCKET}/")
     for path in folder.rglob("*"):
         if path.is_file():
-            boto3.client("s3", REGION).upload_file(str(path), BUCKET, f"{prefix}/{path.relative_to(folder)}")
+            boto3.client("s3", REGION).upload_file(
+                str(path), BUCKET, f"{prefix}/{path.relative_to(folder)}"
+            )
 
 
 def keys() -> list[str]:
@@ -87,12 +107,29 @@ def keys() -> list[str]:
 
 def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path):
     runs = tmp_path / "runs"
-    arguments = ("battlesnake-ppo", "--instances", "3*ml.c5.4xlarge", "--spot", "--max-hours", "1", "--set", "seed=7", *PLACES)
+    arguments = (
+        "battlesnake-ppo",
+        "--instances",
+        "3*ml.c5.4xlarge",
+        "--spot",
+        "--max-hours",
+        "1",
+        "--set",
+        "seed=7",
+        *PLACES,
+    )
     code, out, err = run(capsys, "launch", *arguments, "--runs", str(runs), "--poll-seconds", "0")
     assert (code, err) == (0, "")
     (request,) = aws
-    assert request["ResourceConfig"] == {"InstanceType": "ml.c5.4xlarge", "InstanceCount": 3, "VolumeSizeInGB": 50}
-    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 7200}
+    assert request["ResourceConfig"] == {
+        "InstanceType": "ml.c5.4xlarge",
+        "InstanceCount": 3,
+        "VolumeSizeInGB": 50,
+    }
+    assert request["StoppingCondition"] == {
+        "MaxRuntimeInSeconds": 3600,
+        "MaxWaitTimeInSeconds": 7200,
+    }
     assert request["EnableManagedSpotTraining"] is True
     assert f"created {request['TrainingJobName']}" in out
 
@@ -118,7 +155,18 @@ def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path
 
 
 def test_a_job_finds_its_token_and_nobody_sees_it(aws, capsys):
-    assert run(capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--no-follow", *PLACES)[0] == 0
+    assert (
+        run(
+            capsys,
+            "launch",
+            "battlesnake-ppo",
+            "--instances",
+            "ml.c5.xlarge",
+            "--no-follow",
+            *PLACES,
+        )[0]
+        == 0
+    )
     (request,) = aws
     (channel,) = (one for one in request["InputDataConfig"] if one["ChannelName"] == "token")
     prefix = channel["DataSource"]["S3DataSource"]["S3Uri"].removeprefix(f"s3://{BUCKET}/")
@@ -131,12 +179,25 @@ def test_a_job_finds_its_token_and_nobody_sees_it(aws, capsys):
     assert token not in json.dumps(request)
 
 
-TWO_JOBS = ("launch", "battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs", *PLACES, *NETWORK)
+TWO_JOBS = (
+    "launch",
+    "battlesnake-apex",
+    "--instances",
+    "ml.g5.2xlarge+2*ml.c5.9xlarge",
+    "--two-jobs",
+    *PLACES,
+    *NETWORK,
+)
 
 
-def _second_job_ends_by(error: BaseException, monkeypatch: pytest.MonkeyPatch, *, stops: bool) -> list[str]:
-    """The jobs that are stopped from now on. Creating a second job raises `error`; without `stops`, stopping fails, too."""
-    call, stopped = botocore.client.BaseClient._make_api_call, []
+def _second_job_ends_by(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch, *, stops: bool
+) -> list[str]:
+    """The jobs that are stopped from now on. Creating a second job raises `error`; without `stops`,
+    stopping fails, too.
+    """
+    call = botocore.client.BaseClient._make_api_call
+    stopped = []
 
     def answer(self, operation, arguments):
         if operation == "CreateTrainingJob" and arguments["TrainingJobName"].endswith("-rollout"):
@@ -144,7 +205,10 @@ def _second_job_ends_by(error: BaseException, monkeypatch: pytest.MonkeyPatch, *
         if operation == "StopTrainingJob":
             stopped.append(arguments["TrainingJobName"])
             if not stops:
-                raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "may not stop"}}, operation)
+                raise ClientError(
+                    {"Error": {"Code": "AccessDeniedException", "Message": "may not stop"}},
+                    operation,
+                )
             return {}
         return call(self, operation, arguments)
 
@@ -154,16 +218,26 @@ def _second_job_ends_by(error: BaseException, monkeypatch: pytest.MonkeyPatch, *
 
 @pytest.mark.parametrize("stops", [True, False])
 def test_of_two_jobs_none_stays_alone_and_the_first_reason_is_told(aws, capsys, monkeypatch, stops):
-    refusal = ClientError({"Error": {"Code": "ResourceLimitExceeded", "Message": "no more"}}, "CreateTrainingJob")
+    refusal = ClientError(
+        {"Error": {"Code": "ResourceLimitExceeded", "Message": "no more"}}, "CreateTrainingJob"
+    )
     stopped = _second_job_ends_by(refusal, monkeypatch, stops=stops)
     code, out, error = run(capsys, *TWO_JOBS)
-    assert (code, "ResourceLimitExceeded: no more" in error, "Traceback" in error) == (2, True, False)
+    assert (code, "ResourceLimitExceeded: no more" in error, "Traceback" in error) == (
+        2,
+        True,
+        False,
+    )
     assert stopped == [aws[0]["TrainingJobName"]]
     assert (f"procsnake job stop {stopped[0]}" in out) is not stops
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), EndpointConnectionError(endpoint_url="https://sagemaker")])
-def test_two_jobs_of_which_the_second_may_have_been_created_are_both_stopped(aws, capsys, monkeypatch, error):
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), EndpointConnectionError(endpoint_url="https://sagemaker")]
+)
+def test_two_jobs_of_which_the_second_may_have_been_created_are_both_stopped(
+    aws, capsys, monkeypatch, error
+):
     stopped = _second_job_ends_by(error, monkeypatch, stops=True)
     assert run(capsys, *TWO_JOBS)[0] == (130 if isinstance(error, KeyboardInterrupt) else 2)
     assert stopped == [aws[0]["TrainingJobName"], f"{aws[0]['TrainingJobName']}-rollout"]
@@ -173,7 +247,10 @@ def test_printing_and_trying_send_nothing(aws, capsys):
     code, out, _ = run(capsys, *TWO_JOBS, "--print-request")
     printed = json.loads(out)
     assert code == 0
-    assert [one["ResourceConfig"]["InstanceType"] for one in printed] == ["ml.g5.2xlarge", "ml.c5.9xlarge"]
+    assert [one["ResourceConfig"]["InstanceType"] for one in printed] == [
+        "ml.g5.2xlarge",
+        "ml.c5.9xlarge",
+    ]
     code, out, _ = run(capsys, *TWO_JOBS, "--dry-run")
     assert (code, out.count("would create")) == (0, 2)
     code, out, _ = run(capsys, *TWO_JOBS, "--explain")
@@ -181,18 +258,35 @@ def test_printing_and_trying_send_nothing(aws, capsys):
     assert (aws, keys()) == ([], [])
 
 
-def test_a_limit_of_money_becomes_the_stopping_condition_and_waste_is_told_before_it_is_paid_for(aws, capsys):
-    code, out, _ = run(capsys, *SINGLE, "--price", "ml.c5.4xlarge=0.5", "--max-cost", "2", "--no-follow")
+def test_a_limit_of_money_becomes_the_stopping_condition_and_waste_is_told_before_it_is_paid_for(
+    aws, capsys
+):
+    code, out, _ = run(
+        capsys, *SINGLE, "--price", "ml.c5.4xlarge=0.5", "--max-cost", "2", "--no-follow"
+    )
     assert (code, aws[0]["StoppingCondition"]) == (0, {"MaxRuntimeInSeconds": 4 * 3600})
     assert out.index("warning: 15 env runners play") < out.index("created ")
 
 
 def test_the_explanation_tells_time_money_and_quotas(aws, capsys):
-    arguments = (*SINGLE, "--explain", "--spot", "--minutes", "30", "--price", "ml.c5.4xlarge=0.5", "--max-hours", "2")
+    arguments = (
+        *SINGLE,
+        "--explain",
+        "--spot",
+        "--minutes",
+        "30",
+        "--price",
+        "ml.c5.4xlarge=0.5",
+        "--max-hours",
+        "2",
+    )
     code, out, _ = run(capsys, *arguments)
     assert (code, aws) == (0, [])
     assert "about 30 minutes of training: the experiment's budget.max_minutes" in out
-    assert "about $0.25 for the training; $1.00 at most, if it runs until it is stopped after 2 hours" in out
+    assert (
+        "about $0.25 for the training; $1.00 at most, if it runs until it is stopped after 2 hours"
+        in out
+    )
     assert "1 × 'ml.c5.4xlarge for spot training job usage'" in out
     told = json.loads(run(capsys, *arguments, "--json")[1])
     assert (told["estimate"]["cost"], told["num_env_runners"]) == (0.25, 15)
@@ -203,12 +297,26 @@ def test_the_explanation_tells_time_money_and_quotas(aws, capsys):
 def test_what_is_printed_is_what_is_sent(aws, capsys):
     printed = json.loads(run(capsys, *TWO_JOBS, "--print-request")[1])
     assert run(capsys, *TWO_JOBS, "--no-follow")[0] == 0
-    first, second = (re.sub(r"\d{8}-\d{6}", "TIME", json.dumps(requests, sort_keys=True)) for requests in (printed, aws))
+    first, second = (
+        re.sub(r"\d{8}-\d{6}", "TIME", json.dumps(requests, sort_keys=True))
+        for requests in (printed, aws)
+    )
     assert first == second
 
 
 def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
-    assert run(capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--no-follow", *PLACES)[0] == 0
+    assert (
+        run(
+            capsys,
+            "launch",
+            "battlesnake-ppo",
+            "--instances",
+            "ml.c5.xlarge",
+            "--no-follow",
+            *PLACES,
+        )[0]
+        == 0
+    )
     name = aws[0]["TrainingJobName"]
     runs = ("--region", REGION, "--runs", str(tmp_path / "runs"))
     code, out, _ = run(capsys, "job", "resume", name, *runs, "--poll-seconds", "0")
@@ -225,7 +333,11 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
     }
     assert len(tokens) == 3
     listed = run(capsys, "job", "list", "--region", REGION)[1]
-    assert {line.split()[0] for line in listed.splitlines()[1:]} == {name, f"{name}-r2", f"{name}-r3"}
+    assert {line.split()[0] for line in listed.splitlines()[1:]} == {
+        name,
+        f"{name}-r2",
+        f"{name}-r3",
+    }
     in_json = json.loads(run(capsys, "job", "list", "--region", REGION, "--json")[1])
     assert [row["name"] for row in in_json] == [line.split()[0] for line in listed.splitlines()[1:]]
     assert run(capsys, "job", "stop", name, "--region", REGION, "--json")[0] == 2
@@ -236,15 +348,33 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
 def test_a_run_that_went_on_here_is_not_replaced(aws, capsys, tmp_path):
     assert run(capsys, *SINGLE, "--no-follow")[0] == 0
     runs = tmp_path / "runs"
-    arguments = ("job", "download", aws[0]["TrainingJobName"], "--region", REGION, "--runs", str(runs))
+    arguments = (
+        "job",
+        "download",
+        aws[0]["TrainingJobName"],
+        "--region",
+        REGION,
+        "--runs",
+        str(runs),
+    )
     assert run(capsys, *arguments)[0] == run(capsys, *arguments)[0] == 0
     folder = RunFolder(runs / RUN)
     with locked(folder.path):
         code, _, error = run(capsys, *arguments)
-    assert (code, "is being written by process" in error, "--runs OTHER" in error) == (2, True, True)
-    newer = folder.save_checkpoint(lambda path: (path / "weights").write_text("here"), {"iteration": 2}, keep=3)
-    checkpoints = next(key for key in keys() if "/checkpoints/00000001/" in key).partition("00000001")[0]
-    boto3.client("s3", REGION).put_object(Bucket=BUCKET, Key=f"{checkpoints}best-00000001/weights", Body=b"w")
+    assert (code, "is being written by process" in error, "--runs OTHER" in error) == (
+        2,
+        True,
+        True,
+    )
+    newer = folder.save_checkpoint(
+        lambda path: (path / "weights").write_text("here"), {"iteration": 2}, keep=3
+    )
+    checkpoints = next(key for key in keys() if "/checkpoints/00000001/" in key).partition(
+        "00000001"
+    )[0]
+    boto3.client("s3", REGION).put_object(
+        Bucket=BUCKET, Key=f"{checkpoints}best-00000001/weights", Body=b"w"
+    )
     code, _, error = run(capsys, *arguments)
     assert (code, "--runs OTHER" in error) == (2, True)
     assert "went on here until checkpoint 00000002, the job until 00000001" in error
@@ -257,10 +387,16 @@ SERVER = f"arn:aws:sagemaker:{REGION}:123456789012:mlflow-tracking-server/snakes
 
 
 def test_a_job_is_a_trial_of_an_experiment_and_logs_to_the_managed_server(aws, capsys, monkeypatch):
-    """Twice, because the experiment is there the second time. The requests were checked by botocore's model."""
+    """Twice, because the experiment is there the second time. The requests were checked by
+    botocore's model.
+    """
     for number in (1, 2):
-        monkeypatch.setattr("train.sagemaker.jobs.job_name", lambda _, number=number: f"procsnake-{number}")
-        code, _, error = run(capsys, *SINGLE, "--experiment", "my-snakes", "--mlflow", SERVER, "--no-follow")
+        monkeypatch.setattr(
+            "train.sagemaker.jobs.job_name", lambda _, number=number: f"procsnake-{number}"
+        )
+        code, _, error = run(
+            capsys, *SINGLE, "--experiment", "my-snakes", "--mlflow", SERVER, "--no-follow"
+        )
         assert (code, error) == (0, "")
         assert aws[-1]["ExperimentConfig"] == {
             "ExperimentName": "my-snakes",
@@ -269,7 +405,9 @@ def test_a_job_is_a_trial_of_an_experiment_and_logs_to_the_managed_server(aws, c
         }
         assert aws[-1]["Environment"]["MLFLOW_TRACKING_URI"] == SERVER
         assert aws[-1]["Environment"]["PROCSNAKE_TRACKERS"] == "mlflow"
-    trials = boto3.client("sagemaker", REGION).list_trials(ExperimentName="my-snakes")["TrialSummaries"]
+    trials = boto3.client("sagemaker", REGION).list_trials(ExperimentName="my-snakes")[
+        "TrialSummaries"
+    ]
     assert {one["TrialName"] for one in trials} == {"procsnake-1", "procsnake-2"}
 
 
@@ -291,20 +429,39 @@ SECURE = (
 
 def test_a_resumed_job_keeps_its_key_and_the_users_tags(aws, capsys, tmp_path):
     assert run(capsys, *SINGLE, *SECURE, "--no-follow")[0] == 0
-    name, there = aws[0]["TrainingJobName"], boto3.client("s3", REGION)
-    assert {there.head_object(Bucket=BUCKET, Key=key).get("SSEKMSKeyId") for key in keys() if "/checkpoints/" not in key} == {
-        "alias/snakes"
-    }
-    code, *_ = run(capsys, "job", "resume", name, "--region", REGION, "--runs", str(tmp_path), "--poll-seconds", "0")
+    name = aws[0]["TrainingJobName"]
+    there = boto3.client("s3", REGION)
+    assert {
+        there.head_object(Bucket=BUCKET, Key=key).get("SSEKMSKeyId")
+        for key in keys()
+        if "/checkpoints/" not in key
+    } == {"alias/snakes"}
+    code, *_ = run(
+        capsys,
+        "job",
+        "resume",
+        name,
+        "--region",
+        REGION,
+        "--runs",
+        str(tmp_path),
+        "--poll-seconds",
+        "0",
+    )
     assert (code, {"Key": "team", "Value": "snakes"} in aws[1]["Tags"]) == (0, True)
     assert aws[1]["OutputDataConfig"] == aws[0]["OutputDataConfig"]
     assert aws[1]["OutputDataConfig"]["KmsKeyId"] == "alias/snakes"
 
 
-def test_a_job_goes_on_with_another_number_of_env_runners_and_with_nothing_else(aws, capsys, tmp_path):
+def test_a_job_goes_on_with_another_number_of_env_runners_and_with_nothing_else(
+    aws, capsys, tmp_path
+):
     assert run(capsys, *SINGLE, "--no-follow")[0] == 0
-    name, rest = aws[0]["TrainingJobName"], ("--region", REGION, "--runs", str(tmp_path), "--poll-seconds", "0")
-    there = sized(Experiment.load("battlesnake-ppo", ["scale={kind: single, instance: ml.c5.4xlarge}"]))
+    name = aws[0]["TrainingJobName"]
+    rest = ("--region", REGION, "--runs", str(tmp_path), "--poll-seconds", "0")
+    there = sized(
+        Experiment.load("battlesnake-ppo", ["scale={kind: single, instance: ml.c5.4xlarge}"])
+    )
     config = RunFolder.set_up(tmp_path / "newest", there, {}).path / "config.yaml"
     key = f"procsnake/{name}/checkpoints/battlesnake-ppo-20991231-235959/config.yaml"
     boto3.client("s3", REGION).upload_file(str(config), BUCKET, key)
@@ -335,7 +492,9 @@ def test_places_come_from_the_stack(aws, capsys):
             "Subnets": {"Value": "subnet-1,subnet-2"}, "SecurityGroups": {"Value": "sg-1"},
         },
     }  # fmt: skip
-    boto3.client("cloudformation", REGION).create_stack(StackName="snakes", TemplateBody=json.dumps(stack))
+    boto3.client("cloudformation", REGION).create_stack(
+        StackName="snakes", TemplateBody=json.dumps(stack)
+    )
     arguments = (
         "launch",
         "battlesnake-ppo",
@@ -350,7 +509,10 @@ def test_places_come_from_the_stack(aws, capsys):
     request = json.loads(run(capsys, *arguments)[1])
     assert request["RoleArn"].endswith("role/Stack")
     assert request["AlgorithmSpecification"]["TrainingImage"] == f"{IMAGE}:latest"
-    assert request["VpcConfig"] == {"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
+    assert request["VpcConfig"] == {
+        "Subnets": ["subnet-1", "subnet-2"],
+        "SecurityGroupIds": ["sg-1"],
+    }
     assert request["OutputDataConfig"]["S3OutputPath"].startswith("s3://of-the-stack/")
 
 
@@ -364,12 +526,34 @@ def test_places_come_from_the_stack(aws, capsys):
             "a job needs role and image and bucket",
         ),
         (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge"), "no AWS region is set"),
-        (("launch", "battlesnake-ppo", "--instances", "ml.c5.16xlarge", *PLACES), "SageMaker doesn't offer"),
-        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--two-jobs", *PLACES), "two jobs need two kinds"),
+        (
+            ("launch", "battlesnake-ppo", "--instances", "ml.c5.16xlarge", *PLACES),
+            "SageMaker doesn't offer",
+        ),
+        (
+            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--two-jobs", *PLACES),
+            "two jobs need two kinds",
+        ),
         (("launch", "battlesnake-ppo", "--two-jobs", *PLACES), "--two-jobs goes with --instances"),
-        (("launch", "battlesnake-ppo", "--instances", "ml.g5.xlarge+ml.c5.xlarge", "--two-jobs", *PLACES), "only in one VPC"),
-        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--tag", "x", *PLACES), "KEY=VALUE"),
-        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--price", "x", *PLACES), "INSTANCE=DOLLARS"),
+        (
+            (
+                "launch",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.g5.xlarge+ml.c5.xlarge",
+                "--two-jobs",
+                *PLACES,
+            ),
+            "only in one VPC",
+        ),
+        (
+            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--tag", "x", *PLACES),
+            "KEY=VALUE",
+        ),
+        (
+            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--price", "x", *PLACES),
+            "INSTANCE=DOLLARS",
+        ),
         ((*SINGLE, "--tag", "a=1", "--tag", "a=2"), "tag 'a' is given twice"),
         ((*SINGLE, "--tag", "aws:a=1"), "AWS's own"),
         ((*SINGLE, "--env", "x"), "variable 'x' is not of the form KEY=VALUE"),
@@ -379,7 +563,10 @@ def test_places_come_from_the_stack(aws, capsys):
         ((*SINGLE, "--kms-key", "not a key"), "KmsKeyId is 'not a key'"),
         ((*SINGLE, "--bucket", "s3://snakes"), "no name of a bucket"),
         ((*SINGLE, "--image", "procsnake:latest"), "is not in ECR"),
-        ((*SINGLE, "--image", IMAGE.replace(REGION, "us-east-1")), "is in us-east-1, but the job runs in eu-west-1"),
+        (
+            (*SINGLE, "--image", IMAGE.replace(REGION, "us-east-1")),
+            "is in us-east-1, but the job runs in eu-west-1",
+        ),
         (
             (
                 "launch",
@@ -397,7 +584,10 @@ def test_places_come_from_the_stack(aws, capsys):
         ((*SINGLE, "--max-hours", "-1"), "-1 is no number"),
         ((*SINGLE, "--max-hours", "0"), "0 is not greater than 0"),
         ((*SINGLE, "--max-hours", "1e306"), "argument --max-hours: 1e306 is more than 1000000000"),
-        (("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "1e300"), "1e300 is more than 1000000000"),
+        (
+            ("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "1e300"),
+            "1e300 is more than 1000000000",
+        ),
         ((*SINGLE, "--max-hours", "700"), "the most is 2419200, which is 28 days"),
         ((*SINGLE, "--max-wait-hours", "inf"), "inf is no number"),
         ((*SINGLE, "--max-wait-hours", "5"), "--max-wait-hours 5 goes with --spot"),
@@ -405,16 +595,46 @@ def test_places_come_from_the_stack(aws, capsys):
         ((*SINGLE, "--max-cost", "5"), "add --price ml.c5.4xlarge=DOLLARS"),
         ((*SINGLE, "--max-cost", "0.01", "--price", "ml.c5.4xlarge=0.5"), "raise --max-cost"),
         ((*SINGLE, "--price", "ml.c5.4xlarge=nan"), "no amount of money"),
-        (("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "nan"), "nan is no number"),
         (
-            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--set", "ppo.gama=1", *PLACES),
+            ("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "nan"),
+            "nan is no number",
+        ),
+        (
+            (
+                "launch",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.c5.xlarge",
+                "--set",
+                "ppo.gama=1",
+                *PLACES,
+            ),
             "Did you mean 'ppo.gamma'",
         ),
         (
-            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--set", "network.name=mpl", *PLACES),
+            (
+                "launch",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.c5.xlarge",
+                "--set",
+                "network.name=mpl",
+                *PLACES,
+            ),
             "Did you mean 'mlp'",
         ),
-        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", *PLACES, "--bucket", "elsewhere"), "NoSuchBucket"),
+        (
+            (
+                "launch",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.c5.xlarge",
+                *PLACES,
+                "--bucket",
+                "elsewhere",
+            ),
+            "NoSuchBucket",
+        ),
         (("job", "follow", "procsnake-none", "--region", REGION), "asking about procsnake-none"),
         (("job", "stop", "--region", REGION), "which job?"),
         (("job", "lst"), "Did you mean 'list'"),
@@ -432,31 +652,56 @@ def test_mistakes_are_one_line_and_nothing_is_started(aws, capsys, arguments, me
 
 def test_a_job_that_ended_before_it_trained_says_so(aws, capsys, tmp_path):
     boto3.DEFAULT_SESSION.events.unregister("before-call.sagemaker.CreateTrainingJob")
-    assert run(capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--no-follow", *PLACES)[0] == 0
+    assert (
+        run(
+            capsys,
+            "launch",
+            "battlesnake-ppo",
+            "--instances",
+            "ml.c5.xlarge",
+            "--no-follow",
+            *PLACES,
+        )[0]
+        == 0
+    )
     (bucket_key,) = (key for key in keys() if key.endswith("config.yaml"))
     name = bucket_key.split("/")[1]
     for key in keys():
         if "/checkpoints/" in key:
             boto3.client("s3", REGION).delete_object(Bucket=BUCKET, Key=key)
-    code, _, error = run(capsys, "job", "download", name, "--region", REGION, "--runs", str(tmp_path))
+    code, _, error = run(
+        capsys, "job", "download", name, "--region", REGION, "--runs", str(tmp_path)
+    )
     assert (code, "ended before it began to train" in error) == (2, True)
 
 
-@pytest.mark.parametrize("arguments", [("job", "list"), ("job", "list", "--region", REGION), (*SINGLE, "--print-request")])
 @pytest.mark.parametrize(
-    ("file", "profile", "message"), [("", "nope", "(nope) could not be found"), ("[default", "default", "parse")]
+    "arguments",
+    [("job", "list"), ("job", "list", "--region", REGION), (*SINGLE, "--print-request")],
+)
+@pytest.mark.parametrize(
+    ("file", "profile", "message"),
+    [("", "nope", "(nope) could not be found"), ("[default", "default", "parse")],
 )
 def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, message, arguments):
     """In a process of its own: sessions are kept."""
     (tmp_path / "config").write_text(file)
-    settings = {"AWS_PROFILE": profile, "AWS_CONFIG_FILE": str(tmp_path / "config"), "PYTHONPATH": os.getcwd()}
+    settings = {
+        "AWS_PROFILE": profile,
+        "AWS_CONFIG_FILE": str(tmp_path / "config"),
+        "PYTHONPATH": os.getcwd(),
+    }
     command = [sys.executable, "-m", "procsnake", *arguments]
-    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert message in done.stderr
 
 
 def test_without_boto3_it_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "boto3", None)
-    code, _, error = run(capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", *PLACES)
+    code, _, error = run(
+        capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", *PLACES
+    )
     assert (code, "pip install 'procsnake[aws]'" in error) == (2, True)

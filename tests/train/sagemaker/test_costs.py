@@ -27,7 +27,9 @@ def test_spot_saves_what_aws_says_it_saves():
 
 
 def test_each_group_is_billed_at_its_own_price():
-    assert Bill.of(GROUPS).cost({"ml.g5.2xlarge": 1.5, "ml.c5.9xlarge": 2.0}) == pytest.approx(0.5 * 1.5 + 0.5 * 2 * 2.0)
+    assert Bill.of(GROUPS).cost({"ml.g5.2xlarge": 1.5, "ml.c5.9xlarge": 2.0}) == pytest.approx(
+        0.5 * 1.5 + 0.5 * 2 * 2.0
+    )
 
 
 def test_without_prices_no_money_is_made_up():
@@ -39,7 +41,9 @@ def test_without_prices_no_money_is_made_up():
 
 
 def test_several_jobs_are_summed():
-    lines = bill_lines([SPOT, GROUPS], parse_prices(["ml.c5.4xlarge=0.8", "ml.g5.2xlarge=1.5", "ml.c5.9xlarge=2"]))
+    lines = bill_lines(
+        [SPOT, GROUPS], parse_prices(["ml.c5.4xlarge=0.8", "ml.g5.2xlarge=1.5", "ml.c5.9xlarge=2"])
+    )
     assert lines[0].endswith("$0.60")
     assert lines[1].endswith("$2.75")
     assert lines[2] == "together $3.35"

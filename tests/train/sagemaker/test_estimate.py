@@ -15,8 +15,13 @@ TWO_KINDS = "ml.g5.2xlarge+2*ml.c5.9xlarge"
 DAY = 24 * 3600
 
 
-def load(name: str, instances: str, *, decisions: int | None = None, minutes: float | None = None) -> Experiment:
-    budget = [f"budget.total_agent_steps={decisions or 'null'}", f"budget.max_minutes={minutes or 'null'}"]
+def load(
+    name: str, instances: str, *, decisions: int | None = None, minutes: float | None = None
+) -> Experiment:
+    budget = [
+        f"budget.total_agent_steps={decisions or 'null'}",
+        f"budget.max_minutes={minutes or 'null'}",
+    ]
     return Experiment.load(name, [*scale_overrides(instances), *budget])
 
 
@@ -29,16 +34,25 @@ def test_minutes_of_the_budget_are_the_hours_and_all_instances_cost():
 
 def test_decisions_of_the_budget_take_as_long_as_the_limit_that_was_measured_lets_through():
     learned = int(MEASURED["battlesnake-ppo"].learned_a_second / 2)
-    found = estimate(load("battlesnake-ppo", "ml.c5.xlarge", decisions=learned * 7200), PRICES, max_seconds=DAY)
+    found = estimate(
+        load("battlesnake-ppo", "ml.c5.xlarge", decisions=learned * 7200), PRICES, max_seconds=DAY
+    )
     assert found.hours == pytest.approx(2.0)
     assert found.cost == pytest.approx(0.4)
-    assert f"{learned:,} per second, where 'learn' is the limit; measured for battlesnake-ppo on another machine" in found.basis
+    assert (
+        f"{learned:,} per second, where 'learn' is the limit; measured for battlesnake-ppo on"
+        " another machine" in found.basis
+    )
 
 
 def test_a_speed_of_ones_own_comes_first_and_of_two_budgets_the_one_that_ends_first():
     both = load("battlesnake-ppo", "ml.c5.xlarge", decisions=36_000_000, minutes=120)
-    assert estimate(both, PRICES, max_seconds=DAY, decisions_per_second=10_000).hours == pytest.approx(1.0)
-    assert estimate(both, PRICES, max_seconds=DAY, decisions_per_second=1_000).hours == pytest.approx(2.0)
+    assert estimate(
+        both, PRICES, max_seconds=DAY, decisions_per_second=10_000
+    ).hours == pytest.approx(1.0)
+    assert estimate(
+        both, PRICES, max_seconds=DAY, decisions_per_second=1_000
+    ).hours == pytest.approx(2.0)
 
 
 def test_what_is_not_known_is_not_made_up():
@@ -59,10 +73,15 @@ def test_a_limit_of_money_is_a_limit_of_time():
     experiment = load("battlesnake-apex", TWO_KINDS, minutes=30)
     # 5.50 dollars per hour.
     assert affordable_seconds(experiment, PRICES, 11.0, max_seconds=DAY) == 7200
-    assert affordable_seconds(experiment, PRICES, 11.0, max_seconds=DAY, keep_alive_seconds=600) == 6600
+    assert (
+        affordable_seconds(experiment, PRICES, 11.0, max_seconds=DAY, keep_alive_seconds=600)
+        == 6600
+    )
     for plenty in (1000.0, 1e308):
         assert affordable_seconds(experiment, PRICES, plenty, max_seconds=DAY) == DAY
-    assert affordable_seconds(experiment, dict.fromkeys(PRICES, 1e-300), 1e308, max_seconds=DAY) == DAY
+    assert (
+        affordable_seconds(experiment, dict.fromkeys(PRICES, 1e-300), 1e308, max_seconds=DAY) == DAY
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +94,9 @@ def test_a_limit_of_money_is_a_limit_of_time():
 )
 def test_a_job_that_is_expected_to_cost_more_is_refused(max_cost, prices, message):
     with pytest.raises(ConfigError, match=message):
-        affordable_seconds(load("battlesnake-apex", TWO_KINDS, minutes=30), prices, max_cost, max_seconds=DAY)
+        affordable_seconds(
+            load("battlesnake-apex", TWO_KINDS, minutes=30), prices, max_cost, max_seconds=DAY
+        )
 
 
 def test_quotas_have_the_names_that_service_quotas_gives_them():
@@ -85,10 +106,19 @@ def test_quotas_have_the_names_that_service_quotas_gives_them():
     ]  # fmt: skip
     assert quotas(experiment, spot=True)[0] == ("ml.g5.2xlarge for spot training job usage", 1)
     single = load("battlesnake-ppo", "ml.c5.xlarge", minutes=30)
-    assert quotas(single, spot=False, keep_alive=True)[1] == ("ml.c5.xlarge for training warm pool usage", 1)
+    assert quotas(single, spot=False, keep_alive=True)[1] == (
+        "ml.c5.xlarge for training warm pool usage",
+        1,
+    )
     # Both groups may be of one type.
-    assert quotas(load("battlesnake-apex", "ml.c5.xlarge+2*ml.c5.xlarge", minutes=1), spot=False)[0][1] == 3
+    assert (
+        quotas(load("battlesnake-apex", "ml.c5.xlarge+2*ml.c5.xlarge", minutes=1), spot=False)[0][1]
+        == 3
+    )
 
 
 def test_without_a_price_for_each_instance_there_is_none_for_all():
-    assert dollars_per_hour(load("battlesnake-apex", TWO_KINDS, minutes=1), {"ml.g5.2xlarge": 1.5}) is None
+    assert (
+        dollars_per_hour(load("battlesnake-apex", TWO_KINDS, minutes=1), {"ml.g5.2xlarge": 1.5})
+        is None
+    )

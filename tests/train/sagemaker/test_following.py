@@ -31,7 +31,9 @@ def account(monkeypatch):
     return Account("eu-west-1")
 
 
-def described(status: str, transitions: list[str], kind: str = "spot", part: int = 0, **more) -> dict:
+def described(
+    status: str, transitions: list[str], kind: str = "spot", part: int = 0, **more
+) -> dict:
     """An answer of DescribeTrainingJob."""
     request = requests(JOBS[kind])[part]
     changes = [
@@ -101,7 +103,11 @@ def test_other_endings_are_told_with_their_reason(account, status, steps, more, 
 def test_two_jobs_are_followed_until_both_have_ended(account):
     names = [request["TrainingJobName"] for request in requests(JOBS["two-jobs"])]
     stubber = Stubber(account.sagemaker)
-    for first, second in (("InProgress", "InProgress"), ("Completed", "InProgress"), ("Completed", "Completed")):
+    for first, second in (
+        ("InProgress", "InProgress"),
+        ("Completed", "InProgress"),
+        ("Completed", "Completed"),
+    ):
         for part, (name, status) in enumerate(zip(names, (first, second), strict=True)):
             answer = described(status, ["Starting"], "two-jobs", part)
             stubber.add_response("describe_training_job", answer, {"TrainingJobName": name})
@@ -114,7 +120,10 @@ def test_two_jobs_are_followed_until_both_have_ended(account):
 
 FAULTS = {
     "throttled": ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeTrainingJob"),
-    "down": ClientError({"Error": {"Code": "Any"}, "ResponseMetadata": {"HTTPStatusCode": 503}}, "DescribeTrainingJob"),
+    "down": ClientError(
+        {"Error": {"Code": "Any"}, "ResponseMetadata": {"HTTPStatusCode": 503}},
+        "DescribeTrainingJob",
+    ),
     "unreachable": EndpointConnectionError(endpoint_url="https://sagemaker"),
     "cut off": ConnectionClosedError(endpoint_url="https://sagemaker"),
     "refused": ClientError({"Error": {"Code": "ExpiredTokenException"}}, "DescribeTrainingJob"),
@@ -122,7 +131,9 @@ FAULTS = {
 
 
 class Faulty:
-    """SageMaker's client, whose answers to what is asked about a job are these; errors are raised."""
+    """SageMaker's client, whose answers to what is asked about a job are these; errors are
+    raised.
+    """
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -137,7 +148,10 @@ class Faulty:
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "refused"])
 def test_a_network_that_fails_for_a_moment_does_not_end_the_following(account, fault):
     account.__dict__["sagemaker"] = Faulty(
-        described("InProgress", ["Starting"]), FAULTS[fault], FAULTS[fault], described("Completed", ["Starting", "Completed"])
+        described("InProgress", ["Starting"]),
+        FAULTS[fault],
+        FAULTS[fault],
+        described("Completed", ["Starting", "Completed"]),
     )
     said = []
     (last,) = follow(account, [NAME], said.append, poll_seconds=0, log=False)
@@ -147,7 +161,9 @@ def test_a_network_that_fails_for_a_moment_does_not_end_the_following(account, f
 
 
 @pytest.mark.parametrize(("fault", "patience"), [("unreachable", -1.0), ("refused", 600.0)])
-def test_when_following_ends_early_it_says_that_the_job_goes_on(account, monkeypatch, capsys, fault, patience):
+def test_when_following_ends_early_it_says_that_the_job_goes_on(
+    account, monkeypatch, capsys, fault, patience
+):
     monkeypatch.setattr(following, "_PATIENCE_SECONDS", patience)
     account.__dict__["sagemaker"] = Faulty(described("InProgress", ["Starting"]), FAULTS[fault])
     options = Namespace(poll_seconds=0, runs="runs")
@@ -159,7 +175,9 @@ def test_when_following_ends_early_it_says_that_the_job_goes_on(account, monkeyp
 
 
 class Bucket:
-    """The client of a bucket with a run in it, that may be read but neither changed nor, if `breaks`, read to the end."""
+    """The client of a bucket with a run in it, that may be read but neither changed nor, if
+    `breaks`, read to the end.
+    """
 
     def __init__(self, breaks):
         self.breaks = breaks
@@ -198,7 +216,8 @@ def test_a_token_that_stays_keeps_neither_bill_nor_run_away(account, capsys, tmp
 
 
 def test_metrics_are_told_as_they_are_printed_and_once(account):
-    logs, stream = Stubber(account.logs), f"{NAME}/algo-1-1763726400"
+    logs = Stubber(account.logs)
+    stream = f"{NAME}/algo-1-1763726400"
     streams = {"logStreams": [{"logStreamName": stream}]}
     looked = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{NAME}/"}
     asked = {"logGroupName": LOG_GROUP, "logStreamName": stream, "startFromHead": True}
@@ -208,19 +227,35 @@ def test_metrics_are_told_as_they_are_printed_and_once(account):
         logs.add_response("get_log_events", {"events": events, "nextForwardToken": following, "nextBackwardToken": "b"},
                           {**asked, **({"nextToken": token} if token else {})})  # fmt: skip
 
-    logs.add_client_error("describe_log_streams", "ResourceNotFoundException", expected_params=looked)
+    logs.add_client_error(
+        "describe_log_streams", "ResourceNotFoundException", expected_params=looked
+    )
     logs.add_response("describe_log_streams", streams, looked)
     page(None, "t1", "starting", metric_line({"iteration": 1, "minutes": 0.5}))
-    page("t1", "t2", tunnel_lines("algo-1")[0], metric_line({"iteration": 2, "minutes": 1.0, "episode_return_mean": -0.25}))
+    page(
+        "t1",
+        "t2",
+        tunnel_lines("algo-1")[0],
+        metric_line({"iteration": 2, "minutes": 1.0, "episode_return_mean": -0.25}),
+    )
     page("t2", "t2")
     logs.add_response("describe_log_streams", streams, looked)
     page("t2", "t2")
     said = []
-    with logs, stubbed(account, [*[described("InProgress", ["Starting"])] * 2, described("Completed", ["Starting"])]):
+    with (
+        logs,
+        stubbed(
+            account,
+            [*[described("InProgress", ["Starting"])] * 2, described("Completed", ["Starting"])],
+        ),
+    ):
         follow(account, [NAME], said.append, poll_seconds=0)
         logs.assert_no_pending_responses()
     metrics = [line for line in said if line.startswith("training_iteration")]
-    assert metrics == ["training_iteration 1  minutes 0.5", "training_iteration 2  minutes 1  episode_return_mean -0.25"]
+    assert metrics == [
+        "training_iteration 1  minutes 0.5",
+        "training_iteration 2  minutes 1  episode_return_mean -0.25",
+    ]
     (way,) = (line for line in said if "aws ssm start-session" in line)
     assert way.startswith("Ray's dashboard, then at http://localhost:8265: ")
 
@@ -241,7 +276,10 @@ def test_stopping_asks_for_both_jobs_but_not_for_what_has_ended(account):
 
 
 def test_a_job_that_runs_is_not_resumed(account):
-    with stubbed(account, [described("InProgress", ["Training"])] * 2), pytest.raises(AWSError, match="still runs"):
+    with (
+        stubbed(account, [described("InProgress", ["Training"])] * 2),
+        pytest.raises(AWSError, match="still runs"),
+    ):
         resume(account, NAME, print)
 
 

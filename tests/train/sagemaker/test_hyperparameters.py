@@ -1,4 +1,6 @@
-"""Experiments through hyperparameters and back, as each generation of SDK sends them, and the original kits' names."""
+"""Experiments through hyperparameters and back, as each generation of SDK sends them, and the
+original kits' names.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,17 @@ OVERRIDES = [
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
 def test_values_survive(value):
     assert decode(encode(value)) == value
 
 
-@pytest.mark.parametrize("text", ["1", "true", "null", '"quoted"', "[1]", "3e-4", "plain", "", "ml.c5.xlarge"])
+@pytest.mark.parametrize(
+    "text", ["1", "true", "null", '"quoted"', "[1]", "3e-4", "plain", "", "ml.c5.xlarge"]
+)
 def test_text_stays_text(text):
     assert decode(encode(text)) == text
 
@@ -48,17 +53,32 @@ def test_an_experiment_arrives_as_it_was_sent():
 
 @pytest.mark.parametrize("quoted", [True, False], ids=["SDK 1 and 2", "SDK 3"])
 def test_each_sdk_is_understood(quoted):
-    plain = {"experiment": "battlesnake-dqn", "dqn.gamma": 0.9, "env.options.rewards": "win", "dqn.noisy": True}
-    sent = {key: json.dumps(value) if quoted or not isinstance(value, str) else value for key, value in plain.items()}
+    plain = {
+        "experiment": "battlesnake-dqn",
+        "dqn.gamma": 0.9,
+        "env.options.rewards": "win",
+        "dqn.noisy": True,
+    }
+    sent = {
+        key: json.dumps(value) if quoted or not isinstance(value, str) else value
+        for key, value in plain.items()
+    }
     # Version 2 adds its own.
     sent |= {"sagemaker_region": '"eu-west-1"', "sagemaker_program": "x.py"}
     task = Task.from_hyperparameters(sent)
     experiment = Experiment.load(task.experiment, task.overrides)
-    assert (experiment.settings.gamma, experiment.settings.noisy, experiment.env.options["rewards"]) == (0.9, True, "win")
+    assert (
+        experiment.settings.gamma,
+        experiment.settings.noisy,
+        experiment.env.options["rewards"],
+    ) == (0.9, True, "win")
 
 
 def kit(**values) -> dict[str, str]:
-    return {"experiment": "procgen-ppo", **{name.replace("__", "."): json.dumps(value) for name, value in values.items()}}
+    return {
+        "experiment": "procgen-ppo",
+        **{name.replace("__", "."): json.dumps(value) for name, value in values.items()},
+    }
 
 
 def test_the_procgen_kits_baseline_means_what_it_meant():
@@ -79,7 +99,11 @@ def test_the_procgen_kits_baseline_means_what_it_meant():
         }
     )  # fmt: skip
     experiment = Experiment.load(task.experiment, task.overrides)
-    assert (experiment.env.name, experiment.budget.total_agent_steps, experiment.budget.max_minutes) == (
+    assert (
+        experiment.env.name,
+        experiment.budget.total_agent_steps,
+        experiment.budget.max_minutes,
+    ) == (
         "procgen/bigfish",
         8_000_000,
         120,
@@ -87,8 +111,20 @@ def test_the_procgen_kits_baseline_means_what_it_meant():
     assert (experiment.num_env_runners, experiment.env.options["num_games"]) == (6, 12)
     assert Levels.parse(experiment.env.options["levels"]) == Levels(start=0, num=200)
     ppo = experiment.settings
-    assert (ppo.gamma, ppo.gae_lambda, ppo.learning_rate, ppo.num_epochs, ppo.num_minibatches) == (0.999, 0.95, 5e-4, 3, 8)
-    assert (ppo.num_steps, ppo.clip_coef, ppo.vf_coef, ppo.ent_coef, ppo.max_grad_norm) == (140, 0.2, 0.5, 0.01, 0.2)
+    assert (ppo.gamma, ppo.gae_lambda, ppo.learning_rate, ppo.num_epochs, ppo.num_minibatches) == (
+        0.999,
+        0.95,
+        5e-4,
+        3,
+        8,
+    )
+    assert (ppo.num_steps, ppo.clip_coef, ppo.vf_coef, ppo.ent_coef, ppo.max_grad_norm) == (
+        140,
+        0.2,
+        0.5,
+        0.01,
+        0.2,
+    )
     assert (ppo.kl_coef, ppo.kl_target) == (0.0, 0.01)
     noted = " ".join(task.notes)
     for name in ("config.vf_clip_param", "checkpoint_freq", "config.model.custom_model"):
@@ -126,32 +162,60 @@ def test_the_names_of_learning_from_replay(run, algorithm):
     }
     task = Task.from_hyperparameters(sent)
     settings = Experiment.load(task.experiment, task.overrides).settings
-    assert (settings.replay_capacity, settings.learning_starts, settings.n_step, settings.train_batch_size) == (5000, 50, 2, 64)
+    assert (
+        settings.replay_capacity,
+        settings.learning_starts,
+        settings.n_step,
+        settings.train_batch_size,
+    ) == (5000, 50, 2, 64)
     assert settings.priority_alpha == 0.5
 
 
 def test_the_names_are_for_the_experiments_own_algorithm_if_no_run_is_named():
-    sent = {"experiment": "battlesnake-dqn", "rl.training.config.gamma": "0.9", "rl.training.config.train_batch_size": "64"}
+    sent = {
+        "experiment": "battlesnake-dqn",
+        "rl.training.config.gamma": "0.9",
+        "rl.training.config.train_batch_size": "64",
+    }
     task = Task.from_hyperparameters(sent)
     settings = Experiment.load(task.experiment, task.overrides).settings
     assert (settings.algorithm, settings.gamma, settings.train_batch_size) == ("dqn", 0.9, 64)
 
 
 def test_the_experiment_may_be_a_file_that_the_job_carries(tmp_path):
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(Experiment.load("battlesnake-dqn").to_dict()))
-    task = Task.from_hyperparameters({"experiment": "mine.yaml", "rl.training.config.gamma": "0.9"}, tmp_path)
+    (tmp_path / "mine.yaml").write_text(
+        yaml.safe_dump(Experiment.load("battlesnake-dqn").to_dict())
+    )
+    task = Task.from_hyperparameters(
+        {"experiment": "mine.yaml", "rl.training.config.gamma": "0.9"}, tmp_path
+    )
     assert Experiment.load(task.experiment, task.overrides).settings.gamma == 0.9
 
 
 def test_the_two_jobs_know_each_other_by_the_kits_names():
     meeting = Meeting(True, 2, "bucket", "runs/1", "eu-west-1")
-    sent = {"experiment": "x", **{name: encode(value) for name, value in meeting.hyperparameters().items()}}
-    assert set(sent) == {"experiment", "rl_cluster_type", "rl_num_instances_secondary", "s3_bucket", "s3_prefix", "aws_region"}
+    sent = {
+        "experiment": "x",
+        **{name: encode(value) for name, value in meeting.hyperparameters().items()},
+    }
+    assert set(sent) == {
+        "experiment",
+        "rl_cluster_type",
+        "rl_num_instances_secondary",
+        "s3_bucket",
+        "s3_prefix",
+        "aws_region",
+    }
     task = Task.from_hyperparameters(sent)
     assert task.meeting == meeting
     assert task.overrides == []
     # As the kits' estimators quoted them.
-    assert Task.from_hyperparameters({**sent, "s3_bucket": '"bucket"', "rl_num_instances_secondary": '"2"'}).meeting == meeting
+    assert (
+        Task.from_hyperparameters(
+            {**sent, "s3_bucket": '"bucket"', "rl_num_instances_secondary": '"2"'}
+        ).meeting
+        == meeting
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,11 +239,17 @@ def test_mistakes_are_named(sent, error, message):
 def test_a_script_that_an_estimator_names_is_not_dropped_silently(sent):
     task = Task.from_hyperparameters({"experiment": "battlesnake-ppo", "sagemaker_program": sent})
     (note,) = task.notes
-    assert "entry_point 'train-snake.py' is not run: this image trains the experiment 'battlesnake-ppo'" in note
+    assert (
+        "entry_point 'train-snake.py' is not run: this image trains the experiment"
+        " 'battlesnake-ppo'" in note
+    )
     assert task.overrides == []
 
 
-@pytest.mark.parametrize("override", ["no-equals", "=1", "env.options.day=2020-13-45", "env.options.x=[1", "x=" + "[" * 2000])
+@pytest.mark.parametrize(
+    "override",
+    ["no-equals", "=1", "env.options.day=2020-13-45", "env.options.x=[1", "x=" + "[" * 2000],
+)
 def test_overrides_of_another_form_are_refused_before_a_job_is_paid_for(override):
     with pytest.raises(ConfigError, match="override "):
         encode_overrides("battlesnake-ppo", [override])

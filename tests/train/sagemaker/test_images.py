@@ -1,4 +1,6 @@
-"""Images: Docker's commands by their text, the build in AWS by what it calls, and what is sent there against moto."""
+"""Images: Docker's commands by their text, the build in AWS by what it calls, and what is sent
+there against moto.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,16 @@ SCRIPT = ROOT / "train" / "sagemaker" / "image" / "build-in-aws"
 
 
 def test_no_line_builds_an_index_with_provenance_or_for_another_machine():
-    """CreateModel and Lambda refuse what `docker build` makes by default; pages, comments and scripts are alike."""
+    """CreateModel and Lambda refuse what `docker build` makes by default; pages, comments and
+    scripts are alike.
+    """
     files = [*ROOT.glob("docs/*.md"), ROOT / "README.md"]
-    files += [path for room in ("serve", "train") for path in (ROOT / room).rglob("*") if path.is_file()]
-    text = "\n".join(path.read_text(errors="ignore") for path in files if path.suffix not in (".pyc", ".png"))
+    files += [
+        path for room in ("serve", "train") for path in (ROOT / room).rglob("*") if path.is_file()
+    ]
+    text = "\n".join(
+        path.read_text(errors="ignore") for path in files if path.suffix not in (".pyc", ".png")
+    )
     lines = re.findall(r"docker (?:buildx )?build\b(?!`| project).*", text)
     assert len(lines) >= 10
     assert [line for line in lines if not line.startswith(shlex.join(DOCKER_BUILD))] == []
@@ -36,17 +44,26 @@ def test_no_line_builds_an_index_with_provenance_or_for_another_machine():
 def built_in_aws(tmp_path: Path, source: Path, **variables: str) -> list[list[str]]:
     """What the build project's script calls Docker with."""
     docker = tmp_path / "docker"
-    docker.write_text('#!/bin/sh\nfor word in "$@"; do printf "%s\\t" "$word"; done >> calls; echo >> calls\n')
+    docker.write_text(
+        '#!/bin/sh\nfor word in "$@"; do printf "%s\\t" "$word"; done >> calls; echo >> calls\n'
+    )
     docker.chmod(0o755)
     (source / "calls").unlink(missing_ok=True)
-    given = {"TRAINING": f"{PUSHED}-training", "SERVING": f"{PUSHED}-serving", "TAG": "7", **variables}
+    given = {
+        "TRAINING": f"{PUSHED}-training",
+        "SERVING": f"{PUSHED}-serving",
+        "TAG": "7",
+        **variables,
+    }
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **given}
     subprocess.run(["sh", SCRIPT], cwd=source, env=environment, check=True, timeout=30)
     return [line.rstrip("\t").split("\t") for line in (source / "calls").read_text().splitlines()]
 
 
 def without_base(words: list[str]) -> list[str]:
-    """A command without the names of its layers and without the base image, which in AWS is AWS's own copy."""
+    """A command without the names of its layers and without the base image, which in AWS is AWS's
+    own copy.
+    """
     text = re.sub(r" --build-arg PYTHON=\S+", "", " ".join(words).removeprefix("docker "))
     return re.sub(r"--tag \S+ \S+$|procsnake-layer:\d|layer\b", "", text).split()
 
@@ -58,18 +75,32 @@ def without_base(words: list[str]) -> list[str]:
 def test_aws_builds_what_docker_would_build_here(tmp_path, kind, gpu, with_bundle):
     (tmp_path / "run" / "bundle").mkdir(parents=True)
     (tmp_path / "run" / "bundle" / "card.json").write_text("{}")
-    image = Image(kind=kind, tag="mine:1", gpu=gpu, mlflow=gpu, bundle=tmp_path / "run" if with_bundle else None)
+    image = Image(
+        kind=kind,
+        tag="mine:1",
+        gpu=gpu,
+        mlflow=gpu,
+        bundle=tmp_path / "run" if with_bundle else None,
+    )
     unpacked = tmp_path / "source"
     zipfile.ZipFile(io.BytesIO(source(bundle=image.bundle))).extractall(unpacked)
-    both = {"TORCH_INDEX": "https://download.pytorch.org/whl/cu126", "TRACKERS": "mlflow sagemaker-mlflow"}
+    both = {
+        "TORCH_INDEX": "https://download.pytorch.org/whl/cu126",
+        "TRACKERS": "mlflow sagemaker-mlflow",
+    }
     more = both if gpu else {}
     calls = built_in_aws(tmp_path, unpacked, KIND=kind, **more)
     here = [without_base(command) for command in image.commands()]
     assert [without_base(call) for call in calls if call[0] == "buildx"] == here
     repository = f"{PUSHED}-{'training' if kind == 'training' else 'serving'}"
-    assert [call[1:] for call in calls if call[0] == "push"] == [[f"{repository}:7"], [f"{repository}:latest"]]
+    assert [call[1:] for call in calls if call[0] == "push"] == [
+        [f"{repository}:7"],
+        [f"{repository}:latest"],
+    ]
     (base,) = [word for call in calls for word in call if word.startswith("PYTHON=")]
-    assert re.fullmatch(r"PYTHON=public\.ecr\.aws/docker/library/python:3\.11\S+@sha256:[0-9a-f]{64}", base)
+    assert re.fullmatch(
+        r"PYTHON=public\.ecr\.aws/docker/library/python:3\.11\S+@sha256:[0-9a-f]{64}", base
+    )
     assert (unpacked / "notebooks" / "1_quickstart.ipynb").is_file()
     assert (unpacked / "bundle" / "card.json").is_file() == with_bundle
 
@@ -83,7 +114,8 @@ def aws(monkeypatch):
     with moto.mock_aws():
         boto3.setup_default_session()
         boto3.DEFAULT_SESSION.events.register(
-            "provide-client-params.codebuild.StartBuild", lambda params, **_: asked.append(dict(params))
+            "provide-client-params.codebuild.StartBuild",
+            lambda params, **_: asked.append(dict(params)),
         )
         stack = {
             "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "snakes"}}},
@@ -92,12 +124,18 @@ def aws(monkeypatch):
                 "ServingImage": {"Value": f"{PUSHED}-serving:latest"},
             },
         }  # fmt: skip
-        boto3.client("cloudformation", REGION).create_stack(StackName="procsnake", TemplateBody=json.dumps(stack))
+        boto3.client("cloudformation", REGION).create_stack(
+            StackName="procsnake", TemplateBody=json.dumps(stack)
+        )
         boto3.client("codebuild", REGION).create_project(
             name="images",
             source={"type": "S3", "location": "snakes/any.zip"},
             artifacts={"type": "NO_ARTIFACTS"},
-            environment={"type": "LINUX_CONTAINER", "image": "any", "computeType": "BUILD_GENERAL1_SMALL"},
+            environment={
+                "type": "LINUX_CONTAINER",
+                "image": "any",
+                "computeType": "BUILD_GENERAL1_SMALL",
+            },
             serviceRole="arn:aws:iam::123456789012:role/service-role/builder",
         )
         yield asked
@@ -105,14 +143,30 @@ def aws(monkeypatch):
 
 
 def test_an_image_is_built_in_aws_without_docker(aws, capsys):
-    words = ("image", "training", "--gpu", "--tag", "1", "--stack", "procsnake", "--region", REGION, "--poll-seconds", "0")
+    words = (
+        "image",
+        "training",
+        "--gpu",
+        "--tag",
+        "1",
+        "--stack",
+        "procsnake",
+        "--region",
+        REGION,
+        "--poll-seconds",
+        "0",
+    )
     code, out, error = run(capsys, *words)
     assert (code, error) == (0, "")
     (asked,) = aws
     bucket, _, key = asked["sourceLocationOverride"].partition("/")
     assert (asked["projectName"], asked["sourceTypeOverride"]) == ("images", "S3")
     variables = {one["name"]: one["value"] for one in asked["environmentVariablesOverride"]}
-    assert variables == {"KIND": "training", "TAG": "1", "TORCH_INDEX": "https://download.pytorch.org/whl/cu126"}
+    assert variables == {
+        "KIND": "training",
+        "TAG": "1",
+        "TORCH_INDEX": "https://download.pytorch.org/whl/cu126",
+    }
     body = boto3.client("s3", REGION).get_object(Bucket=bucket, Key=key)["Body"].read()
     assert "train/sagemaker/image/build-in-aws" in zipfile.ZipFile(io.BytesIO(body)).namelist()
     assert out.splitlines()[-1] == f"image: {PUSHED}-training:1"

@@ -1,4 +1,6 @@
-"""Real runs on several machines, each with its own network: who comes, who is lost, and how a job ends on all of them."""
+"""Real runs on several machines, each with its own network: who comes, who is lost, and how a job
+ends on all of them.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,15 @@ from train.config import Experiment
 
 pytestmark = pytest.mark.long
 
-PATIENT, IMPATIENT = {"PROCSNAKE_JOIN_SECONDS": "150"}, {"PROCSNAKE_JOIN_SECONDS": "20"}
+PATIENT = {"PROCSNAKE_JOIN_SECONDS": "150"}
+IMPATIENT = {"PROCSNAKE_JOIN_SECONDS": "20"}
 ENTRY = python("-m", "train.sagemaker.entry", "train")
 GROUPS = {"rollout": [0, 2], "learner": [1]}
-AWS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "eu-west-1"}
+AWS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": "eu-west-1",
+}
 
 
 def instead(*command: str) -> list[str]:
@@ -31,12 +38,19 @@ def instead(*command: str) -> list[str]:
 
 
 def noted(experiment: Experiment, notes, *, steps: int) -> Experiment:
-    """On the world that notes where it is played, with more env runners than one machine of two CPUs has room for."""
+    """On the world that notes where it is played, with more env runners than one machine of two
+    CPUs has room for.
+    """
     notes.mkdir()
     options = {"num_games": 32, "notes": str(notes)}
     env = {"name": "noted", "imports": ["tests.train.sagemaker.worlds"], "options": options}
     return Experiment.from_dict(
-        {**experiment.to_dict(), "env": env, "budget": {"total_agent_steps": steps}, "num_env_runners": 3}
+        {
+            **experiment.to_dict(),
+            "env": env,
+            "budget": {"total_agent_steps": steps},
+            "num_env_runners": 3,
+        }
     )
 
 
@@ -51,14 +65,17 @@ def _needs_machines():
     require_machines()
 
 
-def test_a_command_that_fails_fails_the_head_and_everybody_is_gone_five_seconds_after_the_end(tmp_path):
+def test_a_command_that_fails_fails_the_head_and_everybody_is_gone_five_seconds_after_the_end(
+    tmp_path,
+):
     with machines(["algo-1", "algo-2"], tmp_path, PATIENT) as (head, worker):
         prepare([head, worker])
         command = instead("python3", "-c", "raise ValueError('out of snakes')")
         worker.start(command)
         head.start(command)
         worker.wait_for("the head ended with 1", 150)
-        # Of a machine that is as busy as it may be; each more who wait for its cores take their share.
+        # Of a machine that is as busy as it may be; each more who wait for its cores take their
+        # share.
         share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
         assert head.wait(5 * share) == 1
         assert worker.wait(0.5 * share) == 0
@@ -77,7 +94,9 @@ def test_a_worker_whose_head_is_lost_says_so(tmp_path):
         assert worker.failure.startswith("lost the head algo-1")
 
 
-def test_a_worker_that_is_unplugged_is_noticed_within_forty_seconds_and_fails_the_run_by_its_name(tmp_path):
+def test_a_worker_that_is_unplugged_is_noticed_within_forty_seconds_and_fails_the_run_by_its_name(
+    tmp_path,
+):
     with machines(["algo-1", "algo-2", "algo-3"], tmp_path, PATIENT) as (head, worker, other):
         prepare([head, worker, other])
         for machine in (head, worker, other):
@@ -120,7 +139,9 @@ def test_a_head_whose_own_ray_dies_says_so_within_twenty_seconds(tmp_path):
 
 
 def test_a_machine_that_is_lost_leaves_a_checkpoint_of_the_last_iteration(tmp_path):
-    experiment = dataclasses.replace(noted(toy("identity"), tmp_path / "notes", steps=10_000_000), num_env_runners=2)
+    experiment = dataclasses.replace(
+        noted(toy("identity"), tmp_path / "notes", steps=10_000_000), num_env_runners=2
+    )
     experiment = experiment.override(["checkpoints.every_minutes=60"])
     with machines(["algo-1", "algo-2", "algo-3"], tmp_path, PATIENT) as (learner, player, other):
         everybody = (learner, player, other)
@@ -132,11 +153,18 @@ def test_a_machine_that_is_lost_leaves_a_checkpoint_of_the_last_iteration(tmp_pa
         assert learner.wait(300) == 1
         assert "lost the machine algo-2" in learner.failure
         last = int(curve(learner)[-1]["iteration"])
-        assert list(learner.ml.glob(f"checkpoints/*/checkpoints/{last:08d}/counters.json")), learner.log[-3000:]
+        assert list(learner.ml.glob(f"checkpoints/*/checkpoints/{last:08d}/counters.json")), (
+            learner.log[-3000:]
+        )
 
 
 def test_a_machine_with_another_token_is_refused_and_missed_like_one_that_never_comes(tmp_path):
-    with machines(["algo-1", "algo-2", "algo-3", "algo-4"], tmp_path, IMPATIENT) as (head, stranger, absent, worker):
+    with machines(["algo-1", "algo-2", "algo-3", "algo-4"], tmp_path, IMPATIENT) as (
+        head,
+        stranger,
+        absent,
+        worker,
+    ):
         prepare([head, stranger, absent, worker])
         (stranger.ml / "input/data/token/token").write_text("another")
         for machine in (stranger, worker, head):
@@ -152,7 +180,11 @@ def test_a_machine_with_another_token_is_refused_and_missed_like_one_that_never_
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn", "apex"])
 def test_two_machines_play_while_another_learns(tmp_path, algorithm):
     steps = {"ppo": 8192, "dqn": 4096, "apex": 2048}[algorithm]
-    base = toy("identity") if algorithm == "ppo" else toy_q("identity", algorithm=algorithm, num_env_runners=2)
+    base = (
+        toy("identity")
+        if algorithm == "ppo"
+        else toy_q("identity", algorithm=algorithm, num_env_runners=2)
+    )
     experiment = noted(base, tmp_path / "notes", steps=steps)
     with machines(["algo-1", "algo-2", "algo-3"], tmp_path, PATIENT) as (player, learner, late):
         prepare([player, learner, late], groups=GROUPS, experiment=experiment)
@@ -166,7 +198,9 @@ def test_two_machines_play_while_another_learns(tmp_path, algorithm):
         assert {path.name for path in (tmp_path / "notes").iterdir()} == {"algo-1", "algo-3"}
         assert load(learner.ml / "model").card.algorithm == algorithm
         # APEX's iterations end by time: on a quick machine the first brings all the steps.
-        reported = re.findall(r"^procsnake-metrics training_iteration=(\d+) ", learner.log, re.MULTILINE)
+        reported = re.findall(
+            r"^procsnake-metrics training_iteration=(\d+) ", learner.log, re.MULTILINE
+        )
         assert reported == [row["iteration"] for row in curve(learner)] != []
         assert not list(player.ml.glob("checkpoints/*"))
 
@@ -195,7 +229,12 @@ def test_a_job_that_is_interrupted_saves_and_goes_on_where_it_was(tmp_path):
         for machine in both:
             machine.start(ENTRY)
         learner.wait_for(f"training_iteration={last + 2} ", 200)
-        assert f"continuing {saved.parents[2]} from iteration {last}".replace(str(learner.ml), "/opt/ml") in learner.log
+        assert (
+            f"continuing {saved.parents[2]} from iteration {last}".replace(
+                str(learner.ml), "/opt/ml"
+            )
+            in learner.log
+        )
         assert f"{last + 1:08d} is incomplete" in learner.log
         for machine in both:
             machine.terminate()
@@ -205,10 +244,19 @@ def test_a_job_that_is_interrupted_saves_and_goes_on_where_it_was(tmp_path):
 
 
 def test_two_jobs_find_each_other_through_s3(tmp_path):
-    server, s3 = python("-m", "moto.server", "-H", f"{SUBNET}.1", "-p", "5000"), "import boto3; s3 = boto3.client('s3'); "
-    make = s3 + "s3.create_bucket(Bucket='meet', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})"
+    server = python("-m", "moto.server", "-H", f"{SUBNET}.1", "-p", "5000")
+    s3 = "import boto3; s3 = boto3.client('s3'); "
+    make = (
+        s3 + "s3.create_bucket(Bucket='meet', CreateBucketConfiguration={'LocationConstraint':"
+        " 'eu-west-1'})"
+    )
     count = s3 + "print('left:', s3.list_objects_v2(Bucket='meet')['KeyCount'])"
-    meeting = {"rl_num_instances_secondary": "2", "s3_bucket": "meet", "s3_prefix": "job", "aws_region": "eu-west-1"}
+    meeting = {
+        "rl_num_instances_secondary": "2",
+        "s3_bucket": "meet",
+        "s3_prefix": "job",
+        "aws_region": "eu-west-1",
+    }
     experiment = noted(toy("identity"), tmp_path / "notes", steps=8192)
     environment = {**PATIENT, **AWS, "AWS_ENDPOINT_URL": f"http://{SUBNET}.1:5000"}
     with ExitStack() as stack:
@@ -217,8 +265,16 @@ def test_two_jobs_find_each_other_through_s3(tmp_path):
         stack.enter_context(on_the_switch(learner, server, 5000, AWS))
         learner.start(python("-c", make))
         assert learner.wait(60) == 0, learner.log
-        prepare([learner], experiment=experiment, hyperparameters={"rl_cluster_type": "primary", **meeting})
-        prepare(players, experiment=experiment, hyperparameters={"rl_cluster_type": "secondary", **meeting})
+        prepare(
+            [learner],
+            experiment=experiment,
+            hyperparameters={"rl_cluster_type": "primary", **meeting},
+        )
+        prepare(
+            players,
+            experiment=experiment,
+            hyperparameters={"rl_cluster_type": "secondary", **meeting},
+        )
         for machine in (learner, *players):
             machine.start(ENTRY)
         assert learner.wait(300) == 0, learner.log[-3000:]
@@ -230,7 +286,9 @@ def test_two_jobs_find_each_other_through_s3(tmp_path):
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sagemaker.md").read_text(encoding="utf-8")
-(SCRIPT,) = re.findall(r'^```python title="train_snake.py"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
+(SCRIPT,) = re.findall(
+    r'^```python title="train_snake.py"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL
+)
 
 
 def test_the_pages_script_trains_on_the_cluster_of_awss_launcher(tmp_path):
@@ -243,7 +301,12 @@ def test_the_pages_script_trains_on_the_cluster_of_awss_launcher(tmp_path):
         assert script != SCRIPT
         (tmp_path / "scripts" / "train_snake.py").write_text(script)
         for machine in everybody:
-            named = ("-e", str(tmp_path / "scripts" / "train_snake.py"), "--head-instance-group", "head")
+            named = (
+                "-e",
+                str(tmp_path / "scripts" / "train_snake.py"),
+                "--head-instance-group",
+                "head",
+            )
             machine.start(python("-m", "tests.train.sagemaker.aws_launcher", *named))
         head, worker = everybody
         assert head.wait(300) == 0, head.log

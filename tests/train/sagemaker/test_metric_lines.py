@@ -14,7 +14,10 @@ ROW = {"iteration": 12, "env_steps": 3_000_000, "agent_steps": 12_345_678, "minu
 
 def test_each_pattern_finds_its_own_figure():
     line = metric_line(ROW)
-    found = {one["Name"]: [float(text) for text in re.findall(one["Regex"], line)] for one in metric_definitions()}
+    found = {
+        one["Name"]: [float(text) for text in re.findall(one["Regex"], line)]
+        for one in metric_definitions()
+    }
     assert found["training_iteration"] == [12]
     assert found["num_env_steps_sampled_lifetime"] == [3_000_000]
     assert found["episode_return_mean"] == [pytest.approx(-0.00012345)]

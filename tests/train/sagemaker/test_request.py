@@ -1,4 +1,6 @@
-"""Requests against recorded ones that were checked by eye, and against botocore's model of the service."""
+"""Requests against recorded ones that were checked by eye, and against botocore's model of the
+service.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def test_what_the_two_jobs_of_a_run_share_and_what_not():
     first, second = requests(JOBS["two-jobs"])
     differing = {key for key in first | second if first.get(key) != second.get(key)}
     assert differing == {"TrainingJobName", "HyperParameters", "ResourceConfig", "CheckpointConfig"}
-    meeting = {key for key in first["HyperParameters"] if first["HyperParameters"][key] != second["HyperParameters"][key]}
+    meeting = {
+        key
+        for key in first["HyperParameters"]
+        if first["HyperParameters"][key] != second["HyperParameters"][key]
+    }
     assert meeting == {"rl_cluster_type"}
 
 
@@ -45,13 +51,25 @@ def test_what_the_two_jobs_of_a_run_share_and_what_not():
         (SINGLE, {"name": "x" * 64}, "TrainingJobName"),
         (SINGLE, {"role": "someone"}, "RoleArn"),
         (Single(instance="ml.c5.16xlarge"), {}, "'ml.c5.16xlarge', which SageMaker doesn't offer"),
-        (SINGLE, {"spot": True, "max_seconds": 3600, "max_wait_seconds": 60}, "at least MaxRuntimeInSeconds, but it is 60"),
+        (
+            SINGLE,
+            {"spot": True, "max_seconds": 3600, "max_wait_seconds": 60},
+            "at least MaxRuntimeInSeconds, but it is 60",
+        ),
         (SINGLE, {"spot": True, "keep_alive_seconds": 60}, "warm pool"),
         (Heterogeneous(**TWO_KINDS), {"keep_alive_seconds": 60}, "warm pool"),
         (SINGLE, {"hyperparameters": {"experiment": "x" * 2501}}, "2501 characters; at most 2500"),
-        (SINGLE, {"hyperparameters": {f"k{k}": "" for k in range(101)}}, "101 entries; at most 100"),
+        (
+            SINGLE,
+            {"hyperparameters": {f"k{k}": "" for k in range(101)}},
+            "101 entries; at most 100",
+        ),
         (SINGLE, {"tags": {"key": "AKIA" + "Q" * 16}}, "a secret"),
-        (SINGLE, {"tags": {"procsnake": "x"}}, "tag 'procsnake' is 'x'; it is procsnake's own, and always 'training'"),
+        (
+            SINGLE,
+            {"tags": {"procsnake": "x"}},
+            "tag 'procsnake' is 'x'; it is procsnake's own, and always 'training'",
+        ),
         (SINGLE, {"hyperparameters": {"wandb_api_key": "1"}}, "a secret"),
         (SINGLE, {"max_seconds": 0}, "MaxRuntimeInSeconds"),
         (SINGLE, {"subnets": ("subnet-1",)}, "SecurityGroupIds"),
@@ -121,7 +139,9 @@ def test_what_protects_a_job_is_asked_for_and_kept_when_it_resumes(scale):
     assert one["OutputDataConfig"]["KmsKeyId"] == SECURE["kms_key"]
     # An instance with a disk of its own takes no key for it.
     assert ("VolumeKmsKeyId" in one["ResourceConfig"]) == (scale is SINGLE)
-    (resumed,) = resumed_requests(asked, "r2", "s3://b/r2/token/", tags=SECURE["tags"], sizes={"scale.workers": "4"})
+    (resumed,) = resumed_requests(
+        asked, "r2", "s3://b/r2/token/", tags=SECURE["tags"], sizes={"scale.workers": "4"}
+    )
     check_requests([resumed])
     assert {"Key": "team", "Value": "snakes"} in resumed["Tags"]
     assert resumed["HyperParameters"] == {**one["HyperParameters"], "scale.workers": "4"}
@@ -133,14 +153,21 @@ def test_a_shell_in_the_containers_is_asked_for_and_kept_when_the_job_resumes():
     asked = requests(job(SINGLE, remote_debug=True))
     check_requests(asked)
     assert asked[0]["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
-    assert resumed_requests(asked, "r2", "s3://b/r2/token/")[0]["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+    assert resumed_requests(asked, "r2", "s3://b/r2/token/")[0]["RemoteDebugConfig"] == {
+        "EnableRemoteDebug": True
+    }
 
 
 def test_a_dashboard_comes_with_the_way_to_it_beside_the_users_own_environment():
-    (one,) = requests(job(SINGLE, dashboard=True, environment={"RAY_GRAFANA_HOST": "http://127.0.0.1:3000"}))
+    (one,) = requests(
+        job(SINGLE, dashboard=True, environment={"RAY_GRAFANA_HOST": "http://127.0.0.1:3000"})
+    )
     check_requests([one])
     assert one["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
-    assert one["Environment"] == {"RAY_GRAFANA_HOST": "http://127.0.0.1:3000", "PROCSNAKE_DASHBOARD": "1"}
+    assert one["Environment"] == {
+        "RAY_GRAFANA_HOST": "http://127.0.0.1:3000",
+        "PROCSNAKE_DASHBOARD": "1",
+    }
     (resumed,) = resumed_requests([one], "r2", "s3://b/r2/token/")
     assert resumed["Environment"] == one["Environment"]
 
@@ -154,9 +181,13 @@ def test_by_default_none_of_that_is_asked_for():
 
 def test_either_all_channels_are_for_some_groups_or_none_is():
     (request,) = requests(JOBS["groups"])
-    first, second = (channel["DataSource"]["S3DataSource"] for channel in request["InputDataConfig"])
+    first, second = (
+        channel["DataSource"]["S3DataSource"] for channel in request["InputDataConfig"]
+    )
     first["InstanceGroupNames"] = ["learner"]
-    with pytest.raises(RequestError, match="either all input channels name their InstanceGroupNames, or none does"):
+    with pytest.raises(
+        RequestError, match="either all input channels name their InstanceGroupNames, or none does"
+    ):
         check_requests([request])
     second["InstanceGroupNames"] = ["learner", "player"]
     with pytest.raises(RequestError, match="instance groups player, which the job doesn't have"):
@@ -174,5 +205,8 @@ def test_nothing_secret_can_be_put_into_a_job():
 def test_without_the_sdk_its_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sagemaker", None)
     for ask in (sdk.trainers, sdk.create_jobs):
-        with pytest.raises(MissingDependencyError, match=r"sagemaker 3, which is not installed. Try: .*procsnake\[sagemaker\]"):
+        with pytest.raises(
+            MissingDependencyError,
+            match=r"sagemaker 3, which is not installed. Try: .*procsnake\[sagemaker\]",
+        ):
             ask(JOBS["single"])

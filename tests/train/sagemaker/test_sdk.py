@@ -1,4 +1,5 @@
-"""What AWS's SDK sends for our jobs, against the recorded requests. The code of docs/sagemaker.md is run, too.
+"""What AWS's SDK sends for our jobs, against the recorded requests. The code of docs/sagemaker.md
+is run, too.
 
 Needs the extra [sagemaker], which `make test-long` installs into an environment of its own.
 """
@@ -45,25 +46,34 @@ GOLDEN = Path(__file__).parent / "golden"
 PAGE = (ROOT / "docs" / "sagemaker.md").read_text(encoding="utf-8")
 TITLED = re.compile(r'^```python title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 FILES = {title: textwrap.dedent(text) for title, text in TITLED.findall(PAGE)}
-REGION, BUCKET = "eu-west-1", "procsnake-bucket"
+REGION = "eu-west-1"
+BUCKET = "procsnake-bucket"
 DESCRIPTIONS = botocore.loaders.create_loader()
 ROLE = "arn:aws:iam::123456789012:role/procsnake-TrainingRole"
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Every call of AWS that the test makes, as (operation, arguments), in an account with our bucket; no region is set."""
-    for name in [name for name in os.environ if name.startswith(("AWS_", "SAGEMAKER_", "PROCSNAKE_"))]:
+    """Every call of AWS that the test makes, as (operation, arguments), in an account with our
+    bucket; no region is set.
+    """
+    for name in [
+        name for name in os.environ if name.startswith(("AWS_", "SAGEMAKER_", "PROCSNAKE_"))
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    made, call = [], botocore.client.BaseClient._make_api_call
+    made = []
+    call = botocore.client.BaseClient._make_api_call
 
     def recorded(self, operation, arguments):
         made.append((operation, arguments))
-        # AWS leaves out what a resource doesn't have, where moto answers with an empty structure, which the SDK refuses.
-        return {name: value for name, value in call(self, operation, arguments).items() if value != {}}
+        # AWS leaves out what a resource doesn't have, where moto answers with an empty structure,
+        # which the SDK refuses.
+        return {
+            name: value for name, value in call(self, operation, arguments).items() if value != {}
+        }
 
     # The descriptions of AWS's services are large: all clients read the same.
     monkeypatch.setattr(botocore.loaders, "create_loader", lambda *_: DESCRIPTIONS)
@@ -83,7 +93,11 @@ def recorded(kind):
 
 
 def test_the_environment_has_what_its_constraints_say():
-    pins = dict(line.split("==") for line in (ROOT / "constraints-sagemaker.txt").read_text().splitlines() if line[0] != "#")
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "constraints-sagemaker.txt").read_text().splitlines()
+        if line[0] != "#"
+    )
     assert {name: importlib.metadata.version(name) for name in pins} == pins
 
 
@@ -106,7 +120,9 @@ def test_a_trainer_sends_our_request_field_by_field(calls, kind):
 def test_exact_names_are_kept_where_they_are_asked_for(calls, kind):
     created = sdk.create_jobs(JOBS[kind])
     assert sent(calls, "CreateTrainingJob") == recorded(kind)
-    assert [one.training_job_name for one in created] == [one["TrainingJobName"] for one in recorded(kind)]
+    assert [one.training_job_name for one in created] == [
+        one["TrainingJobName"] for one in recorded(kind)
+    ]
     assert {operation for operation, _ in calls} == {"CreateTrainingJob", "DescribeTrainingJob"}
 
 
@@ -134,11 +150,14 @@ def test_our_refusals_come_first_and_the_environment_stays_what_it_was(calls):
 def test_of_two_jobs_that_cannot_both_be_had_none_runs(calls, monkeypatch, fails):
     """The SDK asks about a job as soon as it has created it."""
     first, second = (one["TrainingJobName"] for one in recorded("two-jobs"))
-    call, stopped = botocore.client.BaseClient._make_api_call, []
+    call = botocore.client.BaseClient._make_api_call
+    stopped = []
 
     def refusing(self, operation, arguments):
         if (operation, arguments["TrainingJobName"]) == (fails, second):
-            raise ClientError({"Error": {"Code": "ResourceLimitExceeded", "Message": "no more"}}, operation)
+            raise ClientError(
+                {"Error": {"Code": "ResourceLimitExceeded", "Message": "no more"}}, operation
+            )
         if operation == "StopTrainingJob":  # moto answers with an error
             return stopped.append(arguments["TrainingJobName"]) or {}
         return call(self, operation, arguments)
@@ -173,28 +192,44 @@ def test_a_bundle_becomes_an_endpoint_of_our_image(calls, tmp_path):
     }  # fmt: skip
     (config,) = sent(calls, "CreateEndpointConfig")
     (variant,) = config["ProductionVariants"]
-    assert {variant[name] for name in ("ModelName", "InstanceType", "InitialInstanceCount")} == {"snake", INSTANCE, 1}
+    assert {variant[name] for name in ("ModelName", "InstanceType", "InitialInstanceCount")} == {
+        "snake",
+        INSTANCE,
+        1,
+    }
     (created,) = sent(calls, "CreateEndpoint")
-    assert (created["EndpointName"], created["EndpointConfigName"]) == ("snake", config["EndpointConfigName"])
+    assert (created["EndpointName"], created["EndpointConfigName"]) == (
+        "snake",
+        config["EndpointConfigName"],
+    )
     # The container unpacks the bundle's files at the top of its folder.
     stored = boto3.client("s3", REGION).get_object(Bucket=BUCKET, Key=key)["Body"].read()
     with tarfile.open(fileobj=io.BytesIO(stored)) as tar:
         unpacked = {member.name: tar.extractfile(member).read() for member in tar}
     assert unpacked == {path.name: path.read_bytes() for path in bundle.iterdir()}
-    assert not {operation for operation, _ in calls} & {"CreateBucket", "SimulatePrincipalPolicy", "GetRole"}
+    assert not {operation for operation, _ in calls} & {
+        "CreateBucket",
+        "SimulatePrincipalPolicy",
+        "GetRole",
+    }
 
 
 def test_what_is_no_bundle_is_refused_before_anything_is_sent(calls, tmp_path):
     with pytest.raises(BundleError, match="no policy bundle"):
         sdk.deploy(tmp_path / "nothing", **ENDPOINT)
     with pytest.raises(ConfigError, match="is a zip"):
-        sdk.deploy(shutil.make_archive(tmp_path / "zipped", "zip", make_bundle(tmp_path / "bundle")), **ENDPOINT)
+        sdk.deploy(
+            shutil.make_archive(tmp_path / "zipped", "zip", make_bundle(tmp_path / "bundle")),
+            **ENDPOINT,
+        )
     assert calls == []
 
 
 @pytest.fixture
 def page(calls, monkeypatch):
-    """Runs code of the page by its titles, for a reader who has a stack and a region; returns what it defines."""
+    """Runs code of the page by its titles, for a reader who has a stack and a region; returns what
+    it defines.
+    """
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     stack = {
         "AWSTemplateFormatVersion": "2010-09-09",
@@ -206,8 +241,12 @@ def page(calls, monkeypatch):
     }  # fmt: skip
     trust = {"Version": "2012-10-17", "Statement": [
         {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}]}  # fmt: skip
-    boto3.client("iam", REGION).create_role(RoleName="my-pipelines", AssumeRolePolicyDocument=json.dumps(trust))
-    boto3.client("cloudformation", REGION).create_stack(StackName="procsnake", TemplateBody=json.dumps(stack))
+    boto3.client("iam", REGION).create_role(
+        RoleName="my-pipelines", AssumeRolePolicyDocument=json.dumps(trust)
+    )
+    boto3.client("cloudformation", REGION).create_stack(
+        StackName="procsnake", TemplateBody=json.dumps(stack)
+    )
     calls.clear()
 
     def run(*titles):
@@ -227,7 +266,11 @@ def test_the_pages_trainer_trains_what_the_page_uploads(page, calls):
     assert changed == {"TrainingJobName", "OutputDataConfig"}
     keys = {arguments["Key"] for arguments in sent(calls, "PutObject")}
     assert keys == {f"{ours.inputs_key}/code/source.tar.gz", f"{ours.inputs_key}/token/token"}
-    assert not {operation for operation, _ in calls} & {"CreateBucket", "SimulatePrincipalPolicy", "GetRole"}
+    assert not {operation for operation, _ in calls} & {
+        "CreateBucket",
+        "SimulatePrincipalPolicy",
+        "GetRole",
+    }
 
 
 def test_the_pages_tuner_searches_without_shared_checkpoints(page, calls):
@@ -241,7 +284,9 @@ def test_the_pages_tuner_searches_without_shared_checkpoints(page, calls):
         assert definition[same] == expected[same]
     objective = request["HyperParameterTuningJobConfig"]["HyperParameterTuningJobObjective"]
     assert objective == {"Type": "Maximize", "MetricName": "episode_return_mean"}
-    assert objective["MetricName"] in {one["Name"] for one in definition["AlgorithmSpecification"]["MetricDefinitions"]}
+    assert objective["MetricName"] in {
+        one["Name"] for one in definition["AlgorithmSpecification"]["MetricDefinitions"]
+    }
 
 
 def test_the_pages_pipeline_keeps_executions_apart(page, calls):
@@ -251,7 +296,12 @@ def test_the_pages_pipeline_keeps_executions_apart(page, calls):
     arguments, (expected,) = step["Arguments"], requests(ours)
     changed = {key for key in arguments | expected if arguments.get(key) != expected.get(key)}
     assert changed == {"TrainingJobName", "OutputDataConfig", "CheckpointConfig"}
-    place = {"Std:Join": {"On": "/", "Values": [f"{ours.place}/checkpoints", {"Get": "Execution.PipelineExecutionId"}]}}
+    place = {
+        "Std:Join": {
+            "On": "/",
+            "Values": [f"{ours.place}/checkpoints", {"Get": "Execution.PipelineExecutionId"}],
+        }
+    }
     assert arguments["CheckpointConfig"] == {"S3Uri": place, "LocalPath": "/opt/ml/checkpoints"}
 
 
@@ -264,7 +314,11 @@ def test_the_pages_endpoint_is_deployed(page, calls, tmp_path, monkeypatch):
 
 def test_the_notebooks_trainer_is_made_of_its_job(calls, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    cells = [cell.source for cell in jupytext.read(ROOT / "notebooks" / "5_scaling_out.py").cells if cell.cell_type == "code"]
+    cells = [
+        cell.source
+        for cell in jupytext.read(ROOT / "notebooks" / "5_scaling_out.py").cells
+        if cell.cell_type == "code"
+    ]
     marks = ["train.sagemaker", "PROCSNAKE_CPU_INSTANCE", "SCALES = ", "ROLE, IMAGE = "]
     ours = [cell for cell in cells if any(mark in cell for mark in marks)]
     names = {}

@@ -24,9 +24,19 @@ def names(packed: bytes) -> set[str]:
 
 def test_it_holds_the_packages_the_experiment_and_no_rubbish():
     held = names(pack("name: x\n"))
-    wanted = {"experiment.yaml", "procsnake.py", "train/sagemaker/entry.py", "envs/battlesnake/state.py", "agents/bundle.py"}
+    wanted = {
+        "experiment.yaml",
+        "procsnake.py",
+        "train/sagemaker/entry.py",
+        "envs/battlesnake/state.py",
+        "agents/bundle.py",
+    }
     assert wanted <= held
-    assert not [name for name in held if "__pycache__" in name or name.startswith(("/", "tests", ".")) or ".." in name]
+    assert not [
+        name
+        for name in held
+        if "__pycache__" in name or name.startswith(("/", "tests", ".")) or ".." in name
+    ]
 
 
 def test_the_same_source_gives_the_same_bytes():
@@ -81,9 +91,16 @@ def test_a_container_runs_the_source_that_its_job_carries(tmp_path):
     programs.mkdir()
     (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (programs / "python").chmod(0o755)
-    environment = {"PATH": f"{programs}:{os.environ['PATH']}", "SM_BASE_DIR": str(tmp_path / "ml"), "HOME": str(tmp_path)}
-    done = subprocess.run([START, "train"], env=environment, capture_output=True, text=True, timeout=120, check=False)
-    # Nobody has written hyperparameters, which the entry point says in the way that SageMaker reads it.
+    environment = {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "SM_BASE_DIR": str(tmp_path / "ml"),
+        "HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        [START, "train"], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    # Nobody has written hyperparameters, which the entry point says in the way that SageMaker reads
+    # it.
     assert done.returncode == 1
     assert (
         (tmp_path / "ml/output/failure")
@@ -91,5 +108,7 @@ def test_a_container_runs_the_source_that_its_job_carries(tmp_path):
         .startswith(f"{tmp_path}/ml/input/config/hyperparameters.json can't be read")
     )
     assert (tmp_path / "ml/code/train/sagemaker/__pycache__").is_dir(), "another procsnake was run"
-    done = subprocess.run([START, "serve"], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [START, "serve"], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, "Call it with: train" in done.stderr) == (2, True)

@@ -70,18 +70,28 @@ def test_a_full_disk_is_told_in_the_log_where_the_reason_has_no_room(tmp_path, c
 
 
 @pytest.mark.parametrize(("has_run", "sizes"), [(True, ["scale.workers=4"]), (False, ())])
-def test_a_run_that_goes_on_takes_the_size_that_its_job_has_now(tmp_path, monkeypatch, has_run, sizes):
+def test_a_run_that_goes_on_takes_the_size_that_its_job_has_now(
+    tmp_path, monkeypatch, has_run, sizes
+):
     config = tmp_path / "input" / "config"
     config.mkdir(parents=True)
-    instance = {"experiment": "battlesnake-ppo", "scale.kind": "single", "scale.instance": "ml.c5.4xlarge"}
-    (config / "hyperparameters.json").write_text(json.dumps({**instance, "scale.workers": "4", "seed": "3"}))
+    instance = {
+        "experiment": "battlesnake-ppo",
+        "scale.kind": "single",
+        "scale.instance": "ml.c5.4xlarge",
+    }
+    (config / "hyperparameters.json").write_text(
+        json.dumps({**instance, "scale.workers": "4", "seed": "3"})
+    )
     if has_run:
         RunFolder.set_up(tmp_path / "checkpoints" / "identity-20261121-000000", toy("identity"), {})
     asked = []
     monkeypatch.setenv("SM_BASE_DIR", str(tmp_path))
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     done = SimpleNamespace(bundle=None, finished=True)
-    monkeypatch.setattr(trainer, "train", lambda experiment, **options: asked.append((experiment, options)) or done)
+    monkeypatch.setattr(
+        trainer, "train", lambda experiment, **options: asked.append((experiment, options)) or done
+    )
     assert trainer.main() == 0
     ((experiment, options),) = asked
     assert (experiment is None) == has_run

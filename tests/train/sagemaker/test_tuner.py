@@ -13,7 +13,12 @@ from train.config import Experiment
 from train.sagemaker.hyperparameters import Task
 
 REGION = "eu-west-1"
-PLACES = ("--role", "arn:aws:iam::123456789012:role/R", "--image", f"123456789012.dkr.ecr.{REGION}.amazonaws.com/p:1")
+PLACES = (
+    "--role",
+    "arn:aws:iam::123456789012:role/R",
+    "--image",
+    f"123456789012.dkr.ecr.{REGION}.amazonaws.com/p:1",
+)
 SEARCH = (
     "tune", "battlesnake-ppo", "--on", "sagemaker", "--instances", "2*ml.c5.4xlarge", "--bucket", "snakes", "--region", REGION,
     *PLACES, "--search", "ppo.learning_rate=1e-4..3e-3:log", "--search", "ppo.num_epochs=1..4", "--trials", "6",
@@ -27,7 +32,9 @@ def aws(monkeypatch):
         monkeypatch.setenv(name, "test")
     with moto.mock_aws():
         boto3.setup_default_session()
-        boto3.client("s3", REGION).create_bucket(Bucket="snakes", CreateBucketConfiguration={"LocationConstraint": REGION})
+        boto3.client("s3", REGION).create_bucket(
+            Bucket="snakes", CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
         yield
     boto3.setup_default_session()
 
@@ -37,33 +44,53 @@ def test_a_search_is_asked_for_as_sagemaker_wants_it_and_its_trials_are_the_expe
     code, out, error = run(capsys, *words, "--print-request")
     assert (code, error) == (0, "")
     request = json.loads(out)
-    config, definition = request["HyperParameterTuningJobConfig"], request["TrainingJobDefinition"]
+    config = request["HyperParameterTuningJobConfig"]
+    definition = request["TrainingJobDefinition"]
     assert config["ResourceLimits"] == {"MaxNumberOfTrainingJobs": 6, "MaxParallelTrainingJobs": 2}
     ranges = config["ParameterRanges"]
     assert ranges["ContinuousParameterRanges"] == [
-        {"Name": "ppo.learning_rate", "MinValue": "0.0001", "MaxValue": "0.003", "ScalingType": "Logarithmic"}
+        {
+            "Name": "ppo.learning_rate",
+            "MinValue": "0.0001",
+            "MaxValue": "0.003",
+            "ScalingType": "Logarithmic",
+        }
     ]
     assert ranges["IntegerParameterRanges"] == [
         {"Name": "ppo.num_epochs", "MinValue": "1", "MaxValue": "4", "ScalingType": "Linear"}
     ]
     objective = config["HyperParameterTuningJobObjective"]
-    assert objective["MetricName"] in {one["Name"] for one in definition["AlgorithmSpecification"]["MetricDefinitions"]}
+    assert objective["MetricName"] in {
+        one["Name"] for one in definition["AlgorithmSpecification"]["MetricDefinitions"]
+    }
     assert "CheckpointConfig" not in definition
     # A trial's container gets these, and the tuner's own.
     drawn = {"ppo.learning_rate": "0.0004", "ppo.num_epochs": "2", "_tuning_objective_metric": "x"}
     task = Task.from_hyperparameters({**definition["StaticHyperParameters"], **drawn})
     trained = Experiment.load("battlesnake-ppo", task.overrides)
-    assert (trained.seed, trained.settings.learning_rate, trained.settings.num_epochs) == (3, 0.0004, 2)
+    assert (trained.seed, trained.settings.learning_rate, trained.settings.num_epochs) == (
+        3,
+        0.0004,
+        2,
+    )
     assert trained.budget.max_minutes == 5
     code, out, error = run(capsys, *words)
     assert (code, error) == (0, "")
     (name,) = (
         one["HyperParameterTuningJobName"]
-        for one in boto3.client("sagemaker", REGION).list_hyper_parameter_tuning_jobs()["HyperParameterTuningJobSummaries"]
+        for one in boto3.client("sagemaker", REGION).list_hyper_parameter_tuning_jobs()[
+            "HyperParameterTuningJobSummaries"
+        ]
     )
-    keys = [one["Key"] for one in boto3.client("s3", REGION).list_objects_v2(Bucket="snakes")["Contents"]]
+    keys = [
+        one["Key"]
+        for one in boto3.client("s3", REGION).list_objects_v2(Bucket="snakes")["Contents"]
+    ]
     assert f"created {name}" in out
-    assert keys == [f"procsnake/inputs/{name}/code/source.tar.gz", f"procsnake/inputs/{name}/token/token"]
+    assert keys == [
+        f"procsnake/inputs/{name}/code/source.tar.gz",
+        f"procsnake/inputs/{name}/token/token",
+    ]
 
 
 @pytest.mark.parametrize(

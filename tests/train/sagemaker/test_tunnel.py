@@ -1,4 +1,6 @@
-"""The way to the head's dashboard: what the entry point makes of the job's environment, and a command that AWS's would take."""
+"""The way to the head's dashboard: what the entry point makes of the job's environment, and a
+command that AWS's would take.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def container(tmp_path, hosts=("algo-1", "algo-2"), me="algo-1") -> Container:
     (tmp_path / "code").mkdir()
     config = {"current_host": me, "hosts": list(hosts), "network_interface_name": "eth0"}
     (tmp_path / "input/config/resourceconfig.json").write_text(json.dumps(config))
-    (tmp_path / "input/config/hyperparameters.json").write_text(json.dumps({"experiment": "battlesnake-ppo"}))
+    (tmp_path / "input/config/hyperparameters.json").write_text(
+        json.dumps({"experiment": "battlesnake-ppo"})
+    )
     return Container(tmp_path)
 
 
@@ -62,7 +66,7 @@ def test_those_who_join_tell_nothing(tmp_path, monkeypatch, capsys):
 def test_the_command_is_a_call_that_systems_manager_knows(monkeypatch):
     """As the AWS command line sends it, by botocore's model of the service."""
     monkeypatch.setenv("TRAINING_JOB_NAME", "procsnake-x")
-    (line, *_) = tunnel_lines("algo-3")
+    line, *_ = tunnel_lines("algo-3")
     words = shlex.split(parse_tunnel_line(line).partition(": aws ")[2])
     assert words[:2] == ["ssm", "start-session"]
     told = dict(zip(words[2::2], words[3::2], strict=True))

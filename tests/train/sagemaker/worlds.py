@@ -1,4 +1,6 @@
-"""A world that leaves a note of which machine it is played on. Importing this module registers it."""
+"""A world that leaves a note of which machine it is played on. Importing this module registers
+it.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,14 @@ _PLAYED = 5
 
 
 class NotedWorld(IdentityWorld):
-    """After some steps, of which a mere check of the experiment makes one, a file in `notes` bears the machine's name."""
+    """After some steps, of which a mere check of the experiment makes one, a file in `notes` bears
+    the machine's name.
+    """
 
     def __init__(self, *, notes: str, num_games: int = 32) -> None:
         super().__init__(num_games=num_games)
-        self._notes, self._steps = Path(notes), 0
+        self._notes = Path(notes)
+        self._steps = 0
 
     def advance(self, actions: np.ndarray) -> None:
         super().advance(actions)

@@ -14,7 +14,11 @@ pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationW
 
 
 def test_trials_run_on_the_cluster_and_what_it_has_no_room_for_is_refused(tmp_path):
-    search = toy("identity", steps=2048).search(["ppo.gamma=0.9,0.99"]).override(["tune.trials=2", "tune.concurrent=2"])
+    search = (
+        toy("identity", steps=2048)
+        .search(["ppo.gamma=0.9,0.99"])
+        .override(["tune.trials=2", "tune.concurrent=2"])
+    )
     with ray_cluster({"num_cpus": 1}, {"num_cpus": 1}) as cluster:
         ray.shutdown()
         result = tune(search, runs_dir=tmp_path, cluster=cluster.address)

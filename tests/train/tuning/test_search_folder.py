@@ -28,7 +28,8 @@ def test_what_is_searched_is_read_again(tmp_path):
 
 
 def test_a_search_that_has_ended_or_came_from_elsewhere_does_not_go_on(tmp_path):
-    here, copied = tmp_path / "here", tmp_path / "copied"
+    here = tmp_path / "here"
+    copied = tmp_path / "copied"
     here.mkdir()
     with pytest.raises(RunError, match="holds no search"):
         read_search(here)
@@ -49,9 +50,21 @@ def test_a_search_that_has_ended_or_came_from_elsewhere_does_not_go_on(tmp_path)
 def test_an_interrupted_search_goes_on_with_the_trials_that_had_not_ended(tmp_path):
     experiment = tmp_path / "toy.yaml"
     experiment.write_text(yaml.safe_dump(toy("identity", steps=40 * 1024).to_dict()))
-    words = ["--search", "ppo.learning_rate=1e-3..1e-2:log", "--trials", "3", "--runs", str(tmp_path / "runs")]
+    words = [
+        "--search",
+        "ppo.learning_rate=1e-3..1e-2:log",
+        "--trials",
+        "3",
+        "--runs",
+        str(tmp_path / "runs"),
+    ]
     command = [sys.executable, "-m", "procsnake", "tune"]
-    began = subprocess.Popen([*command, str(experiment), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    began = subprocess.Popen(
+        [*command, str(experiment), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert began.stdout
     assert any("trial 1 of 3" in line for line in began.stdout)
     began.send_signal(signal.SIGINT)
@@ -61,7 +74,13 @@ def test_an_interrupted_search_goes_on_with_the_trials_that_had_not_ended(tmp_pa
     assert f"tune --resume {folder}" in said
     first = {run: (run / "progress.csv").read_bytes() for run in ended_runs(folder)}
     assert len(first) == 1
-    on = subprocess.run([*command, "--resume", str(folder)], capture_output=True, text=True, timeout=300, check=False)
+    on = subprocess.run(
+        [*command, "--resume", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert on.returncode == 0, on.stderr
     assert len(ended_runs(folder)) == 3
     assert all((run / "progress.csv").read_bytes() == curve for run, curve in first.items())

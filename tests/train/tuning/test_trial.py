@@ -36,7 +36,11 @@ def trial(one_ray, tmp_path):
 
     def begin(place, *, metric="episode_return_mean", world="identity"):
         experiment = toy(world, steps=1024)
-        fixed = {"experiment": experiment.to_dict(), "folder": str(tmp_path / place), "metric": metric}
+        fixed = {
+            "experiment": experiment.to_dict(),
+            "folder": str(tmp_path / place),
+            "metric": metric,
+        }
         begun.append(TrialRun({FIXED: fixed}))
         return begun[-1]
 
@@ -45,8 +49,11 @@ def trial(one_ray, tmp_path):
         one.stop()
 
 
-def test_a_trial_that_copied_another_knows_its_score_where_no_budget_is_left_for_a_new_one(trial, tmp_path):
-    first, second = trial("first"), trial("second")
+def test_a_trial_that_copied_another_knows_its_score_where_no_budget_is_left_for_a_new_one(
+    trial, tmp_path
+):
+    first = trial("first")
+    second = trial("second")
     result = first.step()
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
@@ -58,7 +65,12 @@ def test_a_trial_that_copied_another_knows_its_score_where_no_budget_is_left_for
 
 
 def test_a_metric_without_a_value_yet_is_no_unknown_metric(trial):
-    with pytest.raises(RunError, match="episode_return_mean has no value by the end of the trial's budget, because no episode"):
+    with pytest.raises(
+        RunError,
+        match=(
+            "episode_return_mean has no value by the end of the trial's budget, because no episode"
+        ),
+    ):
         trial("late", world="endless").step()
     with pytest.raises(UnknownNameError, match=r"tune\.metric"):
         trial("unknown", metric="episode_return_maen").step()

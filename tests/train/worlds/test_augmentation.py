@@ -40,8 +40,13 @@ def test_each_row_sees_its_picture_changed_and_all_else_is_the_worlds() -> None:
         np.testing.assert_array_equal(world.terminated, inner.terminated)
         if step == 3:  # row 0 ends
             assert (world.final_observations[0] != inner.final_observations[0]).any()
-            assert set(np.unique(world.final_observations[0])) == {0, *np.unique(inner.final_observations[0])}
-            np.testing.assert_array_equal(world.final_observations[1:], inner.final_observations[1:])
+            assert set(np.unique(world.final_observations[0])) == {
+                0,
+                *np.unique(inner.final_observations[0]),
+            }
+            np.testing.assert_array_equal(
+                world.final_observations[1:], inner.final_observations[1:]
+            )
     assert changed == 5
 
 
@@ -58,7 +63,11 @@ def test_the_seed_repeats_the_changes() -> None:
 
 
 def test_evaluation_and_export_see_the_games_own_pictures() -> None:
-    overrides = ["env.options.num_games=2", "env.options.rnd={coef: 0.1}", "env.options.augment=[translate]"]
+    overrides = [
+        "env.options.num_games=2",
+        "env.options.rnd={coef: 0.1}",
+        "env.options.augment=[translate]",
+    ]
     small = ["network.options.depths=[4]", "network.options.hidden=8", "evaluation.games=2"]
     experiment = Experiment.load("procgen-ppo", [*overrides, *small])
     training = make_world(world_options(experiment))
@@ -77,9 +86,15 @@ def test_evaluation_and_export_see_the_games_own_pictures() -> None:
 
 @pytest.mark.parametrize(
     ("augment_option", "error", "said"),
-    [(["translat"], UnknownNameError, "translate"), ([], ConfigError, "list of names"), ("flip", ConfigError, "list of names")],
+    [
+        (["translat"], UnknownNameError, "translate"),
+        ([], ConfigError, "list of names"),
+        ("flip", ConfigError, "list of names"),
+    ],
 )
-def test_bad_augmentations_are_refused(augment_option: object, error: type[Exception], said: str) -> None:
+def test_bad_augmentations_are_refused(
+    augment_option: object, error: type[Exception], said: str
+) -> None:
     with pytest.raises(error, match=said):
         make_world({"name": "procgen/maze", "num_games": 1, "augment": augment_option})
 

@@ -1,4 +1,6 @@
-"""Every world of `train` keeps the contract that `envs.compliance` tries, and tells its layers what it is told."""
+"""Every world of `train` keeps the contract that `envs.compliance` tries, and tells its layers what
+it is told.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,22 @@ SMALL = {"name": "battlesnake", "options": SNAKES}
 LARGE = {"name": "battlesnake", "options": {**SNAKES, "width": 9, "height": 9}}
 POOL = {"past_every": 1, "share": 1.0}
 STAGES = [{**SMALL, "until": 10_000}, LARGE]
-"""Where the stage changes, episodes are cut off that `drain_episodes` leaves out; nothing here gets there."""
+"""Where the stage changes, episodes are cut off that `drain_episodes` leaves out; nothing here gets
+there.
+"""
 WORLDS = {
     "self-play": {"name": "battlesnake", **SNAKES, "self_play": POOL},
     "mixture": {"name": "mixture", "worlds": [SMALL, LARGE]},
     "curriculum": {"name": "curriculum", "stages": STAGES},
-    "mixture of curricula": {"name": "mixture", "worlds": [{"name": "curriculum", "options": {"stages": STAGES}}]},
-    "augmented": {"name": "procgen/coinrun", "num_games": 2, "augment": ["translate", "color-jitter"]},
+    "mixture of curricula": {
+        "name": "mixture",
+        "worlds": [{"name": "curriculum", "options": {"stages": STAGES}}],
+    },
+    "augmented": {
+        "name": "procgen/coinrun",
+        "num_games": 2,
+        "augment": ["translate", "color-jitter"],
+    },
     "curious": {"name": "procgen/coinrun", "num_games": 2, "rnd": {"coef": 0.1}},
     "small": {"name": "symmetric-identity", "num_games": 3},
     "masked": {"name": "masked-bandit", "num_games": 3},
@@ -43,7 +54,9 @@ def test_it_complies(kind):
 
 def test_pools_at_any_depth_get_to_know_the_policy_and_go_on_with_it():
     curriculum = {"name": "curriculum", "options": {"stages": STAGES, "self_play": POOL}}
-    first, later = (make_world({"name": "mixture", "worlds": [curriculum, curriculum]}) for _ in range(2))
+    first, later = (
+        make_world({"name": "mixture", "worlds": [curriculum, curriculum]}) for _ in range(2)
+    )
     remember(first, Network(2))
     assert [world.worlds[0].pool.past[0].player.bias.argmax() for world in first.worlds] == [2, 2]
     carry_on(later, progress_of(first), Network(0))
@@ -53,7 +66,11 @@ def test_pools_at_any_depth_get_to_know_the_policy_and_go_on_with_it():
 def test_what_older_versions_kept_of_a_mixture_is_understood():
     """Commit 9be3ed9 called the class `SeveralWorlds` and the world `several`."""
     options = {"worlds": [{"name": "curriculum", "options": {"stages": STAGES}}] * 2}
-    kept = {"SeveralWorlds": [{"Curriculum": {"stage": 1, "decisions": 120 + k, "world": {}}} for k in range(2)]}
+    kept = {
+        "SeveralWorlds": [
+            {"Curriculum": {"stage": 1, "decisions": 120 + k, "world": {}}} for k in range(2)
+        ]
+    }
     world = make_world({"name": "several", **options})
     carry_on(world, kept, Network(0))
     assert [(part.stage, part.decisions) for part in world.worlds] == [(1, 120), (1, 121)]

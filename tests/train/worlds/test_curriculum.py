@@ -19,8 +19,14 @@ from train.worlds.build import make_world
 from train.worlds.state import carry_on, progress_of
 
 WINDOW = {"view": "window", "radius": 3, "rotate": True}
-SMALL = {"name": "battlesnake", "options": {"width": 5, "height": 5, "num_snakes": 2, "observation": WINDOW}}
-LARGE = {"name": "battlesnake", "options": {"width": 11, "height": 11, "num_snakes": 4, "observation": WINDOW}}
+SMALL = {
+    "name": "battlesnake",
+    "options": {"width": 5, "height": 5, "num_snakes": 2, "observation": WINDOW},
+}
+LARGE = {
+    "name": "battlesnake",
+    "options": {"width": 11, "height": 11, "num_snakes": 4, "observation": WINDOW},
+}
 
 
 def curriculum(*stages, num_games=4):
@@ -61,7 +67,9 @@ def test_a_stage_is_the_world_itself():
     alone.restart(int(np.random.SeedSequence([3, 0]).generate_state(1)[0]))
     for _ in range(60):
         for name in ("observations", "valid", "rewards", "terminated", "action_mask"):
-            np.testing.assert_array_equal(getattr(env, name)[:8], getattr(alone, name), err_msg=name)
+            np.testing.assert_array_equal(
+                getattr(env, name)[:8], getattr(alone, name), err_msg=name
+            )
         assert not env.valid[8:].any()
         alone.advance(alone.action_mask.argmax(1))
         step(env)
@@ -87,7 +95,10 @@ def test_a_shrinking_world_leaves_no_ghosts():
         [{**SMALL, "until": 5}],
         *([{**SMALL, "until": limit}, LARGE] for limit in (math.inf, math.nan, True, "soon", [5])),
         [{**SMALL, "until": 9}, {**LARGE, "until": 5}, LARGE],
-        [{**SMALL, "until": 9}, {**LARGE, "options": {**LARGE["options"], "observation": {**WINDOW, "rotate": False}}}],
+        [
+            {**SMALL, "until": 9},
+            {**LARGE, "options": {**LARGE["options"], "observation": {**WINDOW, "rotate": False}}},
+        ],
     ],
 )
 def test_stages_that_do_not_fit_are_refused(stages):
@@ -115,7 +126,14 @@ def test_a_curriculum_goes_on_where_it_was():
 
 def test_all_stages_share_one_pool():
     league = {"opponents": ["flood"], "share": 1.0}
-    env = make_world({"name": "curriculum", "stages": [{**SMALL, "until": 60}, LARGE], "num_games": 4, "self_play": league})
+    env = make_world(
+        {
+            "name": "curriculum",
+            "stages": [{**SMALL, "until": 60}, LARGE],
+            "num_games": 4,
+            "self_play": league,
+        }
+    )
     env.restart(0)
     assert env.valid[:8].reshape(4, 2).sum(1).tolist() == [1] * 4
     while env.stage == 0:
@@ -129,14 +147,27 @@ def test_all_stages_share_one_pool():
 
 def in_identity(algorithm: str) -> Experiment:
     """Three games of one row each, and after 10 decisions five."""
-    stages = [{"name": "identity", "until": 10, "options": {"num_games": 3}}, {"name": "identity", "options": {"num_games": 5}}]
-    data = toy("identity", algorithm=algorithm).to_dict() if algorithm != "dqn" else toy_q("identity").to_dict()
-    return Experiment.from_dict({**data, "env": {**data["env"], "name": "curriculum", "options": {"stages": stages}}})
+    stages = [
+        {"name": "identity", "until": 10, "options": {"num_games": 3}},
+        {"name": "identity", "options": {"num_games": 5}},
+    ]
+    data = (
+        toy("identity", algorithm=algorithm).to_dict()
+        if algorithm != "dqn"
+        else toy_q("identity").to_dict()
+    )
+    return Experiment.from_dict(
+        {**data, "env": {**data["env"], "name": "curriculum", "options": {"stages": stages}}}
+    )
 
 
 @pytest.mark.parametrize(
     ("algorithm", "config", "kind"),
-    [("ppo", PPOConfig, BatchEnvRunner), ("appo", APPOConfig, TrajectoryRunner), ("dqn", DQNConfig, QRunner)],
+    [
+        ("ppo", PPOConfig, BatchEnvRunner),
+        ("appo", APPOConfig, TrajectoryRunner),
+        ("dqn", DQNConfig, QRunner),
+    ],
 )
 def test_steps_of_games_are_counted_by_the_stage_that_plays_them(one_ray, algorithm, config, kind):
     settings = config.from_experiment(in_identity(algorithm))
@@ -155,9 +186,14 @@ def test_snakes_of_a_game_take_its_steps_together():
 
 
 def test_what_is_around_a_curriculum_counts_the_steps_of_the_running_stage():
-    stages = [{"name": "identity", "until": 3, "options": {"num_games": 3}}, {"name": "identity", "options": {"num_games": 5}}]
+    stages = [
+        {"name": "identity", "until": 3, "options": {"num_games": 3}},
+        {"name": "identity", "options": {"num_games": 5}},
+    ]
     curriculum = {"name": "curriculum", "options": {"stages": stages}}
-    env = make_world({"name": "mixture", "worlds": [curriculum, curriculum], "augment": ["translate"]})
+    env = make_world(
+        {"name": "mixture", "worlds": [curriculum, curriculum], "augment": ["translate"]}
+    )
     assert env.env_steps_per_advance == 2 * 3
     env.restart(0)
     env.advance(np.zeros(env.num_envs, np.int64))

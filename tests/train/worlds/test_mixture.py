@@ -12,7 +12,10 @@ from train.run import train
 from train.runs.folder import RunFolder
 
 BOARDS = [
-    {"name": "battlesnake", "options": {"num_games": 5, "width": side, "height": side, "observation": {"radius": 3}}}
+    {
+        "name": "battlesnake",
+        "options": {"num_games": 5, "width": side, "height": side, "observation": {"radius": 3}},
+    }
     for side in (7, 11)
 ]
 
@@ -25,10 +28,13 @@ def test_each_world_goes_its_own_way():
     alone = [envs.make(board["name"], **board["options"]) for board in BOARDS]
     for world, seed in zip(alone, seeds, strict=True):
         world.restart(seed)
-    rng, lengths = np.random.default_rng(0), {"battlesnake": [], "battlesnake_2": []}
+    rng = np.random.default_rng(0)
+    lengths = {"battlesnake": [], "battlesnake_2": []}
     for _ in range(60):
         for name in ("observations", "valid", "action_mask", "rewards", "terminated", "truncated"):
-            np.testing.assert_array_equal(getattr(mixture, name), np.concatenate([getattr(world, name) for world in alone]))
+            np.testing.assert_array_equal(
+                getattr(mixture, name), np.concatenate([getattr(world, name) for world in alone])
+            )
         ended = mixture.terminated | mixture.truncated
         finals = np.concatenate([world.final_observations for world in alone])
         np.testing.assert_array_equal(mixture.final_observations[ended], finals[ended])
@@ -40,7 +46,9 @@ def test_each_world_goes_its_own_way():
         for label, seen in lengths.items():
             seen.extend(columns["length"][columns[f"world_{label}"]])
         assert ((columns["row"] < 20) == columns["world_battlesnake"]).all()
-        assert (columns["length_battlesnake"] + columns["length_battlesnake_2"] == columns["length"]).all()
+        assert (
+            columns["length_battlesnake"] + columns["length_battlesnake_2"] == columns["length"]
+        ).all()
     expected = [world.drain_episodes()["length"].tolist() for world in alone]
     assert [list(map(int, seen)) for seen in lengths.values()] == expected
     assert all(expected)
@@ -48,7 +56,9 @@ def test_each_world_goes_its_own_way():
 
 def test_steps_of_games_are_those_of_all_worlds():
     coinrun = {"name": "procgen/coinrun", "options": {"num_games": 2, "action_repeat": 4}}
-    mixture = envs.make("mixture", worlds=[coinrun, {"name": "procgen/coinrun", "options": {"num_games": 3}}])
+    mixture = envs.make(
+        "mixture", worlds=[coinrun, {"name": "procgen/coinrun", "options": {"num_games": 3}}]
+    )
     assert mixture.env_steps_per_advance == 2 * 4 + 3
     mixture.restart(0)
     mixture.advance(np.zeros(5, np.int64))
@@ -60,8 +70,14 @@ def test_steps_of_games_are_those_of_all_worlds():
     ("other", "message"),
     [
         ({"name": "corridor"}, "one policy can't play both"),
-        ({"name": "battlesnake", "options": {"observation": {"radius": 4}}}, "one policy can't play both"),
-        ({"name": "battlesnake", "options": {"num_snakes": 2, "observation": {"radius": 3}}}, "one policy can't play both"),
+        (
+            {"name": "battlesnake", "options": {"observation": {"radius": 4}}},
+            "one policy can't play both",
+        ),
+        (
+            {"name": "battlesnake", "options": {"num_snakes": 2, "observation": {"radius": 3}}},
+            "one policy can't play both",
+        ),
         ({}, "must be a list like"),
     ],
 )
@@ -72,9 +88,16 @@ def test_worlds_that_do_not_fit_are_refused(other, message):
 
 def test_one_policy_learns_in_two_worlds_whose_returns_are_told_apart(one_ray, tmp_path):
     """The second corridor is cut after three steps, so nobody arrives there."""
-    worlds = [{"name": "corridor", "options": {"num_games": 32, "max_turns": turns}} for turns in (1000, 3)]
+    worlds = [
+        {"name": "corridor", "options": {"num_games": 32, "max_turns": turns}}
+        for turns in (1000, 3)
+    ]
     data = toy("mixture", steps=40_000, gamma=0.95).to_dict()
-    data["env"] = {"name": "mixture", "imports": ["tests.train.small_worlds"], "options": {"worlds": worlds}}
+    data["env"] = {
+        "name": "mixture",
+        "imports": ["tests.train.small_worlds"],
+        "options": {"worlds": worlds},
+    }
     row = RunFolder(train(Experiment.from_dict(data), runs_dir=tmp_path).path).curve()[-1]
     assert float(row["episode_return_mean_corridor"]) >= 0.9
     assert float(row["episode_len_mean_corridor"]) == pytest.approx(10, abs=1)

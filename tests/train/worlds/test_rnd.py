@@ -1,4 +1,6 @@
-"""The bonus for novelty: falls on what repeats, stays on what is new, and is paid beside the reward."""
+"""The bonus for novelty: falls on what repeats, stays on what is new, and is paid beside the
+reward.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def _pictures(seed: int, count: int = 64) -> np.ndarray:
 def test_the_error_falls_on_repeated_states_and_not_on_new_ones() -> None:
     novelty = NoveltyBonus(SHAPE, learning_rate=1e-3, proportion=1.0)
     # Known and new differ as two places in a game do: by a picture, not by noise alone.
-    known, new = _pictures(0), 255 - _pictures(0)
+    known = _pictures(0)
+    new = 255 - _pictures(0)
     novelty.take_in(np.concatenate([known, new]))
     before = novelty.errors(known).mean()
     # As within an env runner.
@@ -62,10 +65,14 @@ def test_the_bonus_is_paid_beside_the_reward_and_limited() -> None:
 
 
 def test_the_bonus_is_the_error_over_the_deviation_of_all_discounted_returns_so_far() -> None:
-    """With a predictor that doesn't learn, the errors after a step are those that it was paid for."""
-    most, every = 2.0, []
+    """With a predictor that doesn't learn, the errors after a step are those that it was paid
+    for.
+    """
+    most = 2.0
+    every = []
     world = CuriousWorld(Counting(space=SPACE), gamma=0.5, most=most, learning_rate=0.0)
-    returns, limited = np.zeros(2), 0
+    returns = np.zeros(2)
+    limited = 0
     world.restart()
     for _ in range(12):
         world.advance(np.zeros(2, int))
@@ -87,7 +94,9 @@ def test_only_the_episodic_form_forgets_at_an_ending(episodic: bool) -> None:
     for _ in range(4):
         world.advance(np.zeros(2, int))
         ended = world.terminated
-        pictures = np.where(ended[:, None, None, None], world.final_observations, world.observations)
+        pictures = np.where(
+            ended[:, None, None, None], world.final_observations, world.observations
+        )
         expected = 0.5 * expected + world.novelty.errors(pictures)
         if episodic:
             expected[ended] = 0
@@ -95,7 +104,9 @@ def test_only_the_episodic_form_forgets_at_an_ending(episodic: bool) -> None:
 
 
 def test_worlds_come_curious_by_their_options() -> None:
-    world = make_world({"name": "procgen/maze", "num_games": 4, "distribution_mode": "easy", "rnd": {"coef": 0.1}})
+    world = make_world(
+        {"name": "procgen/maze", "num_games": 4, "distribution_mode": "easy", "rnd": {"coef": 0.1}}
+    )
     world.restart(0)
     world.advance(np.full(4, 4))
     assert (world.rewards > 0).all()
@@ -116,7 +127,9 @@ def test_a_step_on_which_opponents_alone_act_changes_nothing() -> None:
 
 
 def test_what_is_known_of_novelty_goes_on_in_another_world() -> None:
-    """Same bonus for the same pictures from then on, and the same learning; without it everything would be new again."""
+    """Same bonus for the same pictures from then on, and the same learning; without it everything
+    would be new again.
+    """
     worlds = [CuriousWorld(Counting(space=SPACE), learning_rate=1e-3, seed=seed) for seed in (0, 1)]
     for world in worlds:
         world.restart()
@@ -133,7 +146,9 @@ def test_what_is_known_of_novelty_goes_on_in_another_world() -> None:
     assert worlds[0]._scaler.variance == worlds[1]._scaler.variance != 1
 
 
-@pytest.mark.parametrize("options", [{"coef": -1.0}, {"gamma": 1.0}, {"proportion": 0.0}, {"coeff": 1.0}])
+@pytest.mark.parametrize(
+    "options", [{"coef": -1.0}, {"gamma": 1.0}, {"proportion": 0.0}, {"coeff": 1.0}]
+)
 def test_bad_options_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="rnd"):
         make_world({"name": "procgen/maze", "num_games": 1, "rnd": options})

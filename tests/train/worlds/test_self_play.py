@@ -19,7 +19,14 @@ from train.worlds.build import make_world, without_training
 from train.worlds.self_play import Pool, SelfPlay
 
 WINDOW = {"view": "window", "radius": 3, "rotate": True}
-BASE = {"name": "battlesnake", "num_games": 16, "width": 7, "height": 7, "num_snakes": 3, "observation": WINDOW}
+BASE = {
+    "name": "battlesnake",
+    "num_games": 16,
+    "width": 7,
+    "height": 7,
+    "num_snakes": 3,
+    "observation": WINDOW,
+}
 
 
 class Suicidal(Agent):
@@ -46,7 +53,9 @@ class Network(torch.nn.Module):
 
 
 def world(**options):
-    return make_world({**BASE, "self_play": {"opponents": ["flood"], "past_every": None, **options}})
+    return make_world(
+        {**BASE, "self_play": {"opponents": ["flood"], "past_every": None, **options}}
+    )
 
 
 def play(env, steps, choose=None):
@@ -76,7 +85,8 @@ def test_opponents_make_the_moves_that_they_choose():
     """With flood in every seat but one, its snakes move as flood moves."""
     env = world(share=1.0)
     env.restart(1)
-    flood, compared = make("flood"), 0
+    flood = make("flood")
+    compared = 0
     for _ in range(30):
         state = env.world.state.copy()
         theirs = np.argwhere((state.arrays.cause == ALIVE) & ~env._mine)
@@ -94,10 +104,8 @@ def test_opponents_make_the_moves_that_they_choose():
 
 
 def test_without_a_share_it_is_plain_self_play():
-    env, plain = (
-        world(share=0.0),
-        make_world(BASE),
-    )
+    env = world(share=0.0)
+    plain = make_world(BASE)
     env.restart(4)
     plain.restart(4)
     for _ in range(50):
@@ -107,7 +115,8 @@ def test_without_a_share_it_is_plain_self_play():
             each.advance(plain.action_mask.argmax(1))
         np.testing.assert_array_equal(env.rewards, plain.rewards)
         np.testing.assert_array_equal(env.terminated, plain.terminated)
-    ours, theirs = env.drain_episodes(), plain.drain_episodes()
+    ours = env.drain_episodes()
+    theirs = plain.drain_episodes()
     for name in theirs:
         np.testing.assert_array_equal(ours[name], theirs[name])
 
@@ -130,15 +139,26 @@ def test_the_league_knows_who_is_beaten():
     assert 0.25 < rates["league_flood"][0] < 0.75
 
 
-IN_THE_OPEN, AT_THE_EDGE = [(1, 3), (1, 2), (1, 1)], [(1, 6), (1, 5), (1, 4)]
+IN_THE_OPEN = [(1, 3), (1, 2), (1, 1)]
+AT_THE_EDGE = [(1, 6), (1, 5), (1, 4)]
 
 
 @pytest.mark.parametrize(
     ("own", "other", "score"),
     [
-        pytest.param(IN_THE_OPEN, AT_THE_EDGE, 1.0, id="the learner survives the last turn, on which the opponent dies"),
+        pytest.param(
+            IN_THE_OPEN,
+            AT_THE_EDGE,
+            1.0,
+            id="the learner survives the last turn, on which the opponent dies",
+        ),
         pytest.param(AT_THE_EDGE, AT_THE_EDGE, 0.5, id="both die on the last turn"),
-        pytest.param(AT_THE_EDGE, IN_THE_OPEN, 0.0, id="the opponent survives the last turn, on which the learner dies"),
+        pytest.param(
+            AT_THE_EDGE,
+            IN_THE_OPEN,
+            0.0,
+            id="the opponent survives the last turn, on which the learner dies",
+        ),
     ],
 )
 def test_who_outlived_whom_is_decided_by_the_last_turn(own, other, score):
@@ -193,12 +213,14 @@ def test_past_selves_join_keep_their_weights_and_make_room():
 
 
 def test_the_same_seed_is_the_same_league():
-    a, b = world(share=0.5), world(share=0.5)
+    a = world(share=0.5)
+    b = world(share=0.5)
     for env in (a, b):
         env.restart(9)
         for _ in play(env, 100):
             pass
-    ours, theirs = a.drain_episodes(), b.drain_episodes()
+    ours = a.drain_episodes()
+    theirs = b.drain_episodes()
     for name, column in ours.items():
         np.testing.assert_array_equal(column, theirs[name])
     np.testing.assert_array_equal(a.observations, b.observations)
@@ -207,7 +229,15 @@ def test_the_same_seed_is_the_same_league():
 
 @pytest.mark.parametrize(
     "options",
-    [{"share": 2.0}, {"learners": 3}, {"opponents": []}, {"exponent": -1}, {"shares": 1}, {"seed": None}, {"seed": -1}],
+    [
+        {"share": 2.0},
+        {"learners": 3},
+        {"opponents": []},
+        {"exponent": -1},
+        {"shares": 1},
+        {"seed": None},
+        {"seed": -1},
+    ],
 )
 def test_options_that_cannot_be_are_refused(options):
     with pytest.raises(ConfigError):
@@ -217,7 +247,9 @@ def test_options_that_cannot_be_are_refused(options):
 
 
 def test_augmentation_and_novelty_are_the_learners_alone():
-    """Opponents see and play the same games as without them, and only the learner's rows are paid."""
+    """Opponents see and play the same games as without them, and only the learner's rows are
+    paid.
+    """
     wide = {**BASE, "observation": {**WINDOW, "radius": 6}}
     league = {"opponents": ["flood"], "past_every": 1, "share": 1.0}
     plain = make_world({**wide, "self_play": league})
@@ -246,12 +278,15 @@ def env_of(world):
 
 
 def test_symmetries_turn_what_the_learner_sees_and_not_the_pool(one_ray):
-    """A runner that sees half of everything mirrored does what it decided; past selves see the boards as they are."""
+    """A runner that sees half of everything mirrored does what it decided; past selves see the
+    boards as they are.
+    """
     options = {name: value for name, value in BASE.items() if name != "name"}
     league = {"opponents": [], "share": 0.5, "past_every": 1, "most_past": 2}
     played = runner("battlesnake", options={**options, "self_play": league}, symmetries=True)
     mirrored = done = 0
-    advance, decide = played.env.advance, played._decide
+    advance = played.env.advance
+    decide = played._decide
 
     def deciding(entry, *rest):
         nonlocal mirrored
@@ -260,7 +295,8 @@ def test_symmetries_turn_what_the_learner_sees_and_not_the_pool(one_ray):
         for seen, board, drawn in zip(entry["obs"], as_it_is, played._views._drawn, strict=True):
             np.testing.assert_array_equal(seen, board[:, ::-1] if drawn else board)
         decide(entry, *rest)
-        deciding.chosen, deciding.rows = entry["actions"], entry["rows"]
+        deciding.chosen = entry["actions"]
+        deciding.rows = entry["rows"]
 
     def advancing(actions):
         nonlocal done
@@ -287,9 +323,15 @@ def plain_values(progress):
 
 
 @pytest.mark.parametrize("num_env_runners", [0, pytest.param(2, marks=pytest.mark.long)])
-def test_a_resumed_run_has_the_pool_its_win_rates_and_the_stage_of_before(one_ray, tmp_path, num_env_runners):
+def test_a_resumed_run_has_the_pool_its_win_rates_and_the_stage_of_before(
+    one_ray, tmp_path, num_env_runners
+):
     stages = [
-        {"name": "battlesnake", "until": until, "options": {**size, "num_snakes": 2, "observation": WINDOW}}
+        {
+            "name": "battlesnake",
+            "until": until,
+            "options": {**size, "num_snakes": 2, "observation": WINDOW},
+        }
         for size, until in (({"width": 5, "height": 5}, 300), ({"width": 7, "height": 7}, None))
     ]
     league = {"opponents": ["random", "suicidal"], "share": 0.8, "past_every": 2, "most_past": 2}
@@ -298,7 +340,10 @@ def test_a_resumed_run_has_the_pool_its_win_rates_and_the_stage_of_before(one_ra
     experiment = Experiment.from_dict(
         {
             "name": "league",
-            "env": {"name": "curriculum", "options": {"num_games": 8, "stages": stages, "self_play": league}},
+            "env": {
+                "name": "curriculum",
+                "options": {"num_games": 8, "stages": stages, "self_play": league},
+            },
             "network": {"name": "mlp", "options": {"hidden_sizes": [8]}},
             "ppo": {"num_steps": 16, "num_threads": 1},
             "budget": {"total_agent_steps": 10**9},
@@ -307,7 +352,7 @@ def test_a_resumed_run_has_the_pool_its_win_rates_and_the_stage_of_before(one_ra
         }
     )
     run = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 7).path
-    (checkpoint, counters) = RunFolder(run).newest_checkpoint()
+    checkpoint, counters = RunFolder(run).newest_checkpoint()
     assert counters["iteration"] == 7
     first, second = (build_algorithm(experiment) for _ in range(2))
     try:
@@ -332,7 +377,10 @@ def test_a_resumed_run_has_the_pool_its_win_rates_and_the_stage_of_before(one_ra
             before, after = (p["world"]["Curriculum"] for p in (kept[number], runner_progress))
             assert after["stage"] == 1
             assert after["decisions"] > before["decisions"]
-            assert after["world"]["SelfPlay"]["pool"]["born"] > before["world"]["SelfPlay"]["pool"]["born"]
+            assert (
+                after["world"]["SelfPlay"]["pool"]["born"]
+                > before["world"]["SelfPlay"]["pool"]["born"]
+            )
         # And that is what the next checkpoint holds.
         first.save_to_path(str(tmp_path / "again"))
         second.restore_from_path(str(tmp_path / "again"))

@@ -25,11 +25,15 @@ def moved(state, place):
     slots = [slot for slot in range(a.cause.shape[1]) if a.cause[0, slot] == 0]
     bodies = [[place(*point) for point in state.body(0, slot)] for slot in slots]
     food = [place(*point) for point in state.points(a.food[0])]
-    return slots, board(SIDE, SIDE, *bodies, food=food, health=[int(a.health[0, slot]) for slot in slots])
+    return slots, board(
+        SIDE, SIDE, *bodies, food=food, health=[int(a.health[0, slot]) for slot in slots]
+    )
 
 
 def by_geometry(view: int, rotate: bool):
-    """Where view `view` puts a point of the board: turned to the left view // 2 times, then mirrored if it is odd."""
+    """Where view `view` puts a point of the board: turned to the left view // 2 times, then
+    mirrored if it is odd.
+    """
     turns, mirrored = (0, view) if rotate else divmod(view, 2)
 
     def place(x: int, y: int) -> tuple[int, int]:
@@ -41,11 +45,16 @@ def by_geometry(view: int, rotate: bool):
 
 
 @pytest.mark.parametrize(
-    "observation", [{"rotate": True, "radius": 4}, {"rotate": True}, {"view": "board"}, {"view": "window"}], ids=str
+    "observation",
+    [{"rotate": True, "radius": 4}, {"rotate": True}, {"view": "board"}, {"view": "window"}],
+    ids=str,
 )
-def test_a_view_shows_what_a_snake_on_the_transformed_board_sees_and_its_actions_lead_to_the_same_places(observation):
+def test_a_view_shows_what_a_snake_on_the_transformed_board_sees_and_its_actions_lead_to_the_same_places(
+    observation,
+):
     world = envs.make("battlesnake", num_games=1, observation=observation)
-    seen, views = world.observation, views_of(world)
+    seen = world.observation
+    views = views_of(world)
     compared = 0
     for state in random_games(num_boards=1, turns=70, seed=3):
         slots = living(state)[1]
@@ -56,14 +65,22 @@ def test_a_view_shows_what_a_snake_on_the_transformed_board_sees_and_its_actions
             place = by_geometry(view, seen.rotate)
             order, other = moved(state, place)
             there = np.zeros(len(slots), int), np.array([order.index(slot) for slot in slots])
-            np.testing.assert_array_equal(picture(seen.observe(state, *here)), seen.observe(other, *there))
-            mask = np.take_along_axis(seen.action_mask(state, *here), views.actions[[view] * len(slots)], axis=1)
+            np.testing.assert_array_equal(
+                picture(seen.observe(state, *here)), seen.observe(other, *there)
+            )
+            mask = np.take_along_axis(
+                seen.action_mask(state, *here), views.actions[[view] * len(slots)], axis=1
+            )
             np.testing.assert_array_equal(mask, seen.action_mask(other, *there))
             for action in range(seen.num_actions):
                 in_view = seen.to_moves(other, *there, np.full(len(slots), action))
-                in_world = seen.to_moves(state, *here, np.full(len(slots), views.actions[view, action]))
+                in_world = seen.to_moves(
+                    state, *here, np.full(len(slots), views.actions[view, action])
+                )
                 for slot, there_slot, a, b in zip(slots, there[1], in_view, in_world, strict=True):
-                    assert step(other.body(0, there_slot)[0], a) == place(*step(state.body(0, slot)[0], b))
+                    assert step(other.body(0, there_slot)[0], a) == place(
+                        *step(state.body(0, slot)[0], b)
+                    )
             compared += len(slots)
     assert compared > 200
 

@@ -52,11 +52,20 @@ def standardised_torch(advantages):
 
 
 def loss_tf(policy, model, dist_class, train_batch):
-    return with_advantages(train_batch, standardised_tf, ppo_tf_policy.ppo_surrogate_loss, policy, model, dist_class)
+    return with_advantages(
+        train_batch, standardised_tf, ppo_tf_policy.ppo_surrogate_loss, policy, model, dist_class
+    )
 
 
 def loss_torch(policy, model, dist_class, train_batch):
-    return with_advantages(train_batch, standardised_torch, ppo_torch_policy.ppo_surrogate_loss, policy, model, dist_class)
+    return with_advantages(
+        train_batch,
+        standardised_torch,
+        ppo_torch_policy.ppo_surrogate_loss,
+        policy,
+        model,
+        dist_class,
+    )
 
 
 class KLRuleTF(ppo_tf_policy.KLCoeffMixin):
@@ -86,13 +95,25 @@ PolicyTF = ppo_tf_policy.PPOTFPolicy.with_updates(
     name="ProcsnakePPOTF",
     loss_fn=loss_tf,
     optimizer_fn=lambda policy, config: tf.train.AdamOptimizer(policy.cur_lr, epsilon=ADAM_EPSILON),
-    mixins=[tf_policy.LearningRateSchedule, tf_policy.EntropyCoeffSchedule, KLRuleTF, ppo_tf_policy.ValueNetworkMixin],
+    mixins=[
+        tf_policy.LearningRateSchedule,
+        tf_policy.EntropyCoeffSchedule,
+        KLRuleTF,
+        ppo_tf_policy.ValueNetworkMixin,
+    ],
 )
 BasePolicyTorch = ppo_torch_policy.PPOTorchPolicy.with_updates(
     name="ProcsnakePPOTorch",
     loss_fn=loss_torch,
-    optimizer_fn=lambda policy, config: torch.optim.Adam(policy.model.parameters(), lr=config["lr"], eps=ADAM_EPSILON),
-    mixins=[ScheduleTorch, torch_policy.EntropyCoeffSchedule, KLRuleTorch, ppo_torch_policy.ValueNetworkMixin],
+    optimizer_fn=lambda policy, config: torch.optim.Adam(
+        policy.model.parameters(), lr=config["lr"], eps=ADAM_EPSILON
+    ),
+    mixins=[
+        ScheduleTorch,
+        torch_policy.EntropyCoeffSchedule,
+        KLRuleTorch,
+        ppo_torch_policy.ValueNetworkMixin,
+    ],
 )
 
 

@@ -19,4 +19,8 @@ def _procsnake_apex():
     return ProcsnakeAPEX
 
 
-CUSTOM_ALGORITHMS = {"ProcsnakePPO": _procsnake_ppo, "ProcsnakeDQN": _procsnake_dqn, "ProcsnakeAPEX": _procsnake_apex}
+CUSTOM_ALGORITHMS = {
+    "ProcsnakePPO": _procsnake_ppo,
+    "ProcsnakeDQN": _procsnake_dqn,
+    "ProcsnakeAPEX": _procsnake_apex,
+}

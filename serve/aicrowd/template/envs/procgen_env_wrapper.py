@@ -28,11 +28,18 @@ class ProcgenEnvWrapper(gym.Env):
     """Observations uint8 (64, 64, 3), 15 actions."""
 
     def __init__(self, config):
-        options = {key: value for key, value in dict(DEFAULTS, **config).items() if key not in FOR_THE_SCORE}
+        options = {
+            key: value
+            for key, value in dict(DEFAULTS, **config).items()
+            if key not in FOR_THE_SCORE
+        }
         game = options.pop("env_name")
         assert game in ENV_NAMES, f"there is no game {game!r}"
         self.env = gym.make(f"procgen:procgen-{game}-v0", **options)
-        self.action_space, self.observation_space = self.env.action_space, self.env.observation_space
+        self.action_space, self.observation_space = (
+            self.env.action_space,
+            self.env.observation_space,
+        )
         self.metadata = self.env.metadata
 
     def reset(self):

@@ -52,8 +52,14 @@ class ProcsnakeEnv(gym.Env):
 
     def __init__(self, config):
         own = {key: config.get(key, default) for key, default in OPTIONS.items()}
-        self.env = ProcgenEnvWrapper({key: value for key, value in config.items() if key not in OPTIONS})
-        self.repeat, self.shape, self.discount = own["action_repeat"], own["shape_rewards"], own["norm_reward"]
+        self.env = ProcgenEnvWrapper(
+            {key: value for key, value in config.items() if key not in OPTIONS}
+        )
+        self.repeat, self.shape, self.discount = (
+            own["action_repeat"],
+            own["shape_rewards"],
+            own["norm_reward"],
+        )
         kept = own["frame_stack"] or own["gap_stack"] or 1
         self.frames = deque(maxlen=kept)
         self.picks = (0, kept - 1) if own["gap_stack"] else tuple(range(kept))

@@ -52,7 +52,9 @@ class Layers:
         kernel = self.weights.get(name + ".weight")
         if kernel is not None:
             kernel = kernel.transpose(2, 3, 1, 0)
-        return tf.keras.layers.Conv2D(planes, 3, strides, padding, **self._start(name, kernel, gain))
+        return tf.keras.layers.Conv2D(
+            planes, 3, strides, padding, **self._start(name, kernel, gain)
+        )
 
     def dense(self, name, units, gain=ROOT_OF_TWO):
         """Make a dense layer. Its kernels are (inputs, outputs), torch's (outputs, inputs)."""
@@ -67,26 +69,36 @@ class Layers:
         else:
             kernel_start = tf.keras.initializers.Constant(kernel)
             bias_start = tf.keras.initializers.Constant(self.weights[name + ".bias"])
-        return {"name": f"{self.model}.{name}", "kernel_initializer": kernel_start, "bias_initializer": bias_start}
+        return {
+            "name": f"{self.model}.{name}",
+            "kernel_initializer": kernel_start,
+            "bias_initializer": bias_start,
+        }
 
 
 def impala(pictures, options, layers, prefix=""):
     """Return the features [B, hidden] of pictures [B, H, W, C]."""
     scales = options.get("scales") or [1 / 255]
-    planes = (tf.cast(pictures, tf.float32) - options.get("offset", 0.0)) * tf.constant(scales, tf.float32)
+    planes = (tf.cast(pictures, tf.float32) - options.get("offset", 0.0)) * tf.constant(
+        scales, tf.float32
+    )
     blocks, relu = options.get("blocks", 2), tf.keras.layers.ReLU
     gain = ROOT_OF_TWO / max(1, blocks * len(options["depths"]))
     for i, depth in enumerate(options["depths"]):
         stage = f"{prefix}stages.{i}."
         # Torch pads all sides; with a stride, "same" of an even size would pad only two and be another function.
         stride = options.get("stem_stride", 1) if i == 0 else 1
-        planes = layers.conv(stage + "entry", depth, strides=stride, padding="valid")(tf.pad(planes, EDGES))
+        planes = layers.conv(stage + "entry", depth, strides=stride, padding="valid")(
+            tf.pad(planes, EDGES)
+        )
         planes = tf.pad(planes, EDGES, constant_values=LEAST)
         planes = tf.keras.layers.MaxPool2D(pool_size=3, strides=2, padding="valid")(planes)
         for k in range(blocks):
             inner = layers.conv(f"{stage}blocks.{k}.first", depth)(relu()(planes))
             planes = planes + layers.conv(f"{stage}blocks.{k}.second", depth, gain)(relu()(inner))
-    features = layers.dense(prefix + "dense", options.get("hidden", 256))(pooled(relu()(planes), options))
+    features = layers.dense(prefix + "dense", options.get("hidden", 256))(
+        pooled(relu()(planes), options)
+    )
     return relu()(features)
 
 
@@ -156,7 +168,13 @@ class ProcsnakeQ(DistributionalQTFModel):
             return scores, ones, ones
         logits = tf.reshape(scores, (-1, self.num_actions, self.num_atoms))
         probabilities = tf.nn.softmax(logits)
-        return tf.reduce_sum(self.support * probabilities, -1), self.support, logits, logits, probabilities
+        return (
+            tf.reduce_sum(self.support * probabilities, -1),
+            self.support,
+            logits,
+            logits,
+            probabilities,
+        )
 
     def get_state_value(self, model_out):
         return self.heads[1](model_out)

@@ -46,7 +46,9 @@ def crop_resize(picture, random, least=48):
 def warp(picture, transform, black):
     """Look up each pixel where `transform` (2, 3) sends it, in coordinates -1..1 (x, y) between the picture's edges."""
     height, width, _ = picture.shape
-    x, y = np.meshgrid((2 * np.arange(width) + 1) / width - 1, (2 * np.arange(height) + 1) / height - 1)
+    x, y = np.meshgrid(
+        (2 * np.arange(width) + 1) / width - 1, (2 * np.arange(height) + 1) / height - 1
+    )
     (a, b, right), (c, d, down) = transform
     columns = ((a * x + b * y + right + 1) * width - 1) / 2
     rows = ((c * x + d * y + down + 1) * height - 1) / 2
@@ -71,7 +73,10 @@ def flip(picture, random, probability=0.5):
 def cutout(picture, random, least=7, most=22):
     """Black out a rectangle of least..most pixels a side that lies anywhere inside."""
     tall, wide = random.randint(least, most + 1, size=2)
-    top, left = random.randint(0, picture.shape[0] - tall + 1), random.randint(0, picture.shape[1] - wide + 1)
+    top, left = (
+        random.randint(0, picture.shape[0] - tall + 1),
+        random.randint(0, picture.shape[1] - wide + 1),
+    )
     picture = picture.copy()
     picture[top : top + tall, left : left + wide] = 0
     return picture

@@ -23,7 +23,10 @@ def run_all(folder):
     """As the grader does it: without `__file__`, and not as modules that could be imported."""
     for path in sorted(glob.glob(os.path.join(folder, "*.py"))):
         with open(path, encoding="utf-8") as file:
-            exec(compile(file.read(), path, "exec"), {"__name__": os.path.basename(path)[: -len(".py")]})
+            exec(
+                compile(file.read(), path, "exec"),
+                {"__name__": os.path.basename(path)[: -len(".py")]},
+            )
 
 
 def load_algorithms(algorithms):

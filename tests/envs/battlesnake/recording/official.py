@@ -25,15 +25,27 @@ def recorded(game: dict[str, Any], boards: list[dict[str, Any]] | None = None) -
         "hazard_damage": given["damagePerTurn"],
     }
     numbers = {name: within_limits(name, value) for name, value in numbers.items()}
-    settings = Settings(ruleset=game["ruleset"], map=game["map"], shrink_every_n_turns=given["shrinkEveryNTurns"], **numbers)
+    settings = Settings(
+        ruleset=game["ruleset"],
+        map=game["map"],
+        shrink_every_n_turns=given["shrinkEveryNTurns"],
+        **numbers,
+    )
     webhook_game = game_object(settings, str(game["id"]))
-    return Recording(webhook_game, [_request(webhook_game, board) for board in boards or boards_of(game)])
+    return Recording(
+        webhook_game, [_request(webhook_game, board) for board in boards or boards_of(game)]
+    )
 
 
 def _request(game: dict[str, Any], board: dict[str, Any]) -> dict[str, Any]:
     living = [snake for snake in board["snakes"] if not snake["eliminatedCause"]]
     dead = [snake for snake in board["snakes"] if snake["eliminatedCause"]]
-    return {"game": game, "turn": board["turn"], "board": {**board, "snakes": living}, "procsnake": {"eliminated": dead}}
+    return {
+        "game": game,
+        "turn": board["turn"],
+        "board": {**board, "snakes": living},
+        "procsnake": {"eliminated": dead},
+    }
 
 
 def official_games(ruleset: str, game_map: str) -> list[dict[str, Any]]:
@@ -41,5 +53,6 @@ def official_games(ruleset: str, game_map: str) -> list[dict[str, Any]]:
     return [
         game
         for game in games()
-        if (game["kind"], game["ruleset"], game["map"]) == ("map", ruleset, game_map) and len(game["turns"]) > 1
+        if (game["kind"], game["ruleset"], game["map"]) == ("map", ruleset, game_map)
+        and len(game["turns"]) > 1
     ]

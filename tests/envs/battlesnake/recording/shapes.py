@@ -8,7 +8,9 @@ Board = dict[str, Any]
 
 
 def requests(game: dict[str, Any], boards: list[Board], *, you: int = 0) -> list[dict[str, Any]]:
-    """What one snake's server was sent, as far as logs keep it: living snakes, and nothing of the dead."""
+    """What one snake's server was sent, as far as logs keep it: living snakes, and nothing of the
+    dead.
+    """
     return [_request(game, board, you) for board in boards]
 
 

@@ -21,7 +21,9 @@ REQUEST = {
         "height": 11,
         "food": [{"x": 1, "y": 1}],
         "hazards": [],
-        "snakes": [{"id": "a", "name": "a", "health": 90, "body": [{"x": 5, "y": 5}, {"x": 5, "y": 4}]}],
+        "snakes": [
+            {"id": "a", "name": "a", "health": 90, "body": [{"x": 5, "y": 5}, {"x": 5, "y": 4}]}
+        ],
     },
     "you": {},
 }
@@ -58,8 +60,14 @@ BROKEN = [
     changed("board", "snakes", ["a"]),
     changed("procsnake", {"eliminated": [{"id": "b"}]}),
     changed("procsnake", {"eliminated": [{**REQUEST["board"]["snakes"][0], "id": "b"}]}),
-    changed("procsnake", {"eliminated": [{**REQUEST["board"]["snakes"][0], "id": "b", "eliminatedCause": None}]}),
-    changed("procsnake", {"eliminated": [{**REQUEST["board"]["snakes"][0], "id": "b", "eliminatedCause": "absent"}]}),
+    changed(
+        "procsnake",
+        {"eliminated": [{**REQUEST["board"]["snakes"][0], "id": "b", "eliminatedCause": None}]},
+    ),
+    changed(
+        "procsnake",
+        {"eliminated": [{**REQUEST["board"]["snakes"][0], "id": "b", "eliminatedCause": "absent"}]},
+    ),
     changed("procsnake", 7),
     changed("board", None),
 ]
@@ -95,16 +103,31 @@ def test_a_board_with_null_for_food_has_none(tmp_path, capsys):
     assert Recording.read(path).board(3)["food"] == []
 
 
-@pytest.mark.parametrize("gone", [{}, {"eliminatedOnTurn": None, "eliminatedBy": None, "customizations": None}], ids=str)
+@pytest.mark.parametrize(
+    "gone", [{}, {"eliminatedOnTurn": None, "eliminatedBy": None, "customizations": None}], ids=str
+)
 def test_what_is_not_told_of_a_dead_snake_does_not_stop_a_reader(tmp_path, gone):
-    dead = {**REQUEST["board"]["snakes"][0], "id": "b", "name": "b", "eliminatedCause": "wall-collision", **gone}
-    recording = Recording.read(written(tmp_path / "game.jsonl", changed("procsnake", {"eliminated": [dead]})))
+    dead = {
+        **REQUEST["board"]["snakes"][0],
+        "id": "b",
+        "name": "b",
+        "eliminatedCause": "wall-collision",
+        **gone,
+    }
+    recording = Recording.read(
+        written(tmp_path / "game.jsonl", changed("procsnake", {"eliminated": [dead]}))
+    )
     assert recording.state(3).num_snakes == 2
     assert recording.board(3)["snakes"][1]["eliminatedOnTurn"] == 0
 
 
 def test_a_cause_of_death_is_printed_without_control_characters(tmp_path, capsys):
-    dead = {**REQUEST["board"]["snakes"][0], "id": "b", "name": "b", "eliminatedCause": "\x1b]0;title\x07"}
+    dead = {
+        **REQUEST["board"]["snakes"][0],
+        "id": "b",
+        "name": "b",
+        "eliminatedCause": "\x1b]0;title\x07",
+    }
     path = written(tmp_path / "game.jsonl", changed("procsnake", {"eliminated": [dead]}))
     assert main(["replay", "show", str(path)]) == 0
     shown = capsys.readouterr().out
@@ -113,17 +136,26 @@ def test_a_cause_of_death_is_printed_without_control_characters(tmp_path, capsys
     assert "\x07" not in shown
 
 
-@pytest.mark.parametrize("decisions", [5, ["a"], {"a": 5}, {"a": {"move": ["up"]}}, {"a": {"move": "sideways"}}])
+@pytest.mark.parametrize(
+    "decisions", [5, ["a"], {"a": 5}, {"a": {"move": ["up"]}}, {"a": {"move": "sideways"}}]
+)
 def test_decisions_of_another_form_are_no_moves(tmp_path, decisions):
-    recording = Recording.read(written(tmp_path / "game.jsonl", changed("procsnake", {"decisions": decisions})))
+    recording = Recording.read(
+        written(tmp_path / "game.jsonl", changed("procsnake", {"decisions": decisions}))
+    )
     assert recording.moves_played(0) == {}
 
 
 def test_a_large_board_costs_no_memory(tmp_path):
-    path = written(tmp_path / "game.jsonl", changed("board", {**REQUEST["board"], "width": 25_000, "height": 25_000}))
+    path = written(
+        tmp_path / "game.jsonl",
+        changed("board", {**REQUEST["board"], "width": 25_000, "height": 25_000}),
+    )
     tracemalloc.start()
     try:
-        with pytest.raises(RecordingError, match="width is 25000; expected an integer from 3 to 25"):
+        with pytest.raises(
+            RecordingError, match="width is 25000; expected an integer from 3 to 25"
+        ):
             Recording.read(path)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:

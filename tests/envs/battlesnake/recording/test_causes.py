@@ -12,18 +12,33 @@ CRASHES = {"wall-collision", "snake-collision", "snake-self-collision"}
 
 
 def told_and_worked_out(every):
-    """(what the official engine says, what is worked out without it) of each death, in games of several snakes."""
+    """(what the official engine says, what is worked out without it) of each death, in games of
+    several snakes.
+    """
     for game in games()[::every]:
-        if game["kind"] != "map" or game["n_snakes"] < 2 or game["map"] == "solo_maze" or not game["turns"]:
+        if (
+            game["kind"] != "map"
+            or game["n_snakes"] < 2
+            or game["map"] == "solo_maze"
+            or not game["turns"]
+        ):
             continue
         whole = recorded(game)
-        bare = [{key: value for key, value in request.items() if key != "procsnake"} for request in whole.requests]
+        bare = [
+            {key: value for key, value in request.items() if key != "procsnake"}
+            for request in whole.requests
+        ]
         silent = Recording(whole.game, bare)
         for n in range(1, len(bare)):
-            before, after, truth = silent.boards()[n - 1], silent.boards()[n], whole.boards()[n]
+            before = silent.boards()[n - 1]
+            after = silent.boards()[n]
+            truth = whole.boards()[n]
             for snake in truth["snakes"]:
                 if snake["eliminatedOnTurn"] == truth["turn"] and snake["eliminatedCause"]:
-                    yield snake["eliminatedCause"], likely_cause(before, after, snake["id"], silent.settings)
+                    yield (
+                        snake["eliminatedCause"],
+                        likely_cause(before, after, snake["id"], silent.settings),
+                    )
 
 
 def test_what_a_file_does_not_tell_is_worked_out_as_the_official_engine_judged():

@@ -1,4 +1,6 @@
-"""Recordings: the official program's own file, ours written and read back, the arena's frames, and tests made from them."""
+"""Recordings: the official program's own file, ours written and read back, the arena's frames, and
+tests made from them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from types import SimpleNamespace
 import pytest
 
 from envs.battlesnake.plain import ruleset_step, setup_board
-from envs.battlesnake.recording import EXTRAS, UNKNOWN_CAUSE, Recorder, Recording, RecordingError, to_test
+from envs.battlesnake.recording import (
+    EXTRAS,
+    UNKNOWN_CAUSE,
+    Recorder,
+    Recording,
+    RecordingError,
+    to_test,
+)
 from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError
 from procsnake import main
@@ -27,13 +36,24 @@ def official():
 
 @pytest.fixture(scope="module")
 def trace():
-    """(game object, [(request, dead snakes, decisions)], boards) of a recorded official game with deaths before the end."""
+    """(game object, [(request, dead snakes, decisions)], boards) of a recorded official game with
+    deaths before the end.
+    """
     for game in games():
-        if game["kind"] == "map" and game["ruleset"] == "standard" and game["n_snakes"] == 4 and len(game["turns"]) < 150:
+        if (
+            game["kind"] == "map"
+            and game["ruleset"] == "standard"
+            and game["n_snakes"] == 4
+            and len(game["turns"]) < 150
+        ):
             steps = list(transitions(game))[:-1]
             boards = [steps[0].before, *(step.after for step in steps)]
             if sum(bool(s["eliminatedCause"]) for s in boards[len(boards) // 2]["snakes"]) > 0:
-                return {"id": "g", "ruleset": {"name": "standard"}, "map": "standard"}, boards, steps
+                return (
+                    {"id": "g", "ruleset": {"name": "standard"}, "map": "standard"},
+                    boards,
+                    steps,
+                )
     raise AssertionError("no such game in the file")
 
 
@@ -80,7 +100,8 @@ def test_positions_have_y_up(official):
 def test_moves_read_off_the_heads_replay_the_official_game(official):
     """The moves found between two boards, played by the rules, lead from each board to the next."""
     for turn in official.turns[:-2]:
-        board, after = official.board(turn), official.board(turn + 1)
+        board = official.board(turn)
+        after = official.board(turn + 1)
         moves = [official.decisions(turn)[snake["id"]]["move"] for snake in board["snakes"]]
         over, stepped = ruleset_step(board, moves)
         assert not over
@@ -96,7 +117,9 @@ def test_a_snake_that_vanished_is_kept_as_dead_of_unknown_cause(official):
 
 def test_writing_the_official_file_again_changes_nothing(official, tmp_path):
     again = official.write(tmp_path / "copy.jsonl")
-    assert [json.loads(a) for a in again.read_text().splitlines()] == [json.loads(a) for a in OFFICIAL.read_text().splitlines()]
+    assert [json.loads(a) for a in again.read_text().splitlines()] == [
+        json.loads(a) for a in OFFICIAL.read_text().splitlines()
+    ]
 
 
 def test_a_game_that_was_cut_off_is_still_so_when_it_is_written_again(official, tmp_path):
@@ -106,7 +129,9 @@ def test_a_game_that_was_cut_off_is_still_so_when_it_is_written_again(official, 
 
 
 def test_a_result_is_written_again_as_it_was(official, tmp_path):
-    told = Recording(official.game, official.requests[:5], {"isDraw": True, "by": "another program"})
+    told = Recording(
+        official.game, official.requests[:5], {"isDraw": True, "by": "another program"}
+    )
     assert Recording.read(told.write(tmp_path / "copy.jsonl")).result == told.result
 
 
@@ -115,14 +140,21 @@ def test_what_was_recorded_is_read_back_with_the_dead(trace, tmp_path):
     recording = Recording.read(_record(tmp_path / "game.jsonl", trace))
     keys = ("id", "body", "health", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
     for expected, board in zip(boards, recording.boards(), strict=True):
-        assert [{k: s[k] for k in keys} for s in board["snakes"]] == [{k: s[k] for k in keys} for s in expected["snakes"]]
+        assert [{k: s[k] for k in keys} for s in board["snakes"]] == [
+            {k: s[k] for k in keys} for s in expected["snakes"]
+        ]
         assert [s["name"] for s in board["snakes"]] == ["S0", "S1", "S2", "S3"]
-    assert recording.decisions(3) == {f"s{i}": {"move": m} for i, m in enumerate(steps[3].moves) if m}
+    assert recording.decisions(3) == {
+        f"s{i}": {"move": m} for i, m in enumerate(steps[3].moves) if m
+    }
     assert recording.result == {"winnerId": "s1", "winnerName": "S1", "isDraw": False}
 
 
 def test_others_can_read_ours_without_the_extras(trace, tmp_path):
-    lines = [json.loads(line) for line in _record(tmp_path / "game.jsonl", trace).read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in _record(tmp_path / "game.jsonl", trace).read_text().splitlines()
+    ]
     for line in lines[1:-1]:
         assert set(line) - {EXTRAS} == {"game", "turn", "board", "you"}
         assert all("eliminatedCause" not in snake for snake in line["board"]["snakes"])
@@ -143,8 +175,11 @@ def test_a_game_that_broke_off_leaves_no_finished_file_but_can_be_read(trace, tm
 
 def test_a_file_that_ends_within_a_character_loses_only_that_line(official, tmp_path):
     """The official program writes UTF-8, where ours writes ASCII."""
-    path, lines = tmp_path / "cut.jsonl", OFFICIAL.read_text().replace('"shout":""', '"shout":"é"').encode().split(b"\n")
-    path.write_bytes(b"\n".join([*lines[:5], lines[5].partition("é".encode())[0] + "é".encode()[:1]]))
+    path = tmp_path / "cut.jsonl"
+    lines = OFFICIAL.read_text().replace('"shout":""', '"shout":"é"').encode().split(b"\n")
+    path.write_bytes(
+        b"\n".join([*lines[:5], lines[5].partition("é".encode())[0] + "é".encode()[:1]])
+    )
     recording = Recording.read(path)
     assert (recording.turns, recording.result) == (official.turns[:4], None)
     path.write_bytes(path.read_bytes() + b"\n" + lines[6])
@@ -181,7 +216,9 @@ def test_a_recording_is_not_written_through_a_link(tmp_path):
 
 
 def test_imports_arena_frames(trace, tmp_path):
-    """The frames' own form, as the arena's source has it: capitals, the dead in the list, no board size."""
+    """The frames' own form, as the arena's source has it: capitals, the dead in the list, no board
+    size.
+    """
     _, boards, _ = trace
 
     def frame(board):
@@ -189,11 +226,22 @@ def test_imports_arena_frames(trace, tmp_path):
                  for s in board["snakes"] if s["eliminatedCause"]}  # fmt: skip
         points = lambda cells: [{"X": p["x"], "Y": p["y"]} for p in cells]  # noqa: E731
         snakes = [
-            {"ID": s["id"], "Name": s["id"], "Health": s["health"], "Body": points(s["body"]), "Color": "#ff0000"}
+            {
+                "ID": s["id"],
+                "Name": s["id"],
+                "Health": s["health"],
+                "Body": points(s["body"]),
+                "Color": "#ff0000",
+            }
             | {"HeadType": "default", "Death": death.get(s["id"])}
             for s in board["snakes"]
         ]
-        return {"Turn": board["turn"], "Snakes": snakes, "Food": points(board["food"]), "Hazards": []}
+        return {
+            "Turn": board["turn"],
+            "Snakes": snakes,
+            "Food": points(board["food"]),
+            "Hazards": [],
+        }
 
     page = {"Count": len(boards), "Frames": [frame(board) for board in boards]}
     path = tmp_path / "frames.json"
@@ -201,7 +249,9 @@ def test_imports_arena_frames(trace, tmp_path):
     recording = Recording.read(path, width=boards[0]["width"], height=boards[0]["height"])
     keys = ("id", "body", "health", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
     for expected, board in zip(boards, recording.boards(), strict=True):
-        assert [{k: s[k] for k in keys} for s in board["snakes"]] == [{k: s[k] for k in keys} for s in expected["snakes"]]
+        assert [{k: s[k] for k in keys} for s in board["snakes"]] == [
+            {k: s[k] for k in keys} for s in expected["snakes"]
+        ]
         assert board["food"] == expected["food"]
     with pytest.raises(RecordingError, match="pass --width and --height"):
         Recording.read(path)
@@ -222,7 +272,10 @@ def test_imports_arena_frames(trace, tmp_path):
         ('{"id":"g"}\n[1]\n{"turn":0}\n', "line 2 is not a JSON object"),
         ('{"id":"g"}\n', "no turns"),
         ('{"id":"g"}\n{"turn":0}\n{"isDraw":true}\n', "entry 0 is not a move request"),
-        ('{"id":"g"}\n{"turn":0,"board":{"snakes":[7]}}\n{"isDraw":true}\n', "entry 0 is not a move request"),
+        (
+            '{"id":"g"}\n{"turn":0,"board":{"snakes":[7]}}\n{"isDraw":true}\n',
+            "entry 0 is not a move request",
+        ),
         ('{"Frames":[{"Turn":0}]}\n', "malformed arena frames"),
     ],
 )
@@ -240,12 +293,26 @@ def test_a_missing_file_and_a_missing_turn_are_refused_in_words(official, tmp_pa
         official.board(144)
 
 
-def test_to_test_gives_a_test_that_passes_for_a_good_move_and_fails_for_a_bad_one(official, tmp_path):
+def test_to_test_gives_a_test_that_passes_for_a_good_move_and_fails_for_a_bad_one(
+    official, tmp_path
+):
     pytest.importorskip("agents.heuristics.flood_fill")
     good = to_test(official, 5, snake="b", allowed=["up", "down", "left", "right"])
     (tmp_path / "test_good.py").write_text(good)
-    (tmp_path / "test_bad.py").write_text(good.replace("ALLOWED = ['down', 'left', 'right', 'up']", "ALLOWED = []"))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]
+    (tmp_path / "test_bad.py").write_text(
+        good.replace("ALLOWED = ['down', 'left', 'right', 'up']", "ALLOWED = []")
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(tmp_path),
+        str(tmp_path),
+    ]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
     assert "1 failed, 1 passed" in shown
     assert "test_bad.py::test_turn_5" in shown
@@ -277,7 +344,10 @@ def test_to_test_text_is_safe_whatever_the_names(official):
     request["board"]["snakes"][0]["name"] = evil = "'''\"\"\"\nimport os\\"
     text = to_test(Recording({"id": evil}, [request]), 0, snake=evil, allowed=["up"])
     names = {}
-    exec(compile(text.split("def test_")[0].replace("import agents\n", ""), "generated", "exec"), names)
+    exec(
+        compile(text.split("def test_")[0].replace("import agents\n", ""), "generated", "exec"),
+        names,
+    )
     assert "os" not in names
     assert names["REQUEST"]["you"]["name"] == evil
 
@@ -291,7 +361,10 @@ def test_to_test_refuses_what_it_cannot_ask(official):
 
 def test_to_test_says_why_a_turn_asks_for_nothing(official, tmp_path):
     last = official.turns[-1]
-    with pytest.raises(RecordingError, match=rf"no move of \w+ is recorded on turn {last}, .*; take an earlier turn"):
+    with pytest.raises(
+        RecordingError,
+        match=rf"no move of \w+ is recorded on turn {last}, .*; take an earlier turn",
+    ):
         to_test(official, last)
     board = setup_board(snake_ids=["curled", "far"])
     body = [(0, 0), (0, 1), (1, 1), (1, 0), (2, 0)]
@@ -299,7 +372,10 @@ def test_to_test_says_why_a_turn_asks_for_nothing(official, tmp_path):
     steps = [SimpleNamespace(moves=["left", "up"])]
     boards = [board, ruleset_step(board, steps[0].moves)[1]]
     curled = Recording.read(_record(tmp_path / "game.jsonl", ({"id": "g"}, boards, steps)))
-    with pytest.raises(RecordingError, match="on turn 0 every other move of CURLED was certain death, too; take an earlier"):
+    with pytest.raises(
+        RecordingError,
+        match="on turn 0 every other move of CURLED was certain death, too; take an earlier",
+    ):
         to_test(curled, 0)
 
 

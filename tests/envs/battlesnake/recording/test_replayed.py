@@ -1,4 +1,6 @@
-"""The official engine's games follow our rules on every turn, and each thing that is changed in them is noticed."""
+"""The official engine's games follow our rules on every turn, and each thing that is changed in
+them is noticed.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def starve(board):
 
 
 def jump(board):
-    living(board)["body"][0] = {"x": 10, "y": 10} if living(board)["body"][0]["x"] < 5 else {"x": 0, "y": 0}
+    living(board)["body"][0] = (
+        {"x": 10, "y": 10} if living(board)["body"][0]["x"] < 5 else {"x": 0, "y": 0}
+    )
 
 
 def lengthen(board):
@@ -110,18 +114,28 @@ def cli_file():
 
 
 def test_the_first_turn_that_contradicts_the_rules_is_named_with_them():
-    """Wrong rules, a wrong reader or an edited file: a wrapped game as a standard one, and a snake that is taken out."""
+    """Wrong rules, a wrong reader or an edited file: a wrapped game as a standard one, and a snake
+    that is taken out.
+    """
     wrapped = next(recorded(game) for game in official_games("wrapped", "standard"))
     assert contradiction(wrapped) == ""
     wrapped.game["ruleset"]["name"] = "standard"
-    assert re.match(r"turn \d+ contradicts the rules \(ruleset standard, map standard, hazard damage", contradiction(wrapped))
+    assert re.match(
+        r"turn \d+ contradicts the rules \(ruleset standard, map standard, hazard damage",
+        contradiction(wrapped),
+    )
 
 
 def test_a_snake_that_is_taken_out_of_a_file_is_noticed():
-    """The official file doesn't tell how snakes died, and each has a way to die on each turn; but then the game is over."""
+    """The official file doesn't tell how snakes died, and each has a way to die on each turn; but
+    then the game is over.
+    """
     official = cli_file()
     assert contradiction(official) == ""
     requests = copy.deepcopy(official.requests)
     for request in requests[20:]:
         request["board"]["snakes"] = request["board"]["snakes"][:1]
-    assert re.match("turn 21 .*: the game went on, although it was over", contradiction(Recording(official.game, requests)))
+    assert re.match(
+        "turn 21 .*: the game went on, although it was over",
+        contradiction(Recording(official.game, requests)),
+    )

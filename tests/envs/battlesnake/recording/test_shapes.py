@@ -1,4 +1,6 @@
-"""The shapes in which people keep games are read as the games that were played: official games, written in each shape."""
+"""The shapes in which people keep games are read as the games that were played: official games,
+written in each shape.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ FATES = ("id", "body", "health", "eliminatedCause", "eliminatedBy", "eliminatedO
 def official(ruleset="wrapped", game_map="standard"):
     """The webhook's game object and the boards of an official game in which snakes die."""
     games = [game for game in official_games(ruleset, game_map) if game["n_snakes"] > 1]
-    game = next(game for game in games if any(snake["eliminatedCause"] for snake in boards_of(game)[-1]["snakes"]))
+    game = next(
+        game
+        for game in games
+        if any(snake["eliminatedCause"] for snake in boards_of(game)[-1]["snakes"])
+    )
     return recorded(game).game, boards_of(game)
 
 
@@ -29,14 +35,24 @@ def lines(entries):
 def shown(recording):
     """What a recording shows of living snakes, food and hazards."""
     return [
-        (board["turn"], board["food"], board["hazards"], [s["body"] for s in board["snakes"] if not s["eliminatedCause"]])
+        (
+            board["turn"],
+            board["food"],
+            board["hazards"],
+            [s["body"] for s in board["snakes"] if not s["eliminatedCause"]],
+        )
         for board in recording.boards()
     ]
 
 
 def played(boards):
     return [
-        (board["turn"], board["food"], board["hazards"], [s["body"] for s in board["snakes"] if not s["eliminatedCause"]])
+        (
+            board["turn"],
+            board["food"],
+            board["hazards"],
+            [s["body"] for s in board["snakes"] if not s["eliminatedCause"]],
+        )
         for board in boards
     ]
 
@@ -51,13 +67,18 @@ def test_a_log_of_move_requests_has_all_its_turns_and_its_rules():
 
 def test_requests_may_lie_within_a_logs_own_entries():
     game, boards = official()
-    entries = [{"time": "12:00", "body": request, "answer": {"move": "up"}} for request in requests(game, boards)]
+    entries = [
+        {"time": "12:00", "body": request, "answer": {"move": "up"}}
+        for request in requests(game, boards)
+    ]
     assert shown(Recording.parse(lines(entries), "log")) == played(boards)
 
 
 def test_a_log_without_rules_is_of_a_standard_game():
     _, boards = official("standard")
-    log = [{"turn": r["turn"], "chosen_move": "up", "board": r["board"]} for r in requests({}, boards)]
+    log = [
+        {"turn": r["turn"], "chosen_move": "up", "board": r["board"]} for r in requests({}, boards)
+    ]
     recording = Recording.parse(lines(log), "log")
     assert shown(recording) == played(boards)
     assert recording.settings == Settings()
@@ -108,7 +129,15 @@ def test_a_single_request_is_a_game_of_one_turn(shape):
     assert recording.settings.ruleset == ("standard" if shape == "board alone" else "wrapped")
 
 
-ABOUT = {"ID": "g", "Status": "complete", "Width": 11, "Height": 11, "SnakeTimeout": 400, "Source": "league", "Map": "royale"}
+ABOUT = {
+    "ID": "g",
+    "Status": "complete",
+    "Width": 11,
+    "Height": 11,
+    "SnakeTimeout": 400,
+    "Source": "league",
+    "Map": "royale",
+}
 TEXTS = {"foodSpawnChance": "20", "minimumFood": "2", "shrinkEveryNTurns": "10"}
 
 
@@ -120,15 +149,25 @@ def royale_game():
 
 SHAPES = {
     "a game with its frames": lambda about, shots: json.dumps({"Game": about, "Frames": shots}),
-    "the same in lower case": lambda about, shots: json.dumps(in_lower_case({"Game": about, "Frames": shots})),
-    "Arena's own backup": lambda about, shots: json.dumps({"game": about, "frames": shots}, indent=1),
+    "the same in lower case": lambda about, shots: json.dumps(
+        in_lower_case({"Game": about, "Frames": shots})
+    ),
+    "Arena's own backup": lambda about, shots: json.dumps(
+        {"game": about, "frames": shots}, indent=1
+    ),
     "pages by lines": lambda about, shots: lines(
         [{"Game": about}, {"Count": 9, "Frames": shots[:9]}, {"count": 9, "frames": shots[9:]}]
     ),
     "a game and messages": lambda about, shots: lines(
-        [about, *({"Type": "frame", "Data": shot} for shot in [shots[0], *shots]), {"Type": "game_end", "Data": {}}]
+        [
+            about,
+            *({"Type": "frame", "Data": shot} for shot in [shots[0], *shots]),
+            {"Type": "game_end", "Data": {}},
+        ]
     ),
-    "frames by lines": lambda about, shots: lines([{"Game": about, "LastFrame": shots[-1]}, *shots]),
+    "frames by lines": lambda about, shots: lines(
+        [{"Game": about, "LastFrame": shots[-1]}, *shots]
+    ),
 }
 
 
@@ -138,10 +177,17 @@ def test_games_of_the_old_engine_are_read_with_their_rules(shape):
     rules = {"name": "royale", "damagePerTurn": "15", **TEXTS}
     recording = Recording.parse(SHAPES[shape]({**about, "Ruleset": rules}, frames(boards)), "game")
     for board, read in zip(boards, recording.boards(), strict=True):
-        assert [{key: s[key] for key in FATES} for s in read["snakes"]] == [{k: s[k] for k in FATES} for s in board["snakes"]]
+        assert [{key: s[key] for key in FATES} for s in read["snakes"]] == [
+            {k: s[k] for k in FATES} for s in board["snakes"]
+        ]
         assert (read["food"], read["hazards"]) == (board["food"], board["hazards"])
     assert recording.settings == Settings(
-        ruleset="royale", map="royale", food_spawn_chance=20, minimum_food=2, hazard_damage=15, shrink_every_n_turns=10
+        ruleset="royale",
+        map="royale",
+        food_spawn_chance=20,
+        minimum_food=2,
+        hazard_damage=15,
+        shrink_every_n_turns=10,
     )
     assert recording.game["timeout"] == 400
 
@@ -149,9 +195,18 @@ def test_games_of_the_old_engine_are_read_with_their_rules(shape):
 @pytest.mark.parametrize(
     ("rules", "read"),
     [
-        ({"Ruleset": {"name": "wrapped", "hazardDamagePerTurn": "30"}}, Settings(ruleset="wrapped", hazard_damage=30)),
-        ({"Ruleset": {"damagePerTurn": "30"}, "RulesetName": "wrapped"}, Settings(ruleset="wrapped", hazard_damage=30)),
-        ({"Ruleset": {"name": "standard", "minimumFood": "1"}}, Settings(hazard_damage=0, minimum_food=1)),
+        (
+            {"Ruleset": {"name": "wrapped", "hazardDamagePerTurn": "30"}},
+            Settings(ruleset="wrapped", hazard_damage=30),
+        ),
+        (
+            {"Ruleset": {"damagePerTurn": "30"}, "RulesetName": "wrapped"},
+            Settings(ruleset="wrapped", hazard_damage=30),
+        ),
+        (
+            {"Ruleset": {"name": "standard", "minimumFood": "1"}},
+            Settings(hazard_damage=0, minimum_food=1),
+        ),
         ({"Ruleset": "constrictor"}, None),
     ],
     ids=str,
@@ -159,7 +214,9 @@ def test_games_of_the_old_engine_are_read_with_their_rules(shape):
 def test_rules_come_under_more_than_one_name(rules, read):
     _, boards = official("standard")
     about = {"Width": boards[0]["width"], "Height": boards[0]["height"], **rules}
-    settings = Recording.parse(json.dumps({"Game": about, "Frames": frames(boards)}), "game").settings
+    settings = Recording.parse(
+        json.dumps({"Game": about, "Frames": frames(boards)}), "game"
+    ).settings
     if read is None:
         assert settings.ruleset == "constrictor"
         return
@@ -170,10 +227,22 @@ def test_rules_come_under_more_than_one_name(rules, read):
 
 def test_a_request_of_the_old_engine_is_read_with_its_flat_rules():
     _, boards = official("standard")
-    rules = {"name": "royale", "version": "", "damagePerTurn": "14", "foodSpawnChance": "16", "shrinkEveryNTurns": "9"}
-    recording = Recording.parse(json.dumps(requests({"id": "g", "ruleset": rules, "timeout": "400"}, boards)[0]), "request")
+    rules = {
+        "name": "royale",
+        "version": "",
+        "damagePerTurn": "14",
+        "foodSpawnChance": "16",
+        "shrinkEveryNTurns": "9",
+    }
+    recording = Recording.parse(
+        json.dumps(requests({"id": "g", "ruleset": rules, "timeout": "400"}, boards)[0]), "request"
+    )
     assert recording.settings == Settings(
-        ruleset="royale", food_spawn_chance=16, minimum_food=0, hazard_damage=14, shrink_every_n_turns=9
+        ruleset="royale",
+        food_spawn_chance=16,
+        minimum_food=0,
+        hazard_damage=14,
+        shrink_every_n_turns=9,
     )
 
 
@@ -187,20 +256,35 @@ def test_a_last_line_without_snakes_and_numbers_with_a_point_are_read():
     assert recording.turns == [board["turn"] for board in boards]
     assert {s["eliminatedCause"] for s in recording.boards()[-1]["snakes"]} == {"unknown"}
     assert shown(recording)[:-1] == played(boards)[:-1]
-    assert all(type(s["body"][0]["x"]) is int for board in recording.boards() for s in board["snakes"])
+    assert all(
+        type(s["body"][0]["x"]) is int for board in recording.boards() for s in board["snakes"]
+    )
 
 
 @pytest.mark.parametrize("ruleset", ["standard", "constrictor"])
 def test_a_log_of_arenas_requests_tells_the_dead_from_the_living(ruleset):
-    """There the dead stay in the list, unmarked, and the last request may be sent to one of them."""
+    """There the dead stay in the list, unmarked, and the last request may be sent to one of
+    them.
+    """
     for turns in played_games(5, seed=11, side=7, ruleset=ruleset):
         game = arena_game("g", ruleset=ruleset)
-        log = [shown.request for shown in move_requests(turns, game) if shown.request["you"]["id"] == "s0"]
+        log = [
+            shown.request
+            for shown in move_requests(turns, game)
+            if shown.request["you"]["id"] == "s0"
+        ]
         log.append(end_request(turns, game, "s0").request)
         recording = Recording.parse(lines(log), "log")
-        living = {turn.board["turn"]: [s["body"] for s in turn.board["snakes"] if not s["eliminatedCause"]] for turn in turns}
+        living = {
+            turn.board["turn"]: [
+                s["body"] for s in turn.board["snakes"] if not s["eliminatedCause"]
+            ]
+            for turn in turns
+        }
         for board in recording.boards():
-            assert [s["body"] for s in board["snakes"] if not s["eliminatedCause"]] == living[board["turn"]]
+            assert [s["body"] for s in board["snakes"] if not s["eliminatedCause"]] == living[
+                board["turn"]
+            ]
         assert recording.undecided == []
 
 
@@ -220,7 +304,11 @@ def test_a_single_request_names_the_snakes_that_may_be_dead():
 def test_whoever_has_left_the_board_in_a_request_is_dead():
     game, boards = official("standard")
     request = requests(game, boards)[5]
-    gone = {**request["board"]["snakes"][0], "id": "gone", "body": [{"x": -1, "y": 0}, {"x": 0, "y": 0}]}
+    gone = {
+        **request["board"]["snakes"][0],
+        "id": "gone",
+        "body": [{"x": -1, "y": 0}, {"x": 0, "y": 0}],
+    }
     starved = {**request["board"]["snakes"][0], "id": "starved", "health": 0}
     request["board"]["snakes"] += [gone, starved]
     recording = Recording.parse(json.dumps(request), "request")

@@ -1,4 +1,6 @@
-"""Stand-in of the starter kit's rollout.py: it imports space_utils from where Ray 0.8.6 doesn't have it."""
+"""Stand-in of the starter kit's rollout.py: it imports space_utils from where Ray 0.8.6 doesn't
+have it.
+"""
 
 import argparse
 import os
@@ -42,7 +44,10 @@ if __name__ == "__main__":
     agent.restore(options.checkpoint)
     env = agent.workers.local_worker().env
     for episode in range(int(options.episodes)):
-        observation, done, total, steps = env.reset(), False, 0.0, 0
+        observation = env.reset()
+        done = False
+        total = 0.0
+        steps = 0
         while not done:
             action = _flatten_action(agent.compute_action(observation))
             observation, reward, done, info = env.step(action)

@@ -1,4 +1,6 @@
-"""Stand-in of the starter kit's train.py: what it imports, the order in which it loads, what it refuses and what it changes."""
+"""Stand-in of the starter kit's train.py: what it imports, the order in which it loads, what it
+refuses and what it changes.
+"""
 
 import argparse
 import os
@@ -26,7 +28,9 @@ for name in ("memory", "num-cpus", "object-store-memory"):
 
 def validate(experiment):
     config = experiment["config"]
-    missing = [key for key in ("num_workers", "num_gpus", "num_gpus_per_worker") if key not in config]
+    missing = [
+        key for key in ("num_workers", "num_gpus", "num_gpus_per_worker") if key not in config
+    ]
     if missing:
         sys.exit(f"refused: the config lacks {missing}")
     processes = config["num_workers"] + (0 if experiment.get("disable_evaluation_worker") else 1)
@@ -50,5 +54,9 @@ if __name__ == "__main__":
         experiment.pop("disable_evaluation_worker", None)
         # The grader does so where there is no GPU.
         experiment["config"].update(num_gpus=0, num_gpus_per_worker=0)
-    ray.init(memory=options.ray_memory, num_cpus=options.ray_num_cpus, object_store_memory=options.ray_object_store_memory)
+    ray.init(
+        memory=options.ray_memory,
+        num_cpus=options.ray_num_cpus,
+        object_store_memory=options.ray_object_store_memory,
+    )
     run_experiments(experiments, verbose=1, concurrent=True)

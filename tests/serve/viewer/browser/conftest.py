@@ -20,6 +20,8 @@ def site(tmp_path):
 
 
 @pytest.fixture
-def page(chromium, site):  # after the site, so that it's closed before: a page that asks a server that ends is in trouble
+def page(
+    chromium, site
+):  # after the site, so that it's closed before: a page that asks a server that ends is in trouble
     with page_of(chromium, reduced_motion="reduce") as page:
         yield page

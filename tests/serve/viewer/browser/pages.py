@@ -20,18 +20,25 @@ HOSTILE = [
 
 
 def arena_of(store):
-    """An arena whose only snake is the thinker. It has all the time that `referee` gives it: see there."""
+    """An arena whose only snake is the thinker. It has all the time that `referee` gives it: see
+    there.
+    """
     return create_app({"thinker": Thinker()}, store=store, max_think_ms=MAX_TIMEOUT_MS)
 
 
 def referee(url, *, seed=1, names=("me", "other"), size=7, rivals=("greedy",), **settings):
     """A game between the thinker and others.
 
-    The time-out is the longest there is, so that the game is the same on a busy machine: with the usual 500 ms, a single
-    late answer leaves turn 0 unknown, or ends the game on turn 3.
-    """
+    The time-out is the longest there is, so that the game is the same on a busy machine: with the
+    usual 500 ms, a single late answer leaves turn 0 unknown, or ends the game on turn 3."""
     seats = [f"{url}/snakes/thinker", *map(agents.make, rivals)]
-    options = {"names": names, "seed": seed, "width": size, "height": size, "timeout_ms": MAX_TIMEOUT_MS}
+    options = {
+        "names": names,
+        "seed": seed,
+        "width": size,
+        "height": size,
+        "timeout_ms": MAX_TIMEOUT_MS,
+    }
     return Referee(seats, settings=Settings(**settings), **options)
 
 
@@ -53,7 +60,9 @@ def shown_turn(page):
 
 
 def expect_turn(page, turn):
-    page.wait_for_function("turn => document.getElementById('turn').textContent === `Turn ${turn}`", arg=turn)
+    page.wait_for_function(
+        "turn => document.getElementById('turn').textContent === `Turn ${turn}`", arg=turn
+    )
 
 
 def store_of(tmp_path, played, slots):

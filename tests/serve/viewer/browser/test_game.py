@@ -1,4 +1,6 @@
-"""The page of one game in headless Chromium: its turns, what the snake thought, and its recording."""
+"""The page of one game in headless Chromium: its turns, what the snake thought, and its
+recording.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,26 @@ pytestmark = pytest.mark.long
 
 
 def test_match_shows_the_whole_game_in_the_browser(page):
-    """The newcomer's way: one command, the address it prints, Ctrl-C. The first player dies long before the end."""
-    players = ["random", "greedy", "flood", "--width", "7", "--height", "7", "--seed", "5", "--delay", "0.01"]
+    """The newcomer's way: one command, the address it prints, Ctrl-C. The first player dies long
+    before the end.
+    """
+    players = [
+        "random",
+        "greedy",
+        "flood",
+        "--width",
+        "7",
+        "--height",
+        "7",
+        "--seed",
+        "5",
+        "--delay",
+        "0.01",
+    ]
     command = [sys.executable, "-m", "procsnake", "match", *players, "--browser"]
-    show = subprocess.Popen(command, env=os.environ | {"BROWSER": "true"}, stdout=subprocess.PIPE, text=True)
+    show = subprocess.Popen(
+        command, env=os.environ | {"BROWSER": "true"}, stdout=subprocess.PIPE, text=True
+    )
     try:
         page.goto(re.search(r"http://\S+", show.stdout.readline())[0])
         page.locator("#about .lost").wait_for()
@@ -68,7 +86,13 @@ def test_a_game_is_scrubbed_with_slider_buttons_and_keys(page, site):
     last = int(page.locator("#slider").get_attribute("max"))
     assert last > 8
     expect_turn(page, 0)
-    for key, turn in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
+    for key, turn in (
+        ("ArrowRight", 1),
+        ("ArrowRight", 2),
+        ("ArrowLeft", 1),
+        ("End", last),
+        ("Home", 0),
+    ):
         page.keyboard.press(key)
         expect_turn(page, turn)
     page.locator("#onward").click()
@@ -124,7 +148,11 @@ def test_the_board_is_where_the_engine_says_it_is(page, site):
 
 
 def living_heads(state):
-    heads = [snake["body"][0] for snake in board_from_state(state, 0, ["0", "1"])["snakes"] if not snake["eliminatedCause"]]
+    heads = [
+        snake["body"][0]
+        for snake in board_from_state(state, 0, ["0", "1"])["snakes"]
+        if not snake["eliminatedCause"]
+    ]
     return {(head["x"], head["y"]) for head in heads}
 
 
@@ -148,10 +176,16 @@ def test_it_tells_why_a_move_was_made(page, site):
         page.locator("#slider").fill(str(turn))
         assert page.locator("#why .warn").count() == 0
     page.locator("#slider").fill(str(AGAINST_TURN))
-    told = re.fullmatch(r"Played (\w+), though the policy preferred (\w+)\.", page.locator("#why .warn").inner_text())
+    told = re.fullmatch(
+        r"Played (\w+), though the policy preferred (\w+)\.",
+        page.locator("#why .warn").inner_text(),
+    )
     assert MOVE_NAMES.index(told[2]) == (MOVE_NAMES.index(told[1]) + 1) % 4
     page.locator("#slider").fill(str(FAILING_TURN))
-    assert "The watchdog answered, not the agent: RuntimeError" in page.locator("#why .bad").inner_text()
+    assert (
+        "The watchdog answered, not the agent: RuntimeError"
+        in page.locator("#why .bad").inner_text()
+    )
     assert page.locator("#why table .track").count() == 0
 
 

@@ -1,4 +1,6 @@
-"""The page of all games in headless Chromium: live and past ones, strangers' names, and a server that is gone."""
+"""The page of all games in headless Chromium: live and past ones, strangers' names, and a server
+that is gone.
+"""
 
 from __future__ import annotations
 
@@ -113,12 +115,16 @@ def test_strangers_names_are_text_and_run_nothing(page, site):
     page.goto(site)
     page.locator("#past tr").wait_for()
     assert "<img src=x onerror=" in page.locator("#past").inner_text()
-    assert page.evaluate("[...document.images].map(image => image.getAttribute('src'))") == ["/viewer/favicon.svg"]
+    assert page.evaluate("[...document.images].map(image => image.getAttribute('src'))") == [
+        "/viewer/favicon.svg"
+    ]
     assert "pwned" not in page.title()
 
 
 def test_what_is_injected_all_the_same_stays_dead(chromium, site):
-    """The policy itself, should a page ever be wrong: with it nothing runs that would run without it."""
+    """The policy itself, should a page ever be wrong: with it nothing runs that would run without
+    it.
+    """
     image = "<img src='data:image/png,broken' onerror='window.pwned = true'>"
     for bypass in (False, True):
         with page_of(chromium, expected="Content Security Policy", bypass_csp=bypass) as page:

@@ -20,7 +20,14 @@ pytestmark = pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_it_fits_phones_and_desks_in_light_and_dark(chromium, site, scheme, width):
-    play_out(referee(site, rivals=("greedy", "random"), names=["me" * 100, "b" * 200, HOSTILE[0] * 3], size=11))
+    play_out(
+        referee(
+            site,
+            rivals=("greedy", "random"),
+            names=["me" * 100, "b" * 200, HOSTILE[0] * 3],
+            size=11,
+        )
+    )
     with page_of(chromium, color_scheme=scheme, viewport={"width": width, "height": 740}) as page:
         page.goto(site)
         page.locator("#past a").wait_for()
@@ -37,7 +44,9 @@ def test_it_fits_phones_and_desks_in_light_and_dark(chromium, site, scheme, widt
 
 
 def overflow(page):
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
 
 
 def test_every_control_has_a_name_and_can_be_reached_by_tab(page, site):

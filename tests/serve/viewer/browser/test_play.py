@@ -1,4 +1,6 @@
-"""The page on which a person plays, in headless Chromium: by keys, by swipes, by buttons, against the clock, to the end."""
+"""The page on which a person plays, in headless Chromium: by keys, by swipes, by buttons, against
+the clock, to the end.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def played(game):
 
 def head_on_screen(page):
     """Where the person's head is drawn, in cells from the lower left."""
-    x, y = page.locator("#board .snake .head").evaluate_all("all => all.map(c => [c.cx, c.cy].map(l => l.baseVal.value))")[0]
+    x, y = page.locator("#board .snake .head").evaluate_all(
+        "all => all.map(c => [c.cx, c.cy].map(l => l.baseVal.value))"
+    )[0]
     return x - 0.5, 11 - y - 0.5
 
 
@@ -91,7 +95,10 @@ def test_hint_and_undo_by_key_and_by_button(page, game):
 
 def test_with_a_clock_the_snake_goes_on_by_itself_until_it_is_paused(page, game):
     def wait_for_turn(turn):
-        page.wait_for_function("least => Number(document.getElementById('turn').textContent.slice(5)) >= least", arg=turn)
+        page.wait_for_function(
+            "least => Number(document.getElementById('turn').textContent.slice(5)) >= least",
+            arg=turn,
+        )
 
     page.locator("#clock").select_option("2000")
     page.wait_for_timeout(500)
@@ -150,7 +157,12 @@ def test_another_game_is_begun_with_the_keyboard_alone(page, game):
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.getElementById('about').textContent.includes('seed 42')")
     setup = game.setup
-    assert (setup.settings.ruleset, setup.settings.map, setup.width, setup.height) == ("wrapped", "empty", 9, 5)
+    assert (setup.settings.ruleset, setup.settings.map, setup.width, setup.height) == (
+        "wrapped",
+        "empty",
+        9,
+        5,
+    )
     assert page.evaluate("document.activeElement.id") == "field"
     page.keyboard.press("ArrowUp")
     expect_turn(page, 1)
@@ -177,7 +189,8 @@ def test_on_a_phone_swipes_and_buttons_move(chromium, site, game, scheme):
         open_page(page, site)
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         box = page.locator("#field").bounding_box()
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        x = box["x"] + box["width"] / 2
+        y = box["y"] + box["height"] / 2
         touch = page.context.new_cdp_session(page)
 
         def swipe(dx, dy):
@@ -211,7 +224,9 @@ def test_it_says_when_the_server_is_gone_and_when_another_page_was_faster(chromi
         expect_turn(page, 1)
         page.route("**/api/**", lambda route: route.abort())
         page.keyboard.press("ArrowRight")
-        page.locator("#notice", has_text="The server doesn't answer. Is it still running?").wait_for()
+        page.locator(
+            "#notice", has_text="The server doesn't answer. Is it still running?"
+        ).wait_for()
         page.unroute("**/api/**")
         page.keyboard.press("ArrowRight")
         expect_turn(page, 2)
@@ -220,8 +235,22 @@ def test_it_says_when_the_server_is_gone_and_when_another_page_was_faster(chromi
 def test_the_command_serves_the_page_and_ctrl_c_ends_it(chromium, tmp_path):
     """The newcomer's way: one command, the address it prints, keys, Ctrl-C."""
     record = tmp_path / "mine.jsonl"
-    command = [sys.executable, "-m", "procsnake", "play", "--human", "--width", "7", "--height", "7", "--record", str(record)]
-    show = subprocess.Popen(command, env=os.environ | {"BROWSER": "true"}, stdout=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "procsnake",
+        "play",
+        "--human",
+        "--width",
+        "7",
+        "--height",
+        "7",
+        "--record",
+        str(record),
+    ]
+    show = subprocess.Popen(
+        command, env=os.environ | {"BROWSER": "true"}, stdout=subprocess.PIPE, text=True
+    )
     try:
         address = re.search(r"http://\S+", show.stdout.readline())[0]
         with page_of(chromium) as page:

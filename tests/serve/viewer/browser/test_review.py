@@ -1,4 +1,6 @@
-"""A game's analysis in headless Chromium: files that are dropped, graph, every snake's opinions, faults, lines, keys."""
+"""A game's analysis in headless Chromium: files that are dropped, graph, every snake's opinions,
+faults, lines, keys.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ from serve.review.routes import review_app
 from serve.server import running
 from tests.browser import page_of
 from tests.serve.review.games import lost_game, text_of
-from tests.serve.viewer.browser.pages import HOSTILE, arena_of, expect_turn, open_first_game, play_out, referee, shown_turn
+from tests.serve.viewer.browser.pages import (
+    HOSTILE,
+    arena_of,
+    expect_turn,
+    open_first_game,
+    play_out,
+    referee,
+    shown_turn,
+)
 from tests.serve.viewer.browser.test_layout import overflow
 
 pytestmark = pytest.mark.long
@@ -33,7 +43,9 @@ STEPS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 @cache
 def analysis_of(snake):
     """What the search thinks of the game from this snake's side."""
-    return as_json(analyse(played_by(lost_game()[0], snake), nodes=500, curves=WinProbability.shipped()))
+    return as_json(
+        analyse(played_by(lost_game()[0], snake), nodes=500, curves=WinProbability.shipped())
+    )
 
 
 def told(recording, snake, tell):
@@ -42,12 +54,17 @@ def told(recording, snake, tell):
 
 def victim():
     recording, proof = lost_game()
-    return next(snake["id"] for snake in recording.boards()[0]["snakes"] if snake["name"] == proof.victim)
+    return next(
+        snake["id"] for snake in recording.boards()[0]["snakes"] if snake["name"] == proof.victim
+    )
 
 
 def sides():
     """The victim and the winner, by id."""
-    return sorted((snake["id"] for snake in lost_game()[0].boards()[0]["snakes"]), key=lambda snake: snake != victim())
+    return sorted(
+        (snake["id"] for snake in lost_game()[0].boards()[0]["snakes"]),
+        key=lambda snake: snake != victim(),
+    )
 
 
 @pytest.fixture
@@ -69,13 +86,18 @@ def shown(page, site, reviews):
 
 
 def open_game(page, site, reviews, recording=None):
-    page.goto(f"{site}{reviews.open(recording or lost_game()[0], 'lost.jsonl', first=victim()).path}?you={victim()}#turn=0")
+    page.goto(
+        f"{site}{reviews.open(recording or lost_game()[0], 'lost.jsonl', first=victim()).path}?you={victim()}#turn=0"
+    )
     page.locator("#verdicts > *").first.wait_for()
     page.locator("#waiting").wait_for(state="hidden")
 
 
 def drop(page, name, text):
-    held = "([name, text]) => { const held = new DataTransfer(); held.items.add(new File([text], name)); return held; }"
+    held = (
+        "([name, text]) => { const held = new DataTransfer(); held.items.add(new File([text],"
+        " name)); return held; }"
+    )
     page.dispatch_event("body", "drop", {"dataTransfer": page.evaluate_handle(held, [name, text])})
 
 
@@ -83,7 +105,11 @@ def faulty_turns(*snakes):
     found = set()
     for snake in snakes:
         one = analysis_of(snake)
-        found |= {turn["turn"] for turn in one["turns"] if turn["class"] in FAULTS or turn["turn"] == one["lost_turn"]}
+        found |= {
+            turn["turn"]
+            for turn in one["turns"]
+            if turn["class"] in FAULTS or turn["turn"] == one["lost_turn"]
+        }
     return sorted(found)
 
 
@@ -94,7 +120,9 @@ def test_a_file_is_opened_and_the_page_says_where_the_game_was_lost(page, site, 
     if by == "drop":
         drop(page, "lost.jsonl", text)
     else:
-        page.locator("#file").set_input_files({"name": "lost.jsonl", "mimeType": "", "buffer": text.encode()})
+        page.locator("#file").set_input_files(
+            {"name": "lost.jsonl", "mimeType": "", "buffer": text.encode()}
+        )
     page.locator("#side option").first.wait_for(state="attached")
     page.locator("#side").select_option(value=victim())
     one = analysis_of(victim())
@@ -137,8 +165,9 @@ def test_a_move_that_costs_nothing_is_not_said_to_be_best_beside_another(shown):
     assert said(played="right", **{"class": "best"}) == "right was as good as down."
     assert said(played="right", **{"class": "forced"}) == "right was as good as down."
     assert said(played="down", **{"class": "best"}) == "down was best."
-    assert said(played="right", points_lost=9, **{"class": "inaccuracy"}) == (
-        "right was an inaccuracy, which cost 9 points. Best was down."
+    assert (
+        said(played="right", points_lost=9, **{"class": "inaccuracy"})
+        == "right was an inaccuracy, which cost 9 points. Best was down."
     )
 
 
@@ -150,7 +179,9 @@ def test_all_snakes_are_shown_at_once(shown):
     for row, turn in zip(shown.locator("#opinions tbody tr").all_inner_texts(), first, strict=True):
         assert len(re.findall(r"†|[\d.]+ %", row)) == 4
         assert turn["class"] in row
-    assert shown.locator("#faults button").count() == sum(len(faulty_turns(snake)) for snake in sides())
+    assert shown.locator("#faults button").count() == sum(
+        len(faulty_turns(snake)) for snake in sides()
+    )
     assert shown.locator("#chances .chance.chosen").count() == 2
 
 
@@ -178,7 +209,9 @@ def test_the_graph_has_every_chance_and_a_click_goes_to_its_turn(shown):
     turns = analysis_of(victim())["turns"]
     path = shown.locator("#chances .chance.chosen").get_attribute("d")
     points = [tuple(map(float, point.split())) for point in re.findall(r"[ML]([^ML]+)", path)]
-    assert points == [(turn["turn"] + 0.5, pytest.approx(100 * (1 - turn["chance"]), abs=0.06)) for turn in turns]
+    assert points == [
+        (turn["turn"] + 0.5, pytest.approx(100 * (1 - turn["chance"]), abs=0.06)) for turn in turns
+    ]
     box = shown.locator("#chances").bounding_box()
     count = len(lost_game()[0].requests)
     shown.mouse.move(box["x"] + box["width"] * 6.5 / count, box["y"] + 20)
@@ -194,12 +227,15 @@ def test_the_best_line_leads_through_the_cells_of_its_moves(shown):
     shown.locator(".verdicts button").click()
     board = next(board for board in lost_game()[0].boards() if board["turn"] == one["lost_turn"])
     head = next(snake["body"][0] for snake in board["snakes"] if snake["id"] == victim())
-    x, y = head["x"] + 0.5, board["height"] - head["y"] - 0.5
+    x = head["x"] + 0.5
+    y = board["height"] - head["y"] - 0.5
     for step in one["best_line"]:
         dx, dy = STEPS[step[victim()]]
-        x, y = x + dx, y + dy
+        x = x + dx
+        y = y + dy
     # The click's turn is drawn a moment later, and what was drawn before has no place any more.
-    until, tip = time.monotonic() + 30, [-1.0, -1.0]
+    until = time.monotonic() + 30
+    tip = [-1.0, -1.0]
     while time.monotonic() < until and max(abs(tip[0] - x), abs(tip[1] - y)) >= 0.6:
         own = shown.locator("#board .line.own .tip:not(.edge)")
         tip = own.evaluate("tip => { const b = tip.getBBox(); return [b.x, b.y]; }")
@@ -279,7 +315,10 @@ def test_names_of_strangers_are_text(page, site, reviews):
     requests = [
         {
             **request,
-            "board": {**request["board"], "snakes": [{**s, "name": names[s["id"]]} for s in request["board"]["snakes"]]},
+            "board": {
+                **request["board"],
+                "snakes": [{**s, "name": names[s["id"]]} for s in request["board"]["snakes"]],
+            },
         }
         for request in recording.requests
     ]
@@ -293,7 +332,9 @@ def test_names_of_strangers_are_text(page, site, reviews):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_it_fits_phones_and_desks_and_is_reached_by_keyboard(chromium, site, reviews, scheme, width):
+def test_it_fits_phones_and_desks_and_is_reached_by_keyboard(
+    chromium, site, reviews, scheme, width
+):
     with page_of(chromium, color_scheme=scheme, viewport={"width": width, "height": 800}) as page:
         page.goto(site)
         page.locator(".drop").wait_for()
@@ -306,7 +347,10 @@ def test_it_fits_phones_and_desks_and_is_reached_by_keyboard(chromium, site, rev
             box = page.locator(control).bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= width, control
-        cut = "all => all.filter(cell => cell.scrollWidth > cell.clientWidth + 1).map(cell => cell.outerHTML)"
+        cut = (
+            "all => all.filter(cell => cell.scrollWidth > cell.clientWidth + 1).map(cell =>"
+            " cell.outerHTML)"
+        )
         assert page.locator("#analysis td, #analysis button").evaluate_all(cut) == []
         reached = set()
         page.locator("#speed").focus()

@@ -1,8 +1,8 @@
 """Stand-in of the starter kit's wrapper, by its contract.
 
-`seed` is handed to the game, and gym3's games take no argument there; options go to gym.make, which knows Procgen's only; the
-three of the score must be there, and are taken out; games that don't exist are refused. gym3 ignores a reset within an episode.
-"""
+`seed` is handed to the game, and gym3's games take no argument there; options go to gym.make, which
+knows Procgen's only; the three of the score must be there, and are taken out; games that don't
+exist are refused. gym3 ignores a reset within an episode."""
 
 import gym
 from procgen.env import ENV_NAMES

@@ -1,4 +1,6 @@
-"""Stand-in of the starter kit's loader: files are executed one by one, in no order, and are no modules afterwards."""
+"""Stand-in of the starter kit's loader: files are executed one by one, in no order, and are no
+modules afterwards.
+"""
 
 import glob
 import importlib.machinery
