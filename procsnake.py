@@ -439,7 +439,10 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     from train.config import Experiment
     from train.runs.folder import find_runs
 
-    overrides = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
+    if options.minutes is not None:
+        overrides = [f"budget.max_minutes={options.minutes}"]
+    else:
+        overrides = []
     experiment = Experiment.load(options.experiment, overrides)
     _require_a_snake(experiment, options.experiment)
     runs = find_runs(options.runs, experiment)

@@ -88,4 +88,6 @@ def _shown(told: Any) -> str:
         return ""
     if isinstance(told, float):
         return f"{told:.3g}"
-    return told if isinstance(told, str) else json.dumps(told, default=str)
+    if isinstance(told, str):
+        return told
+    return json.dumps(told, default=str)

@@ -143,7 +143,9 @@ def _why_none(source: Path) -> str:
 def _place(path: str) -> Path:
     if path.startswith(SCHEME):
         return fetch(path, MAX_FILE_BYTES)
-    return champions.path(path) if path in champions.names() else Path(path)
+    if path in champions.names():
+        return champions.path(path)
+    return Path(path)
 
 
 def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:

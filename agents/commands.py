@@ -286,7 +286,9 @@ def _opponents(
     from agents.evaluation import STANDARD_OPPONENTS
 
     if position is None:
-        return [list(against) * ((num_snakes or _SEATS) - 1)] if against else STANDARD_OPPONENTS
+        if against:
+            return [list(against) * ((num_snakes or _SEATS) - 1)]
+        return STANDARD_OPPONENTS
     others = len(position.names) - 1
     if num_snakes or not others:
         raise ConfigError(
@@ -294,7 +296,9 @@ def _opponents(
             " --num-snakes"
         )
     names = dict.fromkeys(name for group in STANDARD_OPPONENTS for name in group)
-    return [list(against) * others] if against else [[name] * others for name in names]
+    if against:
+        return [list(against) * others]
+    return [[name] * others for name in names]
 
 
 def _refuse_other_worlds_options(options: argparse.Namespace) -> None:
@@ -408,7 +412,10 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
     _refuse_battlesnakes_options(options)
     runs = [Path(agent) for agent in options.agents]
     one_run = runs[0] if len(runs) == 1 and (runs[0] / "bundle").is_dir() else None
-    report = Path(options.report) if options.report else one_run and one_run / "evaluation.html"
+    if options.report:
+        report = Path(options.report)
+    else:
+        report = one_run and one_run / "evaluation.html"
     if report:
         make_folder_of(report)
     played = evaluate(
@@ -474,7 +481,10 @@ def run_replay(options: argparse.Namespace) -> int:
     else:
         from envs.battlesnake.render.ansi import draw_board
 
-        boards = recording.boards() if options.turn is None else [recording.board(options.turn)]
+        if options.turn is None:
+            boards = recording.boards()
+        else:
+            boards = [recording.board(options.turn)]
         draw_all(
             (draw_board(board, color=wants_color(), columns=columns()) for board in boards),
             options.delay,

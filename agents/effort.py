@@ -65,17 +65,19 @@ class Effort:
         """Return the names of the players, (name, spec), to whom the limit doesn't apply. Without a
         limit there are none.
         """
-        return [name for name, spec in players if not self.reaches(spec)] if self.options else []
+        if self.options:
+            return [name for name, spec in players if not self.reaches(spec)]
+        return []
 
     def told(self, players: Iterable[tuple[str, str]]) -> str:
         """Return a sentence on `own_efforts`, or "" if there are none."""
         own = self.own_efforts(players)
-        return (
-            f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not"
-            f" {self}"
-            if own
-            else ""
-        )
+        if own:
+            return (
+                f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not"
+                f" {self}"
+            )
+        return ""
 
     def __str__(self) -> str:
         if self.nodes is not None:

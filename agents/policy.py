@@ -192,7 +192,10 @@ class Policy(Agent):
 
     def _equivalent_views(self) -> Views:
         shape = self.card.observation_shape
-        views = views_of_snakes(self._observation, shape[1], shape[0]) if len(shape) == 3 else None
+        if len(shape) == 3:
+            views = views_of_snakes(self._observation, shape[1], shape[0])
+        else:
+            views = None
         if views is None:
             kind = self.card.observation["type"]
             raise ConfigError(
@@ -222,7 +225,9 @@ class Policy(Agent):
 def _display_name(bundle: Bundle) -> str:
     """The bundle's own name, or its run's if it lies in RUN/bundle."""
     path = bundle.path.absolute()
-    return path.parent.name if path.name == "bundle" else path.name.removesuffix(".zip")
+    if path.name == "bundle":
+        return path.parent.name
+    return path.name.removesuffix(".zip")
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -59,7 +59,9 @@ def split_name(player: str) -> tuple[str, str]:
     """
     name, is_named, spec = player.partition("=")
     # Paths and URLs may hold a "=" themselves.
-    return (name, spec) if is_named and not any(sign in name for sign in ":/?") else ("", player)
+    if is_named and not any(sign in name for sign in ":/?"):
+        return (name, spec)
+    return ("", player)
 
 
 def make(name: str | os.PathLike[str], **options: Any) -> Agent:
@@ -178,7 +180,9 @@ def _value(text: str) -> bool | int | float | str:
         value = json.loads(text)
     except ValueError:
         return text
-    return value if isinstance(value, bool | int | float) else text
+    if isinstance(value, bool | int | float):
+        return value
+    return text
 
 
 def options_of(name: str) -> frozenset[str]:
@@ -194,11 +198,9 @@ def options_of(name: str) -> frozenset[str]:
         return options_of(search) - {"policy"}
     if has_evaluation(name):
         return options_of("alphabeta")
-    return (
-        frozenset(inspect.signature(_factory(name)).parameters)
-        if name in _FACTORIES
-        else frozenset()
-    )
+    if name in _FACTORIES:
+        return frozenset(inspect.signature(_factory(name)).parameters)
+    return frozenset()
 
 
 def content_of(player: str) -> str:
@@ -233,11 +235,9 @@ def _policy_in(base: str, options: dict[str, Any]) -> str | None:
     path, plus, search = base.rpartition("+")
     if plus and search in SEARCHES:
         return path
-    return (
-        options.get("policy")
-        if base in _FACTORIES or base.endswith(".py") or has_evaluation(base)
-        else base
-    )
+    if base in _FACTORIES or base.endswith(".py") or has_evaluation(base):
+        return options.get("policy")
+    return base
 
 
 def _factory(name: str) -> Callable[..., Agent]:
@@ -299,8 +299,6 @@ def _fits(value: Any, kind: type) -> bool:
     """
     if kind not in _KINDS or not isinstance(value, bool | int | float | str):
         return True
-    return (
-        isinstance(value, bool)
-        if kind is bool
-        else isinstance(value, int | kind) and not isinstance(value, bool)
-    )
+    if kind is bool:
+        return isinstance(value, bool)
+    return isinstance(value, int | kind) and not isinstance(value, bool)

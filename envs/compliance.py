@@ -50,12 +50,14 @@ def check_world(
 
     `network`, a torch module of the policy's kind, is handed to `remember` and `carry_on`; a world
     that copies the policy needs one. Raises `ComplianceError`."""
-    what = (
-        f"world {world!r}"
-        if isinstance(world, str)
-        else f"world {getattr(world, '__name__', world)}"
-    )
-    build = partial(make, world, **options) if isinstance(world, str) else partial(world, **options)
+    if isinstance(world, str):
+        what = f"world {world!r}"
+    else:
+        what = f"world {getattr(world, '__name__', world)}"
+    if isinstance(world, str):
+        build = partial(make, world, **options)
+    else:
+        build = partial(world, **options)
     first = build()
     twin = build()
     later = build()
@@ -376,11 +378,9 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _kind(array: Any) -> str:
-    return (
-        f"{array.dtype} {array.shape}"
-        if isinstance(array, np.ndarray)
-        else f"a {type(array).__name__}"
-    )
+    if isinstance(array, np.ndarray):
+        return f"{array.dtype} {array.shape}"
+    return f"a {type(array).__name__}"
 
 
 def _require(holds: bool, where: str, trouble: str) -> None:

@@ -102,7 +102,10 @@ class FrameStack(BatchWrapper):
             raise ConfigError(
                 f"frames can be stacked where observations are pictures (H, W, C), not {space}"
             )
-        self._ages = (num_frames - 1, 0) if gap else tuple(range(num_frames - 1, -1, -1))
+        if gap:
+            self._ages = (num_frames - 1, 0)
+        else:
+            self._ages = tuple(range(num_frames - 1, -1, -1))
         n = len(self._ages)
         stacked = Box(np.tile(space.low, n), np.tile(space.high, n), dtype=space.low.dtype.type)
         super().__init__(world, observation_space=stacked)

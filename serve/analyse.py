@@ -129,7 +129,9 @@ def run_analyse(options: argparse.Namespace) -> int:
         return _in_the_browser(options)
     if options.last is not None:
         return _sum_up(options)
-    return _analyse_one(options) if options.explain is None else _explain(options)
+    if options.explain is None:
+        return _analyse_one(options)
+    return _explain(options)
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -192,9 +194,15 @@ def _analyse_one(options: argparse.Namespace) -> int:
     from agents.parallel import processes
 
     recording, snake = find_game(options.games[0], options.database, options.snake)
-    parts = played_by_each(recording) if options.all_snakes else [played_by(recording, snake)]
+    if options.all_snakes:
+        parts = played_by_each(recording)
+    else:
+        parts = [played_by(recording, snake)]
     # Processes take seconds to start.
-    jobs = _jobs(options) if sum(len(played.positions) for played in parts) > _FEW_POSITIONS else 1
+    if sum(len(played.positions) for played in parts) > _FEW_POSITIONS:
+        jobs = _jobs(options)
+    else:
+        jobs = 1
     found = list[Any]()
     nodes = options.nodes or NODES
     curves = _curves(options)
@@ -354,7 +362,9 @@ def _jobs(options: argparse.Namespace) -> int:
 def _curves(options: argparse.Namespace) -> WinProbability:
     from agents.analysis.win_probability import WinProbability
 
-    return WinProbability.read(options.curves) if options.curves else WinProbability.shipped()
+    if options.curves:
+        return WinProbability.read(options.curves)
+    return WinProbability.shipped()
 
 
 class _Progress(Progress):

@@ -97,9 +97,10 @@ def create_app(
     Raises `ConfigError` for no agents, for names that don't fit into a URL, for a bad secret, and
     for a rate that isn't positive."""
     by_name = _checked(agents, secret)
-    looks = (
-        look if isinstance(look, Mapping) else {} if look is None else dict.fromkeys(by_name, look)
-    )
+    if isinstance(look, Mapping):
+        looks = look
+    else:
+        looks = {} if look is None else dict.fromkeys(by_name, look)
     access = access or Access()
     app = Flask("procsnake", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
@@ -279,7 +280,10 @@ def _snake_routes(
 
     @routes.get("/")
     def info() -> BaseResponse:
-        page = home_page(access) if access is not None and request.blueprint == "root" else None
+        if access is not None and request.blueprint == "root":
+            page = home_page(access)
+        else:
+            page = None
         return page or snake.info()
 
     @routes.before_request
@@ -348,11 +352,10 @@ def _add_answers(app: Flask, counts: Metrics) -> None:
 def _body() -> dict[str, Any]:
     length = request.content_length
     # Flask itself would put megabytes together from small pieces.
-    data = (
-        request.get_data()
-        if length is None or length > MAX_BODY_BYTES
-        else request.environ["wsgi.input"].read(length)
-    )
+    if length is None or length > MAX_BODY_BYTES:
+        data = request.get_data()
+    else:
+        data = request.environ["wsgi.input"].read(length)
     try:
         body, g.size = read_body(data)
     except TooLargeError as error:

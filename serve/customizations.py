@@ -67,7 +67,10 @@ def own_color(agent: Agent) -> str:
     can be told apart.
     """
     card = getattr(agent, "card", None)
-    identity = card.files.get("policy.onnx", agent.name) if card is not None else agent.name
+    if card is not None:
+        identity = card.files.get("policy.onnx", agent.name)
+    else:
+        identity = agent.name
     hue = hashlib.sha256(identity.encode()).digest()[0] / 256
     return "#{:02x}{:02x}{:02x}".format(
         *(round(255 * part) for part in colorsys.hls_to_rgb(hue, 0.42, 0.65))

@@ -193,7 +193,9 @@ def safest_move(state: State, you: int) -> int:
 
     def step(cell: int, move: int) -> int:
         target = cell + step_offset(rules.width, move)
-        return int(arrays.opposite[target]) if rules.wrapped else target
+        if rules.wrapped:
+            return int(arrays.opposite[target])
+        return target
 
     def is_free(cell: int) -> bool:
         return not arrays.occupied[0, cell] and arrays.opposite[cell] == cell

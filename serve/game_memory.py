@@ -132,4 +132,6 @@ def _key(body: Mapping[str, Any]) -> tuple[GameKey, int] | None:
 
 def _id(parent: Any) -> str | None:
     value = parent.get("id") if isinstance(parent, Mapping) else None
-    return value if isinstance(value, str) and len(value) <= MAX_TEXT else None
+    if isinstance(value, str) and len(value) <= MAX_TEXT:
+        return value
+    return None

@@ -44,9 +44,9 @@ class _Line(logging.Formatter):
 
     def trace_of(self, record: logging.LogRecord) -> str:
         """The record's trace, "" if it has none."""
-        return (
-            printable(self.formatException(record.exc_info), keep="\n") if record.exc_info else ""
-        )
+        if record.exc_info:
+            return printable(self.formatException(record.exc_info), keep="\n")
+        return ""
 
 
 class _Json(_Line):

@@ -148,16 +148,14 @@ class GameMargin:
     def _learn_overhead(self, overhead_ms: float) -> None:
         self.late_at_once = 0
         decay = _DECAY_WHEN_FAR if self.timeouts else _DECAY
-        peak_ms = (
-            overhead_ms
-            if self.peak_ms is None
-            else decay * self.peak_ms + (1 - decay) * overhead_ms
-        )
-        low_ms = (
-            overhead_ms / 2
-            if self.low_ms is None
-            else _DECAY * self.low_ms + (1 - _DECAY) * overhead_ms
-        )
+        if self.peak_ms is None:
+            peak_ms = overhead_ms
+        else:
+            peak_ms = decay * self.peak_ms + (1 - decay) * overhead_ms
+        if self.low_ms is None:
+            low_ms = overhead_ms / 2
+        else:
+            low_ms = _DECAY * self.low_ms + (1 - _DECAY) * overhead_ms
         self.peak_ms = max(overhead_ms, peak_ms)
         self.low_ms = min(overhead_ms, low_ms)
 

@@ -263,11 +263,10 @@ def _port_error(error: Exception, host: str, port: int) -> PortInUseError:
     in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
     why = "another program listens there" if in_use else str(error)
     is_no_host = isinstance(error, TypeError | socket.gaierror)
-    fix = (
-        "Name an address of this machine with --host"
-        if is_no_host
-        else "Try another port, or --port 0 for any"
-    )
+    if is_no_host:
+        fix = "Name an address of this machine with --host"
+    else:
+        fix = "Try another port, or --port 0 for any"
     return PortInUseError(f"can't listen on {host} port {port}: {why}. {fix}")
 
 
@@ -277,7 +276,9 @@ def url_of(listener: socket.socket) -> str:
     """
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    if ":" in host:
+        return f"http://[{host}]:{port}"
+    return f"http://{host}:{port}"
 
 
 @contextmanager

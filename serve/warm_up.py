@@ -213,8 +213,6 @@ def run_warm_up(options: argparse.Namespace) -> int:
 
 
 def _told(one: Compiled) -> str:
-    return (
-        f"{one.functions} functions compiled in {one.seconds:.1f} s"
-        if one.functions
-        else "all was compiled before"
-    )
+    if one.functions:
+        return f"{one.functions} functions compiled in {one.seconds:.1f} s"
+    return "all was compiled before"

@@ -302,7 +302,10 @@ class APEX(DQN):
 
     def _fetch_played(self) -> None:
         # A learner that is ahead has nothing else to wait for.
-        patience = 0.0 if self.shards.num_outstanding_async_reqs(_SAMPLE) else _PATIENCE
+        if self.shards.num_outstanding_async_reqs(_SAMPLE):
+            patience = 0.0
+        else:
+            patience = _PATIENCE
         results = self._answers(
             lambda actors: actors.fetch_ready_async_reqs(tags=_PLAY, timeout_seconds=patience)
         )

@@ -256,11 +256,10 @@ def run_train(options: argparse.Namespace) -> int:
         raise ConfigError(
             "--resume goes on with one run; --seeds, called again, goes on with all of its own"
         )
-    experiment = (
-        None
-        if options.resume
-        else Experiment.load(options.config or options.experiment, begins + overrides)
-    )
+    if options.resume:
+        experiment = None
+    else:
+        experiment = Experiment.load(options.config or options.experiment, begins + overrides)
     if options.help_keys:
         return _tell_keys(experiment, options)
     if options.seeds:
@@ -442,11 +441,10 @@ def train_and_tell(
     if result.finished and result.address:
         print(f"run: {result.address}")
     elif result.finished:
-        made = (
-            ""
-            if result.bundle is None
-            else f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"
-        )
+        if result.bundle is None:
+            made = ""
+        else:
+            made = f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"
         print(f"run: {result.path}{made}\nreport: {result.path / 'report.html'}")
     return result
 

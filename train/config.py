@@ -87,7 +87,10 @@ class Budget:
     @property
     def in_words(self) -> str:
         """The budget as text: "3 minutes", "8,000,000 decisions or 60 minutes"."""
-        limits = [f"{self.total_agent_steps:,} decisions"] if self.total_agent_steps else []
+        if self.total_agent_steps:
+            limits = [f"{self.total_agent_steps:,} decisions"]
+        else:
+            limits = []
         limits += [f"{self.max_minutes:g} minutes"] if self.max_minutes is not None else []
         return " or ".join(limits)
 
@@ -448,9 +451,10 @@ def _atoms(settings: QSettings, world: str, options: Mapping[str, Any]) -> tuple
     """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else
     by the world's returns.
     """
-    v_max = (
-        settings.v_max if settings.v_max is not None else _highest_return(settings, world, options)
-    )
+    if settings.v_max is not None:
+        v_max = settings.v_max
+    else:
+        v_max = _highest_return(settings, world, options)
     v_min = settings.v_min if settings.v_min is not None else -abs(v_max) / 4
     if v_min >= v_max:
         raise ConfigError(
@@ -547,11 +551,10 @@ def _require_plain(value: Any, key: str) -> None:
         for place, item in enumerate(value):
             _require_plain(item, f"{key}[{place}]")
     elif not (value is None or isinstance(value, str | int | float)):
-        example = (
-            f"{value.__module__}:{value.__qualname__}"
-            if hasattr(value, "__qualname__")
-            else "my_module:name"
-        )
+        if hasattr(value, "__qualname__"):
+            example = f"{value.__module__}:{value.__qualname__}"
+        else:
+            example = "my_module:name"
         raise ConfigError(
             f"{key} is {reprlib.repr(value)}, but a run writes its experiment down, which holds"
             f" plain values only. A part of your own is given by its name: {example!r}"
@@ -623,7 +626,10 @@ def _convert(value: Any, kind: Any, key: str) -> Any:
         value = _number(value)
     if wanted is int and isinstance(value, float | str):
         number = _number(value)
-        value = int(number) if isinstance(number, float) and number.is_integer() else value
+        if isinstance(number, float) and number.is_integer():
+            value = int(number)
+        else:
+            value = value
     if wanted is list and isinstance(value, list) and arguments:
         return [_convert(item, arguments[0], f"{key}[{k}]") for k, item in enumerate(value)]
     if wanted is dict and isinstance(value, dict) and arguments:

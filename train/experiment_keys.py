@@ -121,18 +121,19 @@ def _keys_of_kinds(kinds: list[Any], section: Any, default: Any, prefix: str) ->
 
 def _sections(hint: Any) -> list[type]:
     """The dataclasses that a field may hold; none if it holds a plain value."""
-    kinds = (
-        typing.get_args(hint)
-        if typing.get_origin(hint) in (types.UnionType, typing.Union)
-        else (hint,)
-    )
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        kinds = typing.get_args(hint)
+    else:
+        kinds = (hint,)
     return [kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
     if field.default is not dataclasses.MISSING:
         return field.default
-    return "required" if field.default_factory is dataclasses.MISSING else field.default_factory()
+    if field.default_factory is dataclasses.MISSING:
+        return "required"
+    return field.default_factory()
 
 
 def field_docstrings(kind: type) -> dict[str, str]:

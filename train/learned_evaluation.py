@@ -332,14 +332,14 @@ class EvaluationTrainer:
         return _self_play(self.experiment, self.stage, self._best())
 
     def _best(self) -> str:
-        return (
-            self._with(self._evaluation(self.stage.best))
-            if self.stage.best
-            else self.settings.player
-        )
+        if self.stage.best:
+            return self._with(self._evaluation(self.stage.best))
+        return self.settings.player
 
     def _best_in_words(self) -> str:
-        return f"generation {self.stage.best}" if self.stage.best else self.settings.player
+        if self.stage.best:
+            return f"generation {self.stage.best}"
+        return self.settings.player
 
     def _with(self, evaluation: Path) -> str:
         return with_values(self.settings.player, {"evaluation": str(evaluation)})

@@ -321,11 +321,9 @@ class MXNetDQN:
 
     def _mask(self) -> np.ndarray:
         known = self.world.action_mask if self.settings.mask_actions else None
-        return (
-            np.ones((self.world.num_envs, self.num_actions), np.bool_)
-            if known is None
-            else known.copy()
-        )
+        if known is None:
+            return np.ones((self.world.num_envs, self.num_actions), np.bool_)
+        return known.copy()
 
 
 def _read_counters(path: Path) -> tuple[int, float]:

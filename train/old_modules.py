@@ -34,7 +34,9 @@ class OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        return importlib.machinery.ModuleSpec(fullname, self) if fullname in NEW_NAMES else None
+        if fullname in NEW_NAMES:
+            return importlib.machinery.ModuleSpec(fullname, self)
+        return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
         """Leave it to Python; `exec_module` puts the module of today in its place."""

@@ -120,7 +120,10 @@ def network_options(name: str) -> list[Option]:
     There are none for a network that isn't procsnake's own.
     """
     is_starter_pack = name in (_STARTER_PACK, *KINDS)
-    path = name if is_path(name) else class_path(_STARTER_PACK if is_starter_pack else name)
+    if is_path(name):
+        path = name
+    else:
+        path = class_path(_STARTER_PACK if is_starter_pack else name)
     if not path.startswith("agents.networks."):
         return []
     found = list(_options(path))
@@ -135,7 +138,9 @@ def value_of(options: Mapping[str, Any], option: Option) -> Any:
     """
     section, _, name = option.name.rpartition(".")
     value: Any = options.get(section) if section else options
-    return value.get(name, option.default) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        return value.get(name, option.default)
+    return None
 
 
 def _options(path: str) -> Iterator[Option]:

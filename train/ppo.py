@@ -75,11 +75,9 @@ class PPOConfig(BatchedConfig):
         self.settings = PPOSettings()
 
     def runner_and_module(self) -> tuple[type[BatchEnvRunner], type[NetworkModule]]:
-        return (
-            (RecurrentRunner, RecurrentModule)
-            if self.settings.lstm_units
-            else (BatchEnvRunner, NetworkModule)
-        )
+        if self.settings.lstm_units:
+            return (RecurrentRunner, RecurrentModule)
+        return (BatchEnvRunner, NetworkModule)
 
     def get_default_learner_class(self) -> type[TorchLearner]:
         return PPOLearner
@@ -494,4 +492,6 @@ def adapted_kl_coef(kl_coef: float, kl: float, target: float, *, least: float = 
     again."""
     if kl > 1.5 * target:
         return max(2 * kl_coef, least)
-    return max(kl_coef / 2, least) if kl < target / 1.5 else kl_coef
+    if kl < target / 1.5:
+        return max(kl_coef / 2, least)
+    return kl_coef

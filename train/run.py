@@ -222,7 +222,9 @@ def _begun(
             "--finish ends the run where it is, and --minutes trains it further; leave out one of"
             " them"
         )
-    return None if resume is None else RunFolder.open(Path(resume))
+    if resume is None:
+        return None
+    return RunFolder.open(Path(resume))
 
 
 def _require_something_learned(

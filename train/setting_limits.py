@@ -40,4 +40,6 @@ def require(section: Any, key: str, name: str, least: float, most: float = float
 
 
 def _limits(least: float, most: float) -> str:
-    return f"at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"
+    if most == float("inf"):
+        return f"at least {least:g}"
+    return f"between {least:g} and {most:g}"

@@ -67,18 +67,16 @@ class Turn:
         """Return what the played move is expected to cost, in hundredths of a won game; 0 if it
         isn't known.
         """
-        return (
-            0.0
-            if self.played is None
-            else 100 * max(0.0, self.chance - self.probabilities[self.played])
-        )
+        if self.played is None:
+            return 0.0
+        return 100 * max(0.0, self.chance - self.probabilities[self.played])
 
     @property
     def move_class(self) -> MoveClass:
         """Return the class of the played move."""
-        return (
-            "unknown" if self.played is None else class_of(self.points_lost, choices=sum(self.safe))
-        )
+        if self.played is None:
+            return "unknown"
+        return class_of(self.points_lost, choices=sum(self.safe))
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,9 @@ def _answers(state: State, me: int, move: int) -> Iterator[tuple[np.ndarray, Sta
 def _worth(state: State, me: int, search: MoveSearch) -> int:
     if state.arrays.cause[0, me] != ALIVE:
         return CERTAIN_DEATH
-    return WIN if _is_over(state) else search(state, me).best_score
+    if _is_over(state):
+        return WIN
+    return search(state, me).best_score
 
 
 def _is_over(state: State) -> bool:

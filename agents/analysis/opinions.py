@@ -157,7 +157,10 @@ def _search(
     stack, turns, territory, correction = space
     stack.allowed[:] = False
     stack.allowed[move] = True
-    low, high = (-3 * WIN, 3 * WIN) if last is None else (last - WINDOW, last + WINDOW)
+    if last is None:
+        low, high = (-3 * WIN, 3 * WIN)
+    else:
+        low, high = (last - WINDOW, last + WINDOW)
     while True:
         begin(stack, depth, low, high)
         if not run(

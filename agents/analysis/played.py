@@ -212,9 +212,9 @@ def result_of(recording: Recording, snake: str) -> str:
     last = recording.boards()[-1]
     ending = next(one for one in last["snakes"] if one["id"] == snake)
     if told and (told.get("winnerId") or told.get("isDraw")):
-        return (
-            "draw" if told.get("isDraw") else "won" if told["winnerId"] == ending["id"] else "lost"
-        )
+        if told.get("isDraw"):
+            return "draw"
+        return "won" if told["winnerId"] == ending["id"] else "lost"
     alive = [one["id"] for one in last["snakes"] if not one["eliminatedCause"]]
     if ending["eliminatedCause"]:
         others = [

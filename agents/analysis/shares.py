@@ -230,7 +230,9 @@ def _largest(found: Explanation, source: str) -> list[Share]:
 
 
 def _values(share: Share) -> str:
-    return f"{share.mine}" if share.theirs is None else f"{share.mine}, the other {share.theirs}"
+    if share.theirs is None:
+        return f"{share.mine}"
+    return f"{share.mine}, the other {share.theirs}"
 
 
 def _line(points: float, words: str, source: str) -> str:

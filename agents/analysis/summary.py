@@ -92,18 +92,16 @@ def _class(classes: Sequence[tuple[int, str]], value: int) -> str:
 
 
 def _relation(own: int, longest: int) -> str:
-    return (
-        "longest"
-        if own > longest
-        else "as long as the longest"
-        if own == longest
-        else "shorter than the longest"
-    )
+    if own > longest:
+        return "longest"
+    return "as long as the longest" if own == longest else "shorter than the longest"
 
 
 def _killers(one: Analysis) -> list[str]:
     by = one.played.ending.get("eliminatedBy") or ""
-    return [one.played.name_by_id(by)] if by and by != one.played.snake["id"] else []
+    if by and by != one.played.snake["id"]:
+        return [one.played.name_by_id(by)]
+    return []
 
 
 _HEADINGS = {

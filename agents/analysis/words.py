@@ -46,10 +46,14 @@ def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
     )
     turns = f"turns {analysis.turns[0].turn} to {analysis.turns[-1].turn}"
     head = f"{played.name} {ended} against {against}; {turns}, {analysis.nodes} nodes per turn"
-    shown = list(range(len(analysis.turns))) if all_turns else turns_that_mattered(analysis)
-    parts = (
-        [head, "", table(analysis, shown)] if shown else [head, "", "no move cost 5 points or more"]
-    )
+    if all_turns:
+        shown = list(range(len(analysis.turns)))
+    else:
+        shown = turns_that_mattered(analysis)
+    if shown:
+        parts = [head, "", table(analysis, shown)]
+    else:
+        parts = [head, "", "no move cost 5 points or more"]
     told = [lost_sentence(analysis), cause_sentence(analysis), evaluation_sentence(analysis)]
     return "\n".join([*parts, "", counts(analysis), *filter(None, told)])
 
@@ -104,7 +108,9 @@ def chance_text(turn: Turn, move: int) -> str:
     if not turn.safe[move]:
         return "†"
     score = turn.scores[move]
-    return f"-{score + WIN}" if score < -SURE else f"{turn.probabilities[move]:.0%}"
+    if score < -SURE:
+        return f"-{score + WIN}"
+    return f"{turn.probabilities[move]:.0%}"
 
 
 def counts(analysis: Analysis) -> str:
@@ -115,17 +121,17 @@ def counts(analysis: Analysis) -> str:
 
 
 def _counted(count: int, name: str) -> str:
-    return f"{count} {name}" if count == 1 else f"{count} {name.replace('accuracy', 'accuracie')}s"
+    if count == 1:
+        return f"{count} {name}"
+    return f"{count} {name.replace('accuracy', 'accuracie')}s"
 
 
 def lost_sentence(analysis: Analysis) -> str:
     """Return where the game was lost and what would have kept it; "" if the snake didn't lose."""
     if analysis.lost is None:
-        return (
-            "every move is proven to lose from the first recorded turn on"
-            if analysis.played.result == "lost"
-            else ""
-        )
+        if analysis.played.result == "lost":
+            return "every move is proven to lose from the first recorded turn on"
+        return ""
     turn = analysis.turns[analysis.lost]
     if turn.played is None:
         return (
@@ -133,7 +139,10 @@ def lost_sentence(analysis: Analysis) -> str:
             f" best ({turn.chance:.0%})"
         )
     if turn.played == turn.best or turn.move_class == "best":
-        worth = "the best move" if turn.played == turn.best else f"as good as {word(turn.best)}"
+        if turn.played == turn.best:
+            worth = "the best move"
+        else:
+            worth = f"as good as {word(turn.best)}"
         told = (
             f"turn {turn.turn}: {word(turn.played)} was {worth} ({turn.chance:.0%}), and yet the"
             " game was lost from here"
@@ -193,12 +202,14 @@ def cause_sentence(analysis: Analysis) -> str:
     began = None if analysis.lost is None else analysis.turns[analysis.lost].turn
     died = ending["eliminatedOnTurn"]
     by = ending["eliminatedBy"]
-    killer = (
-        f" ({analysis.played.name_by_id(by)})"
-        if by not in ("", analysis.played.snake["id"])
-        else ""
-    )
-    since = f"; it began on turn {began}" if began is not None and began < died - 1 else ""
+    if by not in ("", analysis.played.snake["id"]):
+        killer = f" ({analysis.played.name_by_id(by)})"
+    else:
+        killer = ""
+    if began is not None and began < died - 1:
+        since = f"; it began on turn {began}"
+    else:
+        since = ""
     return f"cause: {analysis.played.name} died on turn {died}: {TOLD[cause]}{killer}{since}"
 
 

@@ -27,7 +27,9 @@ class LoadMeter:
         or 0 if it isn't known.
         """
         (before, stolen_before), (now, stolen_now) = self._before, _processor_time()
-        return (stolen_now - stolen_before) / (now - before) if now > before else 0.0
+        if now > before:
+            return (stolen_now - stolen_before) / (now - before)
+        return 0.0
 
     def burst(
         self, *, timeout_ms: float, latencies_ms: Mapping[str, float], waited_ms: float = 0.0

@@ -80,9 +80,10 @@ class Connection:
             raise ConfigError(
                 f"{url!r} is not the URL of a snake; it looks like http://127.0.0.1:8000"
             )
-        self._kind = (
-            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        )
+        if parts.scheme == "https":
+            self._kind = http.client.HTTPSConnection
+        else:
+            self._kind = http.client.HTTPConnection
         # Without a port, http.client would take the last part of an IPv6 address for one.
         self._port = self._kind.default_port if port is None else port
         self._path = quote(parts.path, safe=_IN_A_PATH)
@@ -132,7 +133,10 @@ class Connection:
             else:
                 connection.sock.settimeout(timeout)
             watchdog.watch(connection.sock)
-            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            if body is None or isinstance(body, bytes):
+                data = body
+            else:
+                data = json.dumps(body).encode()
             headers = {"Content-Type": "application/json"} if data is not None else {}
             connection.request(method, self.target(path), data, {**self._headers, **headers})
             response = connection.getresponse()
@@ -293,4 +297,6 @@ _IN_WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...]
 
 def _shown(value: Any) -> str:
     """A stranger's value, short enough to be printed."""
-    return repr(value[:_MAX_SHOWN]) if isinstance(value, str | bytes) else str(value)[:_MAX_SHOWN]
+    if isinstance(value, str | bytes):
+        return repr(value[:_MAX_SHOWN])
+    return str(value)[:_MAX_SHOWN]

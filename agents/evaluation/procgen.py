@@ -130,9 +130,10 @@ def _players(
     def guess(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
         return generator.integers(bundle.card.action["num_actions"], size=world.num_envs)
 
-    policy = (
-        likeliest(bundle, threads=threads) if greedy else drawn(bundle, generator, threads=threads)
-    )
+    if greedy:
+        policy = likeliest(bundle, threads=threads)
+    else:
+        policy = drawn(bundle, generator, threads=threads)
     return {POLICY: policy, RANDOM: guess}
 
 

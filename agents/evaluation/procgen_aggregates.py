@@ -58,7 +58,9 @@ class AggregateEstimate:
 
 def interval_in_words(interval: Sequence[float] | None) -> str:
     """Return an interval as text, "-" for None."""
-    return "-" if interval is None else "{:.3f} … {:.3f}".format(*interval)
+    if interval is None:
+        return "-"
+    return "{:.3f} … {:.3f}".format(*interval)
 
 
 def aggregates(scores: np.ndarray) -> list[AggregateEstimate]:

@@ -173,11 +173,10 @@ def _curves(curve: Path | None) -> list[Chart]:
     them.
     """
     try:
-        rows = (
-            list(csv.DictReader(io.StringIO(read_text(curve, MAX_CURVE_BYTES), newline="")))
-            if curve is not None
-            else []
-        )
+        if curve is not None:
+            rows = list(csv.DictReader(io.StringIO(read_text(curve, MAX_CURVE_BYTES), newline="")))
+        else:
+            rows = []
     except (OSError, ValueError, csv.Error):
         rows = []
     if not rows:
@@ -194,7 +193,10 @@ def _curves(curve: Path | None) -> list[Chart]:
         low = np.minimum(beside, measured[known])
         high = np.maximum(beside, measured[known])
         lines.append(Line(name="evaluation", x=steps[known], y=measured[known], low=low, high=high))
-    shaded = "; the gap between training and evaluation is shaded" if len(lines) > 1 else ""
+    if len(lines) > 1:
+        shaded = "; the gap between training and evaluation is shaded"
+    else:
+        shaded = ""
     return [
         Chart(
             title=f"return of an episode{shaded}",

@@ -193,7 +193,10 @@ class Referee:
         self._tell_deadline = tell_deadline
         self._must_answer = must_answer
         self._most_repeats = _MOST_REPEATS if excuse_bursts else 0
-        self._opening = np.zeros((0, len(seats)), np.int8) if opening is None else opening
+        if opening is None:
+            self._opening = np.zeros((0, len(seats)), np.int8)
+        else:
+            self._opening = opening
         self.game = game_object(chosen, game_id or str(uuid.uuid4()), timeout_ms=self._timeout_ms)
         """The webhook's `game` object."""
         self._remote = {
@@ -223,7 +226,10 @@ class Referee:
                 self.customizations[slot] = snake.check()
         running = self._begin(self.state)
         nothing: list[Any] = [None] * len(self.seats)
-        recorder = Recorder(self._recording, self.game) if self._recording else nullcontext()
+        if self._recording:
+            recorder = Recorder(self._recording, self.game)
+        else:
+            recorder = nullcontext()
         with ThreadPoolExecutor(max(1, len(self._remote))) as pool, recorder as record:
             self._tell(pool, "start")
             yield Frame(self.state, nothing, nothing, {}, nothing, nothing)
@@ -317,11 +323,12 @@ class Referee:
             for slot in asked:
                 server = urlsplit(self._remote[slot].url).netloc
                 quickest[server] = min(answers[slot][1], quickest.get(server, math.inf))
-            why = (
-                meter.burst(timeout_ms=self._timeout_ms, latencies_ms=quickest, waited_ms=waited_ms)
-                if late
-                else ""
-            )
+            if late:
+                why = meter.burst(
+                    timeout_ms=self._timeout_ms, latencies_ms=quickest, waited_ms=waited_ms
+                )
+            else:
+                why = ""
             if not why:
                 break
             excused.update(dict.fromkeys(late, why))
@@ -453,7 +460,10 @@ def _look(info: Mapping[str, Any]) -> dict[str, str]:
         for part, text in parts.items()
         if isinstance(text, str) and text and text.isprintable()
     }
-    colors = {"color": color} if isinstance(color, str) and _COLOR.fullmatch(color) else {}
+    if isinstance(color, str) and _COLOR.fullmatch(color):
+        colors = {"color": color}
+    else:
+        colors = {}
     return NO_LOOK | colors | {part: text[:_MAX_LOOK] for part, text in shown.items()}
 
 

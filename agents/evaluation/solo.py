@@ -80,11 +80,10 @@ def mean_interval(values: np.ndarray) -> tuple[float, float]:
 
     Of one value both ends are that value.
     """
-    spread = (
-        NormalDist().inv_cdf(0.975) * float(values.std(ddof=1)) / math.sqrt(len(values))
-        if len(values) > 1
-        else 0.0
-    )
+    if len(values) > 1:
+        spread = NormalDist().inv_cdf(0.975) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    else:
+        spread = 0.0
     return float(values.mean()) - spread, float(values.mean()) + spread
 
 
@@ -120,7 +119,9 @@ def table(scores: Sequence[SoloScore]) -> str:
 
 def _deadliest(causes: Mapping[str, int]) -> str:
     deaths = {cause: count for cause, count in causes.items() if cause != "survived"}
-    return max(deaths, key=lambda cause: deaths[cause]) if deaths else "–"
+    if deaths:
+        return max(deaths, key=lambda cause: deaths[cause])
+    return "–"
 
 
 def _score(results: GameResults, width: int, height: int, max_turns: int) -> SoloScore:

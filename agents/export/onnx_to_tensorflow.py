@@ -96,9 +96,9 @@ def _run(nodes: Iterable[Any], values: dict[str, Any]) -> None:
 def _kept(array: np.ndarray) -> Any:
     import tensorflow as tf
 
-    return (
-        tf.Variable(array, trainable=False) if array.dtype == np.float32 and array.ndim else array
-    )
+    if array.dtype == np.float32 and array.ndim:
+        return tf.Variable(array, trainable=False)
+    return array
 
 
 def _numbers(values: Any) -> list[int]:
@@ -146,7 +146,9 @@ def _gemm(attributes: dict[str, Any], left: Any, right: Any, bias: Any = None) -
         "transpose_b": bool(attributes.get("transB")),
     }
     product = attributes.get("alpha", 1.0) * tf.linalg.matmul(left, right, **turned)
-    return product if bias is None else product + attributes.get("beta", 1.0) * bias
+    if bias is None:
+        return product
+    return product + attributes.get("beta", 1.0) * bias
 
 
 def _reduce(name: str) -> Callable[..., Any]:
@@ -234,11 +236,9 @@ def _gather(attributes: dict[str, Any], values: Any, places: Any) -> Any:
     import tensorflow as tf
 
     axis = attributes.get("axis", 0)
-    return (
-        values.take(places, axis)
-        if isinstance(values, np.ndarray)
-        else tf.gather(values, places, axis=axis)
-    )
+    if isinstance(values, np.ndarray):
+        return values.take(places, axis)
+    return tf.gather(values, places, axis=axis)
 
 
 def _equal(attributes: dict[str, Any], left: Any, right: Any) -> np.ndarray:

@@ -174,11 +174,10 @@ def compare(bundle: Bundle, forward: Forward, observations: np.ndarray) -> Parit
         for a, b in zip(expected, found, strict=True)
     )
     ranked = np.sort(expected[0], axis=1)
-    clear = (
-        ranked[:, -1] - ranked[:, -2] > CLEAR_GAP
-        if ranked.shape[1] > 1
-        else np.ones(len(ranked), np.bool_)
-    )
+    if ranked.shape[1] > 1:
+        clear = ranked[:, -1] - ranked[:, -2] > CLEAR_GAP
+    else:
+        clear = np.ones(len(ranked), np.bool_)
     same = expected[0].argmax(axis=1) == found[0].argmax(axis=1)
     return Parity(len(observations), int(clear.sum()), int((same & clear).sum()), difference)
 
@@ -206,7 +205,10 @@ def observations_of(bundle: Bundle, count: int, seed: int = 0) -> np.ndarray:
     while sum(map(len, seen)) < count:
         seen.append(world.observations[world.valid])
         lots = rng.random((world.num_envs, card.action["num_actions"]))
-        allowed = lots if world.action_mask is None else np.where(world.action_mask, lots, -1.0)
+        if world.action_mask is None:
+            allowed = lots
+        else:
+            allowed = np.where(world.action_mask, lots, -1.0)
         world.advance(allowed.argmax(axis=1))
     world.close()
     return np.concatenate(seen)[:count]

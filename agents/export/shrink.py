@@ -47,11 +47,9 @@ def shrink(source: str | os.PathLike[str], target: str | os.PathLike[str], **car
 
 
 def _rounded(value: np.ndarray) -> np.ndarray:
-    return (
-        value.astype(np.float16)
-        if value.dtype == np.float32 and value.size >= _ROUNDED_FROM
-        else value
-    )
+    if value.dtype == np.float32 and value.size >= _ROUNDED_FROM:
+        return value.astype(np.float16)
+    return value
 
 
 def _half_onnx(model_bytes: bytes) -> bytes:

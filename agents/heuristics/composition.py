@@ -58,15 +58,16 @@ class Heuristics(Agent):
     ) -> None:
         named = [_named(rule) for rule in rules]
         self.name = name or "+".join([*map(_name, named), *([base.name] if base else [])])
-        self.rules = (
-            named
-            if base is None
-            else [certain_death, *(rule for rule in named if rule is not certain_death)]
-        )
+        if base is None:
+            self.rules = named
+        else:
+            self.rules = [certain_death, *(rule for rule in named if rule is not certain_death)]
         self.base = base
 
     def evaluation_in_words(self, state: State | None = None) -> str | None:
-        return self.base.evaluation_in_words(state) if self.base else None
+        if self.base:
+            return self.base.evaluation_in_words(state)
+        return None
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         advice = [
@@ -85,7 +86,10 @@ class Heuristics(Agent):
         self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None
     ) -> Decision:
         advice = self._consult(Sight(state, 0, you), allowed)
-        given = self.base.act_among(state, you, advice.allowed, deadline) if self.base else None
+        if self.base:
+            given = self.base.act_among(state, you, advice.allowed, deadline)
+        else:
+            given = None
         logits = advice.logits(_log_probabilities(given))
         shares = np.exp(logits - logits.max())
         note = {**(given.note if given else {}), "rules": advice.notes}

@@ -123,7 +123,9 @@ class Sight:
         y = point[1] + MOVE_STEPS[move][1]
         if self.wrapped:
             return x % self.width, y % self.height
-        return (x, y) if 0 <= x < self.width and 0 <= y < self.height else None
+        if 0 <= x < self.width and 0 <= y < self.height:
+            return (x, y)
+        return None
 
     def ahead(self, move: int) -> Point | None:
         """Return the point to which a move takes this snake's head; None if it is off the board."""

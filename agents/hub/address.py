@@ -79,8 +79,13 @@ class Address:
     def player(self) -> str:
         """How a player from there is called: as the folder, or else as the repository."""
         folder = self.folder.rpartition("/")[2]
-        return folder if folder not in ("", "bundle") else self.repository.partition("/")[2]
+        if folder not in ("", "bundle"):
+            return folder
+        return self.repository.partition("/")[2]
 
     def __str__(self) -> str:
-        revision = f"@{quote(self.revision, safe='')}" if self.revision != "main" else ""
+        if self.revision != "main":
+            revision = f"@{quote(self.revision, safe='')}"
+        else:
+            revision = ""
         return f"{SCHEME}{self.repository}{revision}{'/' if self.folder else ''}{self.folder}"

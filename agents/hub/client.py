@@ -100,7 +100,10 @@ def _no_repository(address: Address) -> str:
 
 def _no_revision(address: Address) -> str:
     near = difflib.get_close_matches(address.revision, _revisions(address), n=1, cutoff=0.5)
-    offer = f"Did you mean {address.at(near[0])}?" if near else "Leave it out to take the newest"
+    if near:
+        offer = f"Did you mean {address.at(near[0])}?"
+    else:
+        offer = "Leave it out to take the newest"
     return f"{address.repository} has no branch, tag or commit {address.revision!r}. {offer}"
 
 
@@ -125,18 +128,19 @@ def _refused(address: Address, error: Any) -> str:
             f"{said}. Tokens are made at {_endpoint()}/settings/tokens; a push needs one with write"
             " permission there"
         )
-    return f"{said}. Try again later" if status == 429 or status >= 500 else said
+    if status == 429 or status >= 500:
+        return f"{said}. Try again later"
+    return said
 
 
 def _no_network(address: Address, error: Exception) -> str:
-    pin = (
-        ""
-        if address.is_pinned
-        else (
+    if address.is_pinned:
+        pin = ""
+    else:
+        pin = (
             "; an address with the commit of a bundle that you had before, hf://…@COMMIT, needs"
             " none"
         )
-    )
     return (
         f"{address}: {_endpoint()} can't be reached ({_quoted(error) or type(error).__name__})."
         f" Look at the network{pin}"

@@ -88,4 +88,6 @@ def pin_addresses(options: argparse.Namespace) -> None:
 def _pinned(value: Any) -> Any:
     if isinstance(value, list):
         return [_pinned(one) for one in value]
-    return pinned(value) if isinstance(value, str) and SCHEME in value else value
+    if isinstance(value, str) and SCHEME in value:
+        return pinned(value)
+    return value

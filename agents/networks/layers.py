@@ -37,7 +37,10 @@ def to_float(observations: torch.Tensor) -> torch.Tensor:
     exactly.
     """
     device = observations.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+    else:
+        dtype = torch.float32
     return observations.to(dtype)
 
 

@@ -130,10 +130,14 @@ def _pool(
             middle = cells[b, 2 * y]
             # Outside the picture the middle row once more, and so far back in order that it never
             # wins.
-            above, first = (cells[b, 2 * y - 1], np.int32(8)) if y else (middle, np.int32(0))
-            below, last = (
-                (cells[b, 2 * y + 1], np.int32(2)) if 2 * y + 1 < height else (middle, np.int32(0))
-            )
+            if y:
+                above, first = (cells[b, 2 * y - 1], np.int32(8))
+            else:
+                above, first = (middle, np.int32(0))
+            if 2 * y + 1 < height:
+                below, last = (cells[b, 2 * y + 1], np.int32(2))
+            else:
+                below, last = (middle, np.int32(0))
             for i in range(width):
                 row[channels + i] = max(
                     _ordered(above[i]) | first,

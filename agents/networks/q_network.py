@@ -55,11 +55,9 @@ class QNetwork(nn.Module):
         self.num_atoms = num_atoms
 
         def head(outputs: int) -> nn.Module:
-            return (
-                NoisyLinear(features, outputs, sigma0)
-                if noisy
-                else orthogonal(nn.Linear(features, outputs), 0.01)
-            )
+            if noisy:
+                return NoisyLinear(features, outputs, sigma0)
+            return orthogonal(nn.Linear(features, outputs), 0.01)
 
         self.advantage = head(num_actions * num_atoms)
         self.value = head(num_atoms) if dueling else None
@@ -95,7 +93,9 @@ def q_values(atoms: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
     [N].
     """
     # No matrix product: autocast would round it to bfloat16.
-    return atoms.squeeze(-1) if len(support) == 1 else (atoms.softmax(-1) * support).sum(-1)
+    if len(support) == 1:
+        return atoms.squeeze(-1)
+    return (atoms.softmax(-1) * support).sum(-1)
 
 
 class NoisyLinear(nn.Module):

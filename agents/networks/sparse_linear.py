@@ -66,7 +66,9 @@ def sparse_linear(
     if not here or torch.jit.is_tracing() or torch.compiler.is_compiling():
         return None
     entries = _entries(pictures.contiguous().numpy(), scales.numpy())
-    return None if entries is None else _SparseLinear.apply(weight, bias, entries)
+    if entries is None:
+        return None
+    return _SparseLinear.apply(weight, bias, entries)
 
 
 class _SparseLinear(torch.autograd.Function):
@@ -148,7 +150,9 @@ def _entries(pictures: np.ndarray, scales: np.ndarray) -> Entries | None:
             full.append(part)
 
     in_parts(note, count, _PICTURES_A_PART)
-    return None if full else Entries(begins, ends, columns, factors)
+    if full:
+        return None
+    return Entries(begins, ends, columns, factors)
 
 
 def _transposed(entries: Entries, columns: int) -> Entries:

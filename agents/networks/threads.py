@@ -23,11 +23,10 @@ def in_parts(work: Callable[[slice], None], count: int, size: int) -> None:
         for part in parts:
             work(part)
 
-    helpers = (
-        [_threads().submit(work_on) for _ in range(1, torch.get_num_threads())]
-        if count > size
-        else []
-    )
+    if count > size:
+        helpers = [_threads().submit(work_on) for _ in range(1, torch.get_num_threads())]
+    else:
+        helpers = []
     work_on()
     for helper in helpers:
         helper.result()

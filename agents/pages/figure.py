@@ -97,4 +97,6 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
 
 def _short(name: str) -> str:
     """The legend must leave room for the lines."""
-    return name if len(name) <= _MOST_LETTERS else f"…{name[1 - _MOST_LETTERS :]}"
+    if len(name) <= _MOST_LETTERS:
+        return name
+    return f"…{name[1 - _MOST_LETTERS :]}"

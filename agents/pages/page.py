@@ -68,27 +68,27 @@ def section(title: str, *contents: str) -> str:
     """Return a part that is always visible. Its contents are HTML; if they are empty, so is the
     part.
     """
-    return (
-        f"<section><h2>{escape(title)}</h2>{''.join(contents)}</section>" if any(contents) else ""
-    )
+    if any(contents):
+        return f"<section><h2>{escape(title)}</h2>{''.join(contents)}</section>"
+    return ""
 
 
 def fold(title: str, *contents: str) -> str:
     """Return a part that opens when its title is pressed. Its contents are HTML; if they are empty,
     so is the part.
     """
-    return (
-        f"<details><summary>{escape(title)}</summary>{''.join(contents)}</details>"
-        if any(contents)
-        else ""
-    )
+    if any(contents):
+        return f"<details><summary>{escape(title)}</summary>{''.join(contents)}</details>"
+    return ""
 
 
 def columns(*parts: str) -> str:
     """Put parts (HTML) beside each other where there is room, otherwise below each other. Empty
     parts are left out.
     """
-    return f'<div class="columns">{"".join(parts)}</div>' if any(parts) else ""
+    if any(parts):
+        return f'<div class="columns">{"".join(parts)}</div>'
+    return ""
 
 
 def moving_picture(svg: str, caption: str) -> str:
@@ -134,7 +134,9 @@ def chart_grid(charts: Iterable[Chart | Intervals]) -> str:
     without any chart, returns "".
     """
     shown = [_figure(chart, data) for chart in charts if (data := _data(chart))]
-    return f'<div class="charts">{"".join(shown)}</div>' if shown else ""
+    if shown:
+        return f'<div class="charts">{"".join(shown)}</div>'
+    return ""
 
 
 def _figure(chart: Chart | Intervals, data: dict[str, Any]) -> str:
@@ -152,7 +154,9 @@ def _data(chart: Chart | Intervals) -> dict[str, Any]:
     """What `charts.js` draws; empty if the chart has nothing to show."""
     if isinstance(chart, Intervals):
         rows = [[name, *_numbers(np.array(figures), 5)] for name, *figures in chart.rows]
-        return {"x_label": chart.x_label, "rows": rows, "colour": COLOURS[0]} if rows else {}
+        if rows:
+            return {"x_label": chart.x_label, "rows": rows, "colour": COLOURS[0]}
+        return {}
     lines = chart.drawn()
     if not lines:
         return {}

@@ -124,9 +124,10 @@ class AlphaBeta(Agent):
         check_range("table_bits", table_bits, 8, 24)
         check_range("threads", threads, 1, 16)
         check_range("crowd_quiet_turns", crowd_quiet_turns, 0, QUIET_TURNS)
-        self.policy = (
-            policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
-        )
+        if policy is None or isinstance(policy, Policy):
+            self.policy = policy
+        else:
+            self.policy = Policy.load(policy)
         if self.policy is not None:
             self.name = f"{self.policy.name}-alphabeta"
         self.nodes = nodes
@@ -232,7 +233,10 @@ class AlphaBeta(Agent):
             note: dict[str, Any] = {"score": found.score, "depth": found.depth}
             for key, register in (("nodes", NODES), ("turns", TURNS_PLAYED)):
                 note[key] = sum(int(space.stack.reg[register]) for space in spaces)
-            note["evaluation"] = "learned" if spaces[0].correction.is_used[0] else HAND_WRITTEN
+            if spaces[0].correction.is_used[0]:
+                note["evaluation"] = "learned"
+            else:
+                note["evaluation"] = HAND_WRITTEN
             guess = self._guess(state.select(np.array([board])), searches[0], found)
         if guess is not None:
             note["guessed"] = True
@@ -257,9 +261,18 @@ class AlphaBeta(Agent):
 
         def search(onward: State, share: float) -> int:
             nonlocal spent
-            nodes = None if left is None else max(_FEW_NODES, int(share * left) - spent)
-            deadline = None if budget.deadline is None else now + share * (budget.deadline - now)
-            cpu = None if budget.cpu_due is None else cpu_now + share * (budget.cpu_due - cpu_now)
+            if left is None:
+                nodes = None
+            else:
+                nodes = max(_FEW_NODES, int(share * left) - spent)
+            if budget.deadline is None:
+                deadline = None
+            else:
+                deadline = now + share * (budget.deadline - now)
+            if budget.cpu_due is None:
+                cpu = None
+            else:
+                cpu = cpu_now + share * (budget.cpu_due - cpu_now)
             score = (
                 _Search(
                     self, onward, root.me, root.space, SearchLimits(nodes, deadline, cpu), first=1

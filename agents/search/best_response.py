@@ -74,5 +74,7 @@ def _worth(onward: State, me: int, search: Search, share: float) -> float:
         return -1.0 if a.num_alive[0] else 0.0
     score = search(onward, share)
     if abs(score) > SURE:
-        return 1.0 if score > 0 else -1 + _A_TURN_LATER * min(score + WIN, _LATE)
+        if score > 0:
+            return 1.0
+        return -1 + _A_TURN_LATER * min(score + WIN, _LATE)
     return _JUDGED * math.tanh(score / SCALE)

@@ -198,7 +198,10 @@ class LearnedEvaluation:
         """What kind it is, its name, and whether a test is known to have refused it or is still to
         be played.
         """
-        doubt = ", not accepted by a test" if self.training.get("accepted") is False else ""
+        if self.training.get("accepted") is False:
+            doubt = ", not accepted by a test"
+        else:
+            doubt = ""
         return f"learned ({self.name}{doubt})"
 
 
@@ -216,7 +219,9 @@ def evaluation_in_words(learned: LearnedEvaluation | None, state: State | None) 
             f" {HAND_WRITTEN} elsewhere"
         )
     reason = learned.unfit_for(state)
-    return f"{HAND_WRITTEN}, because {reason}" if reason else learned.title
+    if reason:
+        return f"{HAND_WRITTEN}, because {reason}"
+    return learned.title
 
 
 def shipped_evaluations() -> list[str]:
@@ -240,7 +245,9 @@ def chosen_evaluation(
         raise ConfigError(
             f"evaluation is {given!r}; it must be a name or a file, such as {HAND_WRITTEN!r}"
         )
-    return _shipped(str(given)) if given in shipped_evaluations() else LearnedEvaluation.read(given)
+    if given in shipped_evaluations():
+        return _shipped(str(given))
+    return LearnedEvaluation.read(given)
 
 
 @cache

@@ -158,9 +158,10 @@ class MCTS(Agent):
         check_range("margin_ms", margin_ms, 0, MAX_CPU_MS, whole=False)
         check_range("batch", batch, 1, 1024)
         check_range("max_nodes", max_nodes, 2, 1 << 24)
-        self.policy = (
-            policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
-        )
+        if policy is None or isinstance(policy, Policy):
+            self.policy = policy
+        else:
+            self.policy = Policy.load(policy)
         self.name = "mcts" if self.policy is None else f"{self.policy.name}-mcts"
         self.cpu_ms = cpu_ms
         self.simulations = simulations
@@ -170,9 +171,10 @@ class MCTS(Agent):
         self.batch = batch if self.policy else 1
         self.max_nodes = max_nodes
         self.weights = weights_of(weights)
-        self.margin_ms = (
-            margin_ms if margin_ms is not None else 15.0 if self.policy is None else 25.0
-        )
+        if margin_ms is not None:
+            self.margin_ms = margin_ms
+        else:
+            self.margin_ms = 15.0 if self.policy is None else 25.0
         self._idle: WorkspacePool[MCTSWorkspace] = WorkspacePool(self._new_workspace)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -196,7 +198,9 @@ class MCTS(Agent):
 
     @property
     def _default(self) -> int:
-        return DEFAULT_SIMULATIONS if self.policy is None else DEFAULT_POLICY_SIMULATIONS
+        if self.policy is None:
+            return DEFAULT_SIMULATIONS
+        return DEFAULT_POLICY_SIMULATIONS
 
     def _new_workspace(self, state: State) -> MCTSWorkspace:
         ring = state.arrays.body.shape[2]

@@ -384,5 +384,8 @@ def _note(s: Boards, r: Rules, x: Stack, ply: int, value: int) -> None:
 @kernel
 def _remember(x: Stack, ply: int, turn: int) -> None:
     best = x.best[ply]
-    bound = AT_LEAST if best >= x.beta[ply] else AT_MOST if best <= x.floor[ply] else EXACT
+    if best >= x.beta[ply]:
+        bound = AT_LEAST
+    else:
+        bound = AT_MOST if best <= x.floor[ply] else EXACT
     store(x.table, x.key[ply], best, x.depth[ply], bound, x.best_move[ply], turn)

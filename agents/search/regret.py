@@ -70,7 +70,10 @@ def match_regret(g: Regrets, prior: np.ndarray, p: int, uniform: float) -> int:
     chosen = 0
     for move in range(4):
         if prior[0, p, move] > 0:
-            share = max(0.0, g.regret[p, move]) / regrets if regrets > 0 else 1.0 / count
+            if regrets > 0:
+                share = max(0.0, g.regret[p, move]) / regrets
+            else:
+                share = 1.0 / count
             g.strategy[p, move] += share
             if uniform >= 0:
                 chosen = move

@@ -53,7 +53,10 @@ class SearchLimits:
 
     def pause(self, nodes: int) -> int:
         """Return the number of nodes at which to ask again."""
-        ahead = self.nodes if self.deadline is None and self.cpu_due is None else nodes + _CHUNK
+        if self.deadline is None and self.cpu_due is None:
+            ahead = self.nodes
+        else:
+            ahead = nodes + _CHUNK
         assert ahead is not None
         return ahead if self.nodes is None else min(ahead, self.nodes)
 
@@ -96,7 +99,9 @@ def cpu_due(cpu_ms: float | None) -> float | None:
     """The `time.thread_time()` of this thread so many milliseconds of its processor time from
     now.
     """
-    return None if cpu_ms is None else time.thread_time() + cpu_ms / 1000
+    if cpu_ms is None:
+        return None
+    return time.thread_time() + cpu_ms / 1000
 
 
 def check_range(

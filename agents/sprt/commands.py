@@ -122,7 +122,10 @@ def run_sprt(options: argparse.Namespace) -> int:
         )
         return _write_book(options)
     make_place_for(options.store)
-    report = Path(options.report) if options.report else Path(options.store).with_suffix(".html")
+    if options.report:
+        report = Path(options.report)
+    else:
+        report = Path(options.store).with_suffix(".html")
     with Store(options.store, Sprt) as store:
         test = _test(store, options)
         store.games()  # a damaged file is told before anything else
@@ -187,7 +190,9 @@ def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:
         opening_turns=options.opening_turns,
         **match_settings(options),
     )
-    return replace(test, book=read_book(Path(options.book), test)) if options.book else test
+    if options.book:
+        return replace(test, book=read_book(Path(options.book), test))
+    return test
 
 
 def _write_book(options: argparse.Namespace) -> int:
@@ -256,10 +261,6 @@ class Live:
 def duration(seconds: float) -> str:
     """A time as one would say it."""
     minutes = seconds / 60
-    return (
-        f"{seconds:.0f} s"
-        if minutes < 2
-        else f"{minutes:.0f} min"
-        if minutes < 120
-        else f"{minutes / 60:.1f} h"
-    )
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

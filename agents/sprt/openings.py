@@ -81,7 +81,9 @@ def _random_opening(test: Sprt, seed: int) -> Opening | None:
         play_turn(state, np.array([played[-1]], np.int8), running)
         if not _all_play(state, running):
             return None
-    return None if _is_lost_for_someone(state) else Opening.of(seed, played)
+    if _is_lost_for_someone(state):
+        return None
+    return Opening.of(seed, played)
 
 
 def _start(test: Sprt, seed: int) -> tuple[State, np.ndarray]:

@@ -59,7 +59,10 @@ def write_page(progress: SprtProgress, path: Path) -> Path:
 
 def _page(progress: SprtProgress) -> str:
     t = progress.test
-    start = f"{len(t.book)} openings of a book" if t.book else f"{t.opening_turns} random turns"
+    if t.book:
+        start = f"{len(t.book)} openings of a book"
+    else:
+        start = f"{t.opening_turns} random turns"
     what = (
         f"{' against '.join(t.names)}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset"
         f" {t.settings.ruleset}, map {t.settings.map}, seed {t.seed}, {t.effort_in_words},"

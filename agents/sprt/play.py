@@ -108,11 +108,15 @@ class SprtProgress:
         """
         games = [self._games.get((self.blocks, rotation)) for rotation in range(self.test.seats)]
         found = [points(game) for game in games if game is not None]
-        return sum(found, Fraction(0)) / len(found) if len(found) == len(games) else None
+        if len(found) == len(games):
+            return sum(found, Fraction(0)) / len(found)
+        return None
 
     def strength(self) -> Strength | None:
         """Return how much stronger the first player is, or None before the first block."""
-        return strength(self.counts, self.test.seats) if self.blocks else None
+        if self.blocks:
+            return strength(self.counts, self.test.seats)
+        return None
 
     def games_to_go(self) -> float:
         """Return how many more games the test takes on average if the players are as strong as they
@@ -218,11 +222,10 @@ def play_sprt(
 
     # All games have the same players, so none could be played in the place of one whose server is
     # busy.
-    together = (
-        min(concurrency, per_server)
-        if any(player.is_remote for player in test.players)
-        else concurrency
-    )
+    if any(player.is_remote for player in test.players):
+        together = min(concurrency, per_server)
+    else:
+        together = concurrency
     with workers(test, together) as places:
         play_side_by_side(test, _fixtures(test, progress), keep, places, per_server=per_server)
     return progress
@@ -261,4 +264,6 @@ class Pace:
         """Return how many seconds so many games will take, or None before the first one has
         ended.
         """
-        return games * (time.monotonic() - self._began) / self._games if self._games else None
+        if self._games:
+            return games * (time.monotonic() - self._began) / self._games
+        return None

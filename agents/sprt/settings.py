@@ -100,7 +100,9 @@ class Sprt(Match):
 
     def turns_of_opening(self, round_: int) -> int:
         # A block's number is the round of its games.
-        return len(self.book[round_].moves) if self.book else self.opening_turns
+        if self.book:
+            return len(self.book[round_].moves)
+        return self.opening_turns
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sprt:

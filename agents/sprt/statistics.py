@@ -78,7 +78,9 @@ class Hypotheses:
         between the bounds.
         """
         low, high = self.bounds
-        return "H0" if ratio <= low else "H1" if ratio >= high else None
+        if ratio <= low:
+            return "H0"
+        return "H1" if ratio >= high else None
 
 
 @cache
@@ -309,13 +311,10 @@ def expected_blocks(
     steepness = 2 * drift / variance
     if abs(steepness) * (below + above) < 1e-6:
         return below * above / variance
-    up = (
-        1.0
-        if steepness * below > 700
-        else 0.0
-        if -steepness * above > 700
-        else _reaches_high(steepness, below, above)
-    )
+    if steepness * below > 700:
+        up = 1.0
+    else:
+        up = 0.0 if -steepness * above > 700 else _reaches_high(steepness, below, above)
     return (up * above - (1 - up) * below) / drift
 
 

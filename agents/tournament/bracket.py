@@ -109,9 +109,10 @@ def rows(tournament: Tournament, games: Sequence[Game]) -> list[tuple[str, ...]]
     for round_ in rounds_of(tournament, games):
         for pairing in round_:
             first, second = (_seeded(tournament, player) for player in pairing.players)
-            score = (
-                "bye" if pairing.players[1] is None else f"{pairing.wins[0]} : {pairing.wins[1]}"
-            )
+            if pairing.players[1] is None:
+                score = "bye"
+            else:
+                score = f"{pairing.wins[0]} : {pairing.wins[1]}"
             on = "" if pairing.winner is None else tournament.names[pairing.winner]
             found.append((_name(len(round_)), first, second, score, on))
     return found
@@ -141,7 +142,9 @@ def _pairing(
 
 
 def _seeded(tournament: Tournament, player: int | None) -> str:
-    return "nobody" if player is None else f"{player + 1}. {tournament.names[player]}"
+    if player is None:
+        return "nobody"
+    return f"{player + 1}. {tournament.names[player]}"
 
 
 def _name(pairings: int) -> str:

@@ -173,7 +173,9 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
     found = with_given_settings(
         kept, options, add_tournament, lambda given: _asked_for(given, kept.players)
     )
-    return found if options.rounds is None else replace(found, rounds=options.rounds)
+    if options.rounds is None:
+        return found
+    return replace(found, rounds=options.rounds)
 
 
 def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:
@@ -250,9 +252,10 @@ class _LiveStandings:
 
         game = games[-1]
         if not self._screen.live:
-            winner = (
-                "a draw" if game.winner is None else f"{self.tournament.names[game.winner]} wins"
-            )
+            if game.winner is None:
+                winner = "a draw"
+            else:
+                winner = f"{self.tournament.names[game.winner]} wins"
             print(
                 f"game {game.round}/{game.number}: {printable(winner)} after {game.turns} turns",
                 file=sys.stderr,
@@ -260,7 +263,10 @@ class _LiveStandings:
             return
         if time.monotonic() - self.shown < _BETWEEN_TABLES_S:
             return
-        of = "" if self.tournament.form == "bracket" else f" of {self.tournament.rounds}"
+        if self.tournament.form == "bracket":
+            of = ""
+        else:
+            of = f" of {self.tournament.rounds}"
         head = f"round {game.round + 1}{of}, {len(games)} games"
         self._screen.show(f"{head}\n{table(standings(self.tournament, games))}")
         self.shown = time.monotonic()

@@ -60,11 +60,10 @@ def _most_telling(rows: Sequence[Standing], games: Sequence[Game]) -> list[Game]
     rank = {row.player: place for place, row in enumerate(rows)}
 
     def surprise(game: Game) -> tuple[int, int, int]:
-        upset = (
-            0
-            if game.winner is None
-            else rank[game.winner] - min(rank[seat.player] for seat in game.seats)
-        )
+        if game.winner is None:
+            upset = 0
+        else:
+            upset = rank[game.winner] - min(rank[seat.player] for seat in game.seats)
         return upset, game.round, game.number
 
     return sorted(games, key=surprise, reverse=True)
@@ -179,7 +178,9 @@ def _players(tournament: Tournament, game: Game) -> str:
 
 
 def _winner(tournament: Tournament, game: Game) -> str:
-    return "draw" if game.winner is None else f"{tournament.names[game.winner]} won"
+    if game.winner is None:
+        return "draw"
+    return f"{tournament.names[game.winner]} won"
 
 
 def _standings(rows: Sequence[Standing]) -> str:

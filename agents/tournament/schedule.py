@@ -36,7 +36,9 @@ def _seated(pairing: Pairing) -> tuple[int, ...]:
     """The better seed first in the first game, and then in turn."""
     first, second = pairing.players
     assert second is not None
-    return (first, second) if pairing.games % 2 == 0 else (second, first)
+    if pairing.games % 2 == 0:
+        return (first, second)
+    return (second, first)
 
 
 def ladder(tournament: Tournament, before: Sequence[Game], rounds: int) -> list[int]:

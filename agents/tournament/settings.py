@@ -56,7 +56,10 @@ class Player:
         secrets are left out.
         """
         name, spec = split_name(text)
-        own_name = without_secrets(spec) if is_server(spec) else spec.removesuffix("/")
+        if is_server(spec):
+            own_name = without_secrets(spec)
+        else:
+            own_name = spec.removesuffix("/")
         return cls(name or own_name, spec)
 
 
@@ -241,7 +244,10 @@ class Tournament(Match):
     def _games_of_round(self) -> int:
         """The most games that a round can have."""
         is_everybody = self.form == "round-robin"
-        groups = math.comb(len(self.players), self.seats) if is_everybody else len(self.players)
+        if is_everybody:
+            groups = math.comb(len(self.players), self.seats)
+        else:
+            groups = len(self.players)
         return groups * self.games
 
     def game_seed(self, round_: int, number: int) -> int:

@@ -80,7 +80,10 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
                 causes=dict(Counter(seat.cause or "survived" for seat in seats).most_common()),
             )
         )
-    survived = rounds_survived(tournament, games) if tournament.form == "bracket" else [0] * num
+    if tournament.form == "bracket":
+        survived = rounds_survived(tournament, games)
+    else:
+        survived = [0] * num
     return sorted(rows, key=lambda row: (-survived[row.player], -row.skill.ordinal))
 
 

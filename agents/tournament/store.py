@@ -222,7 +222,9 @@ class Store(Generic[M]):
         are, or older versions'.
         """
         before = (self._config() or {}).get(_CONTENTS)
-        return before if isinstance(before, dict) and self._has_games() else {}
+        if isinstance(before, dict) and self._has_games():
+            return before
+        return {}
 
     def _has_games(self) -> bool:
         with self._named_damage():
@@ -296,11 +298,9 @@ class Store(Generic[M]):
         """
         kept = self.load()
         with self._named_damage():
-            return (
-                []
-                if kept is None
-                else [_checked(game, len(kept.players)) for game in self._read_games()]
-            )
+            if kept is None:
+                return []
+            return [_checked(game, len(kept.players)) for game in self._read_games()]
 
     def _read_games(self) -> Iterator[Game]:
         seats: dict[tuple[int, int], list[Seat]] = {}

@@ -180,7 +180,9 @@ class _Worker:
     def fate(self) -> str:
         """Return in words how the process ended."""
         code = self._process.exitcode
-        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        if code is not None and code < 0:
+            return f"signal {-code}"
+        return f"exit code {code}"
 
 
 def _serve(pipe: Connection, match: Match) -> None:

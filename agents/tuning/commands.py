@@ -205,7 +205,9 @@ def run_tune_search(options: argparse.Namespace) -> int:
             "name what is to be tuned: --parameters all, or some of"
             f" {', '.join(parameters_of(options.player))}"
         )
-    return _regress(options) if options.recorded else _play(options)
+    if options.recorded:
+        return _regress(options)
+    return _play(options)
 
 
 def _play(options: argparse.Namespace) -> int:
@@ -320,11 +322,9 @@ def _with_verdict_of(path: Path, found: OptionsFile) -> OptionsFile:
         there = OptionsFile.read(path)
     except OptionsFileError:
         return found
-    return (
-        replace(found, accepted=there.accepted, test=there.test)
-        if there.is_of_the_same_test(found)
-        else found
-    )
+    if there.is_of_the_same_test(found):
+        return replace(found, accepted=there.accepted, test=there.test)
+    return found
 
 
 def _tell(

@@ -60,14 +60,18 @@ class Parameter:
 
     def plain(self, value: float) -> int | float:
         """Return the value in the form that the option takes, which may be an integer."""
-        return round(value) if self.is_integer else round(float(value), 6)
+        if self.is_integer:
+            return round(value)
+        return round(float(value), 6)
 
 
 def search_of(player: str) -> str | None:
     """Return the name of the search in a player such as `runs/first+mcts?near=9`, or None if the
     player is no search.
     """
-    return player.partition("?")[0].rpartition("+")[2] if is_search(player) else None
+    if is_search(player):
+        return player.partition("?")[0].rpartition("+")[2]
+    return None
 
 
 def declared(search: str) -> Mapping[str, Range]:
@@ -100,11 +104,10 @@ def parameters_of(player: str) -> dict[str, Parameter]:
     values: dict[str, Any] = {name: argument.default for name, argument in arguments.items()}
     values |= flat(given)
     for group in _groups(search):
-        weights = (
-            weights_of(given.get(WEIGHTS))
-            if group == WEIGHTS
-            else crowd_weights_of(given.get(WEIGHTS), given.get(group))
-        )
+        if group == WEIGHTS:
+            weights = weights_of(given.get(WEIGHTS))
+        else:
+            weights = crowd_weights_of(given.get(WEIGHTS), given.get(group))
         values |= {f"{group}.{name}": value for name, value in weights._asdict().items()}
     return {
         name: Parameter(

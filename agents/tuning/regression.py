@@ -69,11 +69,10 @@ def regress(
     known = parameters_of(player)
     asked = list(dict.fromkeys(asked))
     linear = {f"{WEIGHTS}.{name}": known[f"{WEIGHTS}.{name}"] for name in LINEAR}
-    chosen = (
-        tuple(linear.values())
-        if {ALL, WEIGHTS} & set(asked)
-        else tuple(_linear(name, known, linear) for name in asked)
-    )
+    if {ALL, WEIGHTS} & set(asked):
+        chosen = tuple(linear.values())
+    else:
+        chosen = tuple(_linear(name, known, linear) for name in asked)
     places = [LINEAR.index(one.name.removeprefix(f"{WEIGHTS}.")) for one in chosen]
     weights = weights_of(options_given(player)[1].get(WEIGHTS))
     found = collect(map(read_games, stores), weights, every=every, most=most)

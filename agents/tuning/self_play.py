@@ -182,9 +182,10 @@ def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]
                     score = int(player.act(inner, int(slot)).note["score"])
                     rows.append((*view(inner, int(slot)), score, int(slot), turn, True))
             is_random = random.random() < share
-            moves[0, slot] = (
-                random.choice(np.flatnonzero(safe[slot])) if is_random else decision.move
-            )
+            if is_random:
+                moves[0, slot] = random.choice(np.flatnonzero(safe[slot]))
+            else:
+                moves[0, slot] = decision.move
         play_turn(state, moves, running)
         turn += 1
     alive = state.arrays.cause[0] == ALIVE

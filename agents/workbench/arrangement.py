@@ -89,7 +89,10 @@ def read_position(text: str) -> tuple[Board, Settings]:
         raise RecordingError(
             f"this is a JSON {type(data).__name__}; paste a move request, or its board"
         )
-    request = data if "board" in data else {"turn": data.get("turn", 0), "board": data}
+    if "board" in data:
+        request = data
+    else:
+        request = {"turn": data.get("turn", 0), "board": data}
     recording = Recording(request.get("game", {}), [dict(request)])
     return position(recording, recording.turns[0])
 

@@ -149,7 +149,10 @@ class Workbench(widgets.VBox):
         turns = self.bench.turns
         number = self.turn.value
         self.picture.value = png(turns[number].board if turns else self.bench.board, cell=_CELL)
-        self.snakes.value = "".join(map(seen_html, turns[number].snakes)) if turns else ""
+        if turns:
+            self.snakes.value = "".join(map(seen_html, turns[number].snakes))
+        else:
+            self.snakes.value = ""
 
     def _go(self, turns: int) -> None:
         self.turn.value = min(max(self.turn.value + turns, 0), self.turn.max)
@@ -169,18 +172,20 @@ def seen_html(seen: Seen) -> str:
     """Return a snake on a turn as HTML: its state, its move, and what its rules and its policy said
     of each move.
     """
-    state = f"dead: {seen.cause}" if seen.cause else f"health {seen.health}, length {seen.length}"
+    if seen.cause:
+        state = f"dead: {seen.cause}"
+    else:
+        state = f"health {seen.health}, length {seen.length}"
     head = (
         f'<b style="color:{seen.color}">■</b> <b>{escape(seen.name)}</b> {escape(seen.player)} ·'
         f" {state}"
     )
     move = f" · <b>{seen.move}</b>" if seen.move else ""
     worth = "" if seen.value is None else f" · expects {seen.value:.2f}"
-    rows = (
-        [("probability", {name: f"{p:.1%}" for name, p in seen.probabilities.items()})]
-        if seen.probabilities
-        else []
-    )
+    if seen.probabilities:
+        rows = [("probability", {name: f"{p:.1%}" for name, p in seen.probabilities.items()})]
+    else:
+        rows = []
     rows += [
         (name, {move: _said(said) for move, said in by_move.items()})
         for name, by_move in seen.rules.items()
@@ -205,7 +210,9 @@ def _table(rows: Sequence[tuple[str, dict[str, str]]]) -> str:
 
 
 def _said(said: Any) -> str:
-    return {True: "✓", False: "✗"}[said] if isinstance(said, bool) else f"{said:+.2f}"
+    if isinstance(said, bool):
+        return {True: "✓", False: "✗"}[said]
+    return f"{said:+.2f}"
 
 
 def _button(

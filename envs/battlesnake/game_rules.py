@@ -29,11 +29,10 @@ def game_in_webhook_form(game: Entry) -> dict[str, Any]:
     ruleset = game.get("ruleset")
     if isinstance(ruleset, str):
         return {**game, "ruleset": {"name": ruleset}}
-    flat = (
-        {key.lower(): value for key, value in ruleset.items()}
-        if isinstance(ruleset, Mapping)
-        else {}
-    )
+    if isinstance(ruleset, Mapping):
+        flat = {key.lower(): value for key, value in ruleset.items()}
+    else:
+        flat = {}
     if "settings" in flat or not {*_SETTINGS, _SHRINK} & set(flat):
         return dict(game)
     settings: dict[str, Any] = dict(_NUMBERS_WHEN_ABSENT)

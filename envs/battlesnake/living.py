@@ -227,7 +227,9 @@ def death_of(snake: SightedSnake, sighting: Sighting) -> str:
         return "snake-self-collision"
     is_met = any(other.body[:1] == (head,) for other in others)
     is_on_body = any(head in other.body[1:] for other in others)
-    return "head-collision" if is_met and not is_on_body else "snake-collision"
+    if is_met and not is_on_body:
+        return "head-collision"
+    return "snake-collision"
 
 
 class _Inference:

@@ -333,7 +333,9 @@ def choose_observation(
                 f"the observation type {given.get('type')!r} can't be made again from its contract,"
                 f" as for a bundle: {error}"
             ) from error
-    return chosen.for_snakes(num_snakes) if isinstance(chosen, StarterPackObservation) else chosen
+    if isinstance(chosen, StarterPackObservation):
+        return chosen.for_snakes(num_snakes)
+    return chosen
 
 
 def headings(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -372,7 +374,9 @@ def _observe_rows(
 @kernel
 def heading_in(s: Boards, b: int, i: int, r: Rules, view: View) -> np.int64:
     """Return the heading of a snake; always UP for a view that isn't rotated."""
-    return straight_on(s, b, i, r) if view.frames_per_cell == 4 else np.int64(UP)
+    if view.frames_per_cell == 4:
+        return straight_on(s, b, i, r)
+    return np.int64(UP)
 
 
 @kernel
@@ -382,4 +386,6 @@ def to_move(view: View, heading: int, action: int) -> int:
     """
     if view.frames_per_cell < 4:
         return action
-    return _LEFT_AHEAD_RIGHT[heading, action] if 0 <= action < 3 else heading
+    if 0 <= action < 3:
+        return _LEFT_AHEAD_RIGHT[heading, action]
+    return heading

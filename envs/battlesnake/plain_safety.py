@@ -36,7 +36,9 @@ def safest_plain_move(
         y = point[1] + MOVE_STEPS[move][1]
         if rules.wrapped:
             return x % rules.width, y % rules.height
-        return (x, y) if 0 <= x < rules.width and 0 <= y < rules.height else None
+        if 0 <= x < rules.width and 0 <= y < rules.height:
+            return (x, y)
+        return None
 
     def is_safe(target: Point | None) -> bool:
         if target is None or occupied[target] > tails[target]:

@@ -217,4 +217,7 @@ def _paint_snake(
     for number in range(1, length + 1):
         y, x = divmod(np.int64(body_cell(s, b, i, length - number)), r.width + 2)
         plain = HEAD if number == length else BODY
-        out[n, r.height - y, x - 1, channel] = min(number, longest) if longest else plain
+        if longest:
+            out[n, r.height - y, x - 1, channel] = min(number, longest)
+        else:
+            out[n, r.height - y, x - 1, channel] = plain

@@ -173,7 +173,10 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._reward_function = None if isinstance(paid, Rewards) else paid
         self._weights = (paid if isinstance(paid, Rewards) else Rewards()).weights()
         self._rules = self.state.rules
-        egocentric = self.observation if isinstance(self.observation, EgocentricPlanes) else None
+        if isinstance(self.observation, EgocentricPlanes):
+            egocentric = self.observation
+        else:
+            egocentric = None
         # Other types aren't painted by the kernels, which play the moves that a type makes of its
         # actions.
         self._is_own_type = not isinstance(
@@ -276,9 +279,10 @@ class BattlesnakeVectorEnv(BatchEnv):
         if not self._started:
             raise InvalidActionError("the games have not begun; call reset() or restart() first")
         self._acted = self.valid.copy() if self._reward_function else self.valid
-        num_ended = (
-            self._advance_fused(actions) if self._fused else self._advance_in_phases(actions)
-        )
+        if self._fused:
+            num_ended = self._advance_fused(actions)
+        else:
+            num_ended = self._advance_in_phases(actions)
         if self._reward_function:
             self._pay_by_function(self._reward_function)
         if num_ended:

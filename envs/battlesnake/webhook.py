@@ -264,7 +264,10 @@ def _read_snakes(
         if earlier is None or _is_plainly_dead(earlier, width, height):
             snakes.pop(snake_id, None)
             is_own = own is not None and own["id"] == snake_id
-            snakes[snake_id] = own if own and is_own else _read_snake(snake, name, width, height)
+            if own and is_own:
+                snakes[snake_id] = own
+            else:
+                snakes[snake_id] = _read_snake(snake, name, width, height)
     if own is not None:
         snakes.setdefault(own["id"], own)
     return list(snakes.values())
@@ -407,11 +410,10 @@ def _read_hazards(board: Mapping[str, Any], width: int, height: int) -> dict[tup
             raise WebhookError(
                 f"board.hazards holds a point {reprlib.repr((x, y))[:40]}; expected integers"
             )
-    stacks = (
-        zip(points, entries.layers, strict=True)
-        if isinstance(entries, StackedHazards)
-        else Counter(points).items()
-    )
+    if isinstance(entries, StackedHazards):
+        stacks = zip(points, entries.layers, strict=True)
+    else:
+        stacks = Counter(points).items()
     most = room = most_hazards(width, height)
     held: Counter[tuple[int, int]] = Counter()
     for point, layers in stacks:

@@ -29,5 +29,8 @@ def require_path(path: str | os.PathLike[str]) -> None:
 
 def not_a_path(text: str, scheme: str) -> str:
     """Return why an address can't be used where a path is needed."""
-    brought = "copy it here first, or mount it" if scheme != "file" else "leave out file://"
+    if scheme != "file":
+        brought = "copy it here first, or mount it"
+    else:
+        brought = "leave out file://"
     return f"{text!r} is an address of {scheme}, where a path on this machine is needed; {brought}"

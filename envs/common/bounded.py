@@ -70,7 +70,9 @@ def parse_json(text: str | bytes, *, whole_floats_as_integers: bool = False) -> 
 
 def _integer_if_whole(text: str) -> float:
     value = float(text)
-    return int(value) if value.is_integer() and abs(value) < _EXACT else value
+    if value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    return value
 
 
 def parse_yaml(text: str) -> Any:

@@ -35,4 +35,6 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 def counted(number: int, thing: str) -> str:
     """Return "1 seed", "2 seeds": a number of things whose plural has an s."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    if number == 1:
+        return f"{number} {thing}"
+    return f"{number} {thing}s"

@@ -41,7 +41,9 @@ def kept_at(name: str) -> str:
     """Return the default place of a file or folder: in `outputs/`, or where earlier versions put
     it, if it lies there.
     """
-    return name if Path(name).exists() and not (OUTPUTS / name).exists() else str(OUTPUTS / name)
+    if Path(name).exists() and not (OUTPUTS / name).exists():
+        return name
+    return str(OUTPUTS / name)
 
 
 def make_place_for(path: str) -> None:
@@ -81,7 +83,9 @@ def without_folders(value: Any) -> Any:
         return {key: without_folders(one) for key, one in value.items()}
     if isinstance(value, list):
         return [without_folders(one) for one in value]
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+    if isinstance(value, str) and Path(value).is_absolute():
+        return Path(value).name
+    return value
 
 
 def _program() -> str:
@@ -308,14 +312,18 @@ def known_to_json(value: Any) -> Any:
         return {key: known_to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [known_to_json(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def progress_on_stderr(options: argparse.Namespace) -> AbstractContextManager[Any]:
     """Return a context in which progress goes to stderr if `--json` was given, because stdout is
     then for the JSON alone.
     """
-    return redirect_stdout(sys.stderr) if options.json else nullcontext()
+    if options.json:
+        return redirect_stdout(sys.stderr)
+    return nullcontext()
 
 
 def add_imports(parser: argparse.ArgumentParser) -> None:
@@ -417,7 +425,9 @@ def wants_color() -> bool:
 
 def columns() -> int | None:
     """Return how many characters wide pictures on stdout may be; None without a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return None
 
 
 def text_console(stream: TextIO, *, quiet: bool = False) -> Console:
@@ -450,11 +460,10 @@ class Redrawn:
         self.live = console.is_terminal and not console.is_dumb_terminal
         # What others print to a file stays there, and isn't drawn above the text.
         with_stdout = sys.stdout.isatty()
-        self._live = (
-            Live(console=console, auto_refresh=False, redirect_stdout=with_stdout)
-            if self.live
-            else None
-        )
+        if self.live:
+            self._live = Live(console=console, auto_refresh=False, redirect_stdout=with_stdout)
+        else:
+            self._live = None
 
     def __enter__(self) -> Redrawn:
         return self

@@ -24,9 +24,10 @@ def usable_cores() -> int:
 
     Control groups of version 1 and 2 count, our own and those around it. Source: docs.kernel.org,
     cgroup-v2 and sched-bwc."""
-    allowed = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
+    else:
+        allowed = os.cpu_count() or 1
     return max(1, min([allowed, *(math.ceil(quota) for quota in _quotas())]))
 
 

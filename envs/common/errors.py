@@ -45,11 +45,10 @@ class UnknownNameError(ProcsnakeError):
         self.name = name
         self.known = sorted(known)
         near = difflib.get_close_matches(str(name), self.known, n=3, cutoff=0.5)
-        offer = (
-            f"Did you mean {' or '.join(repr(n) for n in near)}?"
-            if near
-            else f"Known: {', '.join(self.known)}."
-        )
+        if near:
+            offer = f"Did you mean {' or '.join(repr(n) for n in near)}?"
+        else:
+            offer = f"Known: {', '.join(self.known)}."
         super().__init__(" ".join(filter(None, (f"unknown {kind} {name!r}.", offer, hint))))
 
 
@@ -86,11 +85,9 @@ class MissingDependencyError(ProcsnakeError):
         """
         package = (error.name or "").partition(".")[0]
         extra = _extra_with(package) if package else None
-        return (
-            cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]"))
-            if extra
-            else None
-        )
+        if extra:
+            return cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]"))
+        return None
 
 
 def reason(error: Exception) -> str:

@@ -28,7 +28,9 @@ def sign(content: bytes) -> str:
     exists or can be written.
     """
     key = _key()
-    return hmac.new(key, content, hashlib.sha256).hexdigest() if key else ""
+    if key:
+        return hmac.new(key, content, hashlib.sha256).hexdigest()
+    return ""
 
 
 def is_signed(content: bytes, signature: str) -> bool:

@@ -45,14 +45,18 @@ class Parts:
         whose module can't be imported, or that nobody named to this process with `import_modules`.
         Files by strangers hold such names, too."""
         part = self._of(name)
-        return self._load(part, name) if isinstance(part, str) else part
+        if isinstance(part, str):
+            return self._load(part, name)
+        return part
 
     def path(self, name: str) -> str:
         """Return where the part of that name lies, as "module:name", without importing it. Raises
         what `find` raises.
         """
         part = self._of(name)
-        return part if isinstance(part, str) else f"{part.__module__}:{part.__qualname__}"
+        if isinstance(part, str):
+            return part
+        return f"{part.__module__}:{part.__qualname__}"
 
     def name_of(self, part: Any) -> str:
         """Return the name under which a class or function was registered, or else where it lies as

@@ -46,7 +46,9 @@ def _frames(error: BaseException) -> list[tuple[str, str, str]]:
 
 
 def _written(frames: list[tuple[str, str, str]]) -> str:
-    return " ({}, line {}, in {})".format(*frames[-1]) if frames else ""
+    if frames:
+        return " ({}, line {}, in {})".format(*frames[-1])
+    return ""
 
 
 def is_users(file: str) -> bool:

@@ -72,11 +72,10 @@ def load_library() -> ModuleType:
             try:
                 import procgen  # noqa: F401
             except ImportError as error:
-                install = (
-                    pip_install("procsnake[procgen]")
-                    if sys.version_info < _TOO_NEW
-                    else install_beside("procgen")
-                )
+                if sys.version_info < _TOO_NEW:
+                    install = pip_install("procsnake[procgen]")
+                else:
+                    install = install_beside("procgen")
                 raise MissingDependencyError(
                     f"the package procgen ({error})", feature="Procgen", install=install
                 ) from error

@@ -61,7 +61,10 @@ def require_disjoint(train: str, test: str) -> None:
     if tested.num == NUM_SEEDS and trained.num < NUM_SEEDS:
         return
     if trained.start < tested.start + tested.num and tested.start < trained.start + trained.num:
-        unseen = f"test:{trained.num}" if trained.start == 0 and trained.num < NUM_SEEDS else None
+        if trained.start == 0 and trained.num < NUM_SEEDS:
+            unseen = f"test:{trained.num}"
+        else:
+            unseen = None
         hint = f"; try {unseen}" if unseen else "; train on fewer, e.g. train:200"
         raise ConfigError(
             f"levels {test!r} for testing overlap with levels {train!r} of training{hint}"

@@ -133,11 +133,10 @@ class ProcgenVectorEnv(BatchEnv):
         # the system gives it.
         num_games = check_range("num_games", num_games, 1, MAX_GAMES)
         num_threads = check_range("num_threads", num_threads, 0, MAX_THREADS)
-        debug_mode = (
-            int(debug_mode)
-            if isinstance(debug_mode, bool)
-            else check_range("debug_mode", debug_mode, 0, _MAX_INT)
-        )
+        if isinstance(debug_mode, bool):
+            debug_mode = int(debug_mode)
+        else:
+            debug_mode = check_range("debug_mode", debug_mode, 0, _MAX_INT)
         if seed is not None:
             _native_seed(seed)
         if render_mode not in (None, "rgb_array"):
@@ -149,7 +148,10 @@ class ProcgenVectorEnv(BatchEnv):
             )
         self.game = game
         self.render_mode = render_mode
-        chosen = {} if distribution_mode == "exploration" else Levels.parse(levels).native()
+        if distribution_mode == "exploration":
+            chosen = {}
+        else:
+            chosen = Levels.parse(levels).native()
         played: dict[str, Any] = {
             **_checked(switches),
             **chosen,
@@ -174,11 +176,10 @@ class ProcgenVectorEnv(BatchEnv):
 
     def restart(self, seed: int | None = None) -> None:
         if self._native is None and seed is None:
-            seed = (
-                self._seed
-                if self._seed is not None
-                else int(np.random.SeedSequence().generate_state(1)[0])
-            )
+            if self._seed is not None:
+                seed = self._seed
+            else:
+                seed = int(np.random.SeedSequence().generate_state(1)[0])
         if seed is not None:
             self._begin(_native_seed(seed))
         else:
@@ -334,7 +335,9 @@ class ProcgenVectorEnv(BatchEnv):
         Raises `InvalidActionError` before the first restart.
         """
         self._require_begun()
-        return self._facts["rgb"][game].copy() if self.render_mode else super().picture(game)
+        if self.render_mode:
+            return self._facts["rgb"][game].copy()
+        return super().picture(game)
 
     def close_extras(self, **kwargs: Any) -> None:
         if (
@@ -356,11 +359,10 @@ _NONE = {
 def _checked(switches: dict[str, bool]) -> dict[str, bool]:
     for name, value in switches.items():
         if name not in _SWITCHES:
-            hint = (
-                "Levels are given as levels='start:num'."
-                if name in ("num_levels", "start_level")
-                else ""
-            )
+            if name in ("num_levels", "start_level"):
+                hint = "Levels are given as levels='start:num'."
+            else:
+                hint = ""
             raise UnknownNameError("option", name, _OPTIONS, hint=hint)
         check_switch(name, value)
     return {**_SWITCHES, **switches}
@@ -377,8 +379,6 @@ def _open_library_once(ffi: Any) -> None:
 def _native_seed(seed: int) -> int:
     """The seed as the library takes it. Raises `ConfigError` if it is no integer."""
     whole = whole_seed(seed)
-    return (
-        whole
-        if 0 <= whole < NUM_SEEDS
-        else int(np.random.SeedSequence(abs(whole)).generate_state(1)[0]) >> 1
-    )
+    if 0 <= whole < NUM_SEEDS:
+        return whole
+    return int(np.random.SeedSequence(abs(whole)).generate_state(1)[0]) >> 1

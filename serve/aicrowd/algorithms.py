@@ -219,11 +219,10 @@ def _epsilon(settings: Section) -> dict[str, Any]:
     number of lines.
     """
     epsilon = settings.take("epsilon")
-    knots = (
-        [[int(steps), float(height)] for steps, height in epsilon]
-        if isinstance(epsilon, list)
-        else [[0, float(epsilon)]]
-    )
+    if isinstance(epsilon, list):
+        knots = [[int(steps), float(height)] for steps, height in epsilon]
+    else:
+        knots = [[0, float(epsilon)]]
     if knots[0][0] > 0:
         knots.insert(0, [0, knots[0][1]])
     schedule = {

@@ -201,7 +201,10 @@ def _places(one: _Import) -> list[str]:
     """Files that an import may run."""
     base = one.module.replace(".", "/")
     parents = [f"{parent}/__init__.py" for parent in map(str, Path(base).parents) if parent != "."]
-    below = [f"{base}/{one.name}.py", f"{base}/{one.name}/__init__.py"] if one.name else []
+    if one.name:
+        below = [f"{base}/{one.name}.py", f"{base}/{one.name}/__init__.py"]
+    else:
+        below = []
     return [f"{base}.py", f"{base}/__init__.py", *below, *parents]
 
 
@@ -224,7 +227,10 @@ def _missing(submission: Submission, one: _Import, importer: str) -> Iterator[Br
                 fix,
             )
     elif one.name and one.name != "*" and not _binds(submission.tree(file), one.name):
-        empty = "is empty" if not submission.text(file).strip() else f"has no {one.name}"
+        if not submission.text(file).strip():
+            empty = "is empty"
+        else:
+            empty = f"has no {one.name}"
         yield Breach(file, f"it {empty}, and {importer} imports {one.name} from it", fix)
 
 

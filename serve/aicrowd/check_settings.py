@@ -143,7 +143,10 @@ def training(submission: Submission) -> Iterator[Breach]:
     stop = submission.body.get("stop")
     steps = stop.get("timesteps_total") if isinstance(stop, dict) else None
     repeats = env.get("action_repeat", env.get("frame_skip", 1))
-    allowed = MAX_STEPS // repeats if isinstance(repeats, int) and repeats > 0 else MAX_STEPS
+    if isinstance(repeats, int) and repeats > 0:
+        allowed = MAX_STEPS // repeats
+    else:
+        allowed = MAX_STEPS
     if not _is_number(steps) or not 0 < steps <= allowed:
         why = f" with each action repeated {repeats} times" if repeats != 1 else ""
         yield Breach(
@@ -239,7 +242,10 @@ def _framework(submission: Submission, file: str, name: str) -> Iterator[Breach]
     text = submission.text(file)
     is_torch = "TorchModelV2" in text
     is_tf = "TFModelV2" in text
-    trained, made = ("torch", "TensorFlow") if submission.is_torch else ("TensorFlow", "torch")
+    if submission.is_torch:
+        trained, made = ("torch", "TensorFlow")
+    else:
+        trained, made = ("TensorFlow", "torch")
     if is_torch != is_tf and is_torch != submission.is_torch:
         fix = f"Set use_pytorch: {str(is_torch).lower()}, or choose a model for {trained}"
         yield Breach(
@@ -264,11 +270,8 @@ def _options(
                 )
         elif str(name) not in named:
             near = difflib.get_close_matches(str(name), [*checks, *named], n=1)
-            fix = (
-                f"Did you mean {near[0]}?"
-                if near
-                else f"Choose from {', '.join(checks)}"
-                if checks
-                else "Remove it"
-            )
+            if near:
+                fix = f"Did you mean {near[0]}?"
+            else:
+                fix = f"Choose from {', '.join(checks)}" if checks else "Remove it"
             yield Breach(path, f"{section}.{name} is no option that anything reads", fix)

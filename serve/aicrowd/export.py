@@ -130,7 +130,9 @@ def _template() -> Files:
 
 def _description(translation: Translation, track: str) -> str:
     about = f"{translation.name}: {translation.algorithm} on Procgen, {track}"
-    return f"{about}; {LOCAL}" if translation.has_weights else about
+    if translation.has_weights:
+        return f"{about}; {LOCAL}"
+    return about
 
 
 def _own_files(translation: Translation, experiment: str, *, track: str, command: str) -> Files:

@@ -31,7 +31,10 @@ class Refusal:
         return f"{self.key}={self.instead if isinstance(self.instead, str) else json.dumps(self.instead)}"
 
     def __str__(self) -> str:
-        way = f"use --set {shlex.quote(self.setting)}" if self.setting else "leave it away"
+        if self.setting:
+            way = f"use --set {shlex.quote(self.setting)}"
+        else:
+            way = "leave it away"
         return f"{self.key} is {self.value!r}: {self.why}; {way}"
 
 

@@ -122,7 +122,9 @@ def _leads_to_a_file(link: Path, clone: Path) -> bool:
 
 def _appended(content: bytes, addition: str) -> bytes:
     text = content.decode("utf-8", "replace")
-    return content if addition in text else (text.rstrip("\n") + "\n" + addition).encode()
+    if addition in text:
+        return content
+    return (text.rstrip("\n") + "\n" + addition).encode()
 
 
 def _with_lines(content: bytes, more: bytes) -> bytes:
@@ -150,4 +152,6 @@ def _requirements(content: bytes, more: bytes) -> tuple[bytes, list[str]]:
 def _package(line: str) -> str:
     found = re.match(r"\s*([A-Za-z0-9][\w.-]*)", line)
     name = found[1].lower().replace("_", "-") if found else ""
-    return "tensorflow" if name in ("tensorflow-gpu", "tensorflow-cpu") else name
+    if name in ("tensorflow-gpu", "tensorflow-cpu"):
+        return "tensorflow"
+    return name

@@ -82,14 +82,15 @@ class Submission:
     def experiments(self) -> dict[str, Any]:
         """The experiments in the YAML file by name, which is empty if the file can't be read."""
         try:
-            read = parse_yaml(self.text(self.experiment_path)) if self.experiment_path else None
+            if self.experiment_path:
+                read = parse_yaml(self.text(self.experiment_path))
+            else:
+                read = None
         except ValueError:
             return {}
-        return (
-            {str(name): body for name, body in read.items() if isinstance(body, dict)}
-            if isinstance(read, dict)
-            else {}
-        )
+        if isinstance(read, dict):
+            return {str(name): body for name, body in read.items() if isinstance(body, dict)}
+        return {}
 
     @property
     def body(self) -> dict[str, Any]:

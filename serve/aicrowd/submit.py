@@ -115,7 +115,10 @@ class _Repository:
     def steps(self, tag: str, message: str, remote: str) -> list[list[str]]:
         begin = [] if self.exists else [["init", "--quiet"]]
         changed = not self.exists or bool(self.git("status", "--porcelain"))
-        commit = [["add", "--all"], ["commit", "--quiet", "-m", message]] if changed else []
+        if changed:
+            commit = [["add", "--all"], ["commit", "--quiet", "-m", message]]
+        else:
+            commit = []
         push = [
             "push",
             "--quiet",

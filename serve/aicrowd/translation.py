@@ -166,7 +166,9 @@ def _trainer(algorithm: str, framework: str) -> str:
     mended ones are exported.
     """
     name = algorithm.upper()
-    return f"Procsnake{name}" if algorithm == "ppo" or framework == "torch" else name
+    if algorithm == "ppo" or framework == "torch":
+        return f"Procsnake{name}"
+    return name
 
 
 def _refused_names(config: Mapping[str, Any]) -> list[Refusal]:

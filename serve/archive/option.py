@@ -43,7 +43,9 @@ def without_password(url: str) -> str:
     # With a second @, the host begins with the rest of the password.
     if parsed is None or "@" in (parsed.host or ""):
         scheme = re.match(r"[\w+]+://", url)
-        return f"{scheme[0]}…" if scheme else "a text without a scheme"
+        if scheme:
+            return f"{scheme[0]}…"
+        return "a text without a scheme"
     return parsed.difference_update_query(_PASSWORDS).render_as_string(hide_password=True)
 
 

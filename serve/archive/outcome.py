@@ -60,7 +60,9 @@ def result(
     if you in end["alive"]:
         return WON if len(end["alive"]) == 1 else DRAW
     played_to_the_end = bool(lines) and end["turn"] - lines[-1].turn <= 2
-    return DRAW if not end["alive"] and played_to_the_end else LOST
+    if not end["alive"] and played_to_the_end:
+        return DRAW
+    return LOST
 
 
 def not_played(
@@ -140,7 +142,9 @@ def cause_of_death(
 def _layers(board: Mapping[str, Any]) -> dict[tuple[int, int], int]:
     """Hazard layers by point, of a board in webhook form or of one whose hazards are stacked."""
     points = [(point["x"], point["y"]) for point in board["hazards"]]
-    return dict(zip(points, board["layers"], strict=True)) if "layers" in board else Counter(points)
+    if "layers" in board:
+        return dict(zip(points, board["layers"], strict=True))
+    return Counter(points)
 
 
 def _fate(before: State, slot: int, moves: np.ndarray) -> str:

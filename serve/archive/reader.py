@@ -127,7 +127,9 @@ class GameArchive:
         with self._reading() as connection:
             bodies = bodies_of(connection, game_id)
             row = _own(bodies, snake, you)
-            return None if row is None else _shown_whole(connection, row, bodies)
+            if row is None:
+                return None
+            return _shown_whole(connection, row, bodies)
 
     def bodies(self, game_id: str) -> list[dict[str, Any]]:
         """Return a game as each body of ours saw it, in the form of `game`. The body that was asked
@@ -264,11 +266,9 @@ class GameArchive:
 
 def _last_first(live: bool | None) -> sa.Select[Any]:
     query = sa.select(GAMES).order_by(*(column.desc() for column in _PLACE))
-    return (
-        query
-        if live is None
-        else query.where(GAMES.c.ended.is_(None) if live else GAMES.c.ended.is_not(None))
-    )
+    if live is None:
+        return query
+    return query.where(GAMES.c.ended.is_(None) if live else GAMES.c.ended.is_not(None))
 
 
 def _own(bodies: Sequence[Row], snake: str, you: str | None) -> Row | None:
@@ -370,11 +370,9 @@ def _last_board(bodies: Sequence[Row], since: int) -> list[dict[str, Any]]:
     """The board that `/end` told to the first of these bodies, or else to any."""
     ends = (unpack(body["end"]) for body in bodies if body["end"] is not None)
     end = next((end for end in ends if end["board"] is not None), None)
-    return (
-        []
-        if end is None or end["turn"] < since
-        else [_only_board(bodies[0], end["turn"], end["board"])]
-    )
+    if end is None or end["turn"] < since:
+        return []
+    return [_only_board(bodies[0], end["turn"], end["board"])]
 
 
 def _only_board(game: Row, turn: int, board: dict[str, Any]) -> dict[str, Any]:

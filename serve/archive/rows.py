@@ -96,7 +96,10 @@ def rows_of(event: Event) -> GameRows:
     if event.turn is None:
         return _end_rows(event)
     key = (clean(event.turn.game_id), event.snake, clean(event.turn.ids[event.turn.you]))
-    turn = None if event.decision is None else _turn_row(event, event.turn, event.decision)
+    if event.decision is None:
+        turn = None
+    else:
+        turn = _turn_row(event, event.turn, event.decision)
     return GameRows(_game_row(event, event.turn, key), key, event.at, turn=turn)
 
 
@@ -122,7 +125,9 @@ def _game_row(event: Event, turn: Turn, key: tuple[str, str, str]) -> dict[str, 
 
 def _version(game: Mapping[str, Any]) -> str:
     ruleset = game.get("ruleset")
-    return clean(ruleset.get("version", "")) if isinstance(ruleset, Mapping) else ""
+    if isinstance(ruleset, Mapping):
+        return clean(ruleset.get("version", ""))
+    return ""
 
 
 def _turn_row(event: Event, turn: Turn, decision: Decision) -> dict[str, Any]:
@@ -235,7 +240,10 @@ def _tidy_snake(snake: Mapping[str, Any]) -> dict[str, Any]:
 
 def _stacked(hazards: Mapping[tuple[int, int], int]) -> dict[str, list[Any]]:
     """`hazards` with each point once, and if any lies there more often how often each does."""
-    layers = {} if max(hazards.values(), default=1) == 1 else {"layers": list(hazards.values())}
+    if max(hazards.values(), default=1) == 1:
+        layers = {}
+    else:
+        layers = {"layers": list(hazards.values())}
     return {"hazards": [{"x": x, "y": y} for x, y in hazards], **layers}
 
 
@@ -260,7 +268,10 @@ def clean(text: Any) -> str:
     """Return text that any database and any page takes: at most 256 characters, no NUL, no half of
     a surrogate pair.
     """
-    shown = text if isinstance(text, str) else "" if text is None else reprlib.repr(text)
+    if isinstance(text, str):
+        shown = text
+    else:
+        shown = "" if text is None else reprlib.repr(text)
     return shown[:MAX_TEXT].encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
@@ -286,11 +297,15 @@ def numbers_by_move(numbers: Any) -> list[float | None] | None:
     """Return one number per move, or None if the agent gave none."""
     listed = json_able(numbers)
     is_one_each = isinstance(listed, list) and len(listed) == len(MOVE_NAMES)
-    return [_number(number) for number in listed] if is_one_each else None
+    if is_one_each:
+        return [_number(number) for number in listed]
+    return None
 
 
 def _number(value: Any) -> float | None:
-    return round(float(value), 6) if isinstance(value, int | float) else None
+    if isinstance(value, int | float):
+        return round(float(value), 6)
+    return None
 
 
 def pack(value: Any) -> bytes:

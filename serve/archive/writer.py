@@ -164,7 +164,10 @@ class Writer:
         until = time.monotonic() + seconds
         while True:
             with self._wake:
-                left = 0.0 if self._is_urgent and not self.problem else until - time.monotonic()
+                if self._is_urgent and not self.problem:
+                    left = 0.0
+                else:
+                    left = until - time.monotonic()
                 if self._give_up_at is not None or (
                     left <= 0 and (self.waiting or time.monotonic() > self._next_housekeeping)
                 ):

@@ -47,9 +47,10 @@ def _cause(board: dict[str, Any], snake: Snake) -> str:
         (other for other in board["snakes"] if other["id"] == snake["eliminatedBy"] != snake["id"]),
         None,
     )
-    whose, against = (
-        ("another snake's", "another snake") if killer is None else (_whose(killer), _who(killer))
-    )
+    if killer is None:
+        whose, against = ("another snake's", "another snake")
+    else:
+        whose, against = (_whose(killer), _who(killer))
     is_mutual = killer is not None and killer.get("eliminatedBy") == snake["id"]
     match snake["eliminatedCause"]:
         case "wall-collision":
@@ -80,7 +81,9 @@ def ending(game: HumanGame) -> str:
     told = death(board, you) if is_dead(you) else ""
     turns = "1 turn" if game.turn == 1 else f"{game.turn} turns"
     if game.referee.result is None:
-        return f"You are out. {told} The others play on." if told else ""
+        if told:
+            return f"You are out. {told} The others play on."
+        return ""
     if len(snakes) == 1:
         return (
             f"The game is over after {turns}, with a length of {len(you['body'])}. {told}".rstrip()
@@ -115,7 +118,9 @@ def advice(game: HumanGame, decision: Decision) -> str:
 def _outlook(decision: Decision) -> str:
     score = decision.note.get("score")
     if score is not None and abs(score) > SURE:
-        return "sees a certain win" if score > 0 else "finds no way out if all play against you"
+        if score > 0:
+            return "sees a certain win"
+        return "finds no way out if all play against you"
     if decision.value is None:
         return ""
     scale = " (−1 lost, 1 won)" if score is not None else ""
@@ -131,7 +136,9 @@ def _who(snake: Snake) -> str:
 
 
 def _whose(snake: Snake) -> str:
-    return "your" if _is_you(snake) else f"{display_name(snake)}'s"
+    if _is_you(snake):
+        return "your"
+    return f"{display_name(snake)}'s"
 
 
 def _capital(who: str) -> str:

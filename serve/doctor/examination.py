@@ -116,7 +116,10 @@ def _check_info(client: SnakeClient) -> Iterator[Finding]:
     else:
         yield Finding("first answer", f"{first.ms:.0f} ms; later {second.ms:.0f} ms")
     kept = second.answer is not None and second.answer.keeps_connection
-    told = "stays open for the next request" if kept else "is closed after each answer"
+    if kept:
+        told = "stays open for the next request"
+    else:
+        told = "is closed after each answer"
     yield Finding("connection", told, "" if kept else "closes-connection")
 
 
@@ -250,9 +253,8 @@ def _check_mixing(report: Report) -> Iterator[Finding]:
     for client in opened:
         client.close()
     mixed = sum(bool(reply.move) and reply.move != way for way, reply in replies)
-    told = (
-        f"{mixed} of {len(replies)} moves were for another game"
-        if mixed
-        else "each gets the answer to its own"
-    )
+    if mixed:
+        told = f"{mixed} of {len(replies)} moves were for another game"
+    else:
+        told = "each gets the answer to its own"
     yield Finding(f"{_CALLERS} requests at a time", told, "mixes-games" if mixed else "")

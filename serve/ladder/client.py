@@ -222,11 +222,9 @@ class ArenaClient:
             lost.__cause__ = error
             return lost
         # Messages quote answers, and a site that is debugged may echo the request's headers.
-        return (
-            replace(answer, body=answer.body.replace(self._token, b"[token]"))
-            if self._token
-            else answer
-        )
+        if self._token:
+            return replace(answer, body=answer.body.replace(self._token, b"[token]"))
+        return answer
 
 
 _TRY_LATER = {
@@ -262,7 +260,9 @@ def _pause(answer: Answer | ArenaUnreachableError, failures: int) -> float:
     told = headers.get("retry-after", "")
     if told.isdecimal() and told.isascii():
         return max(1.0, float(told[:_MAX_DIGITS]))
-    return _FIRST_PAUSE_S * 2 ** (failures - 1) if _has_failed(answer) else _BUSY_PAUSE_S
+    if _has_failed(answer):
+        return _FIRST_PAUSE_S * 2 ** (failures - 1)
+    return _BUSY_PAUSE_S
 
 
 def _busy(method: str, path: str, pause: float) -> TooManyRequestsError:

@@ -118,11 +118,10 @@ def run_login(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"arena": arena, "token_file": kept, "snakes": snakes})
         return 0
-    where = (
-        f"the token is kept in {kept}"
-        if kept
-        else f"the token of {VARIABLE} is right, and is kept nowhere else"
-    )
+    if kept:
+        where = f"the token is kept in {kept}"
+    else:
+        where = f"the token of {VARIABLE} is right, and is kept nowhere else"
     print(f"logged in at {arena}: {where}")
     print(f"your snakes: {printable(', '.join(snakes)) or 'none yet'}")
     return 0
@@ -136,7 +135,9 @@ def _asked_for(arena: str) -> str:
         with suppress(webbrowser.Error):
             webbrowser.open(page)
     try:
-        return getpass.getpass("token: ") if sys.stdin.isatty() else sys.stdin.readline(1024)
+        if sys.stdin.isatty():
+            return getpass.getpass("token: ")
+        return sys.stdin.readline(1024)
     except EOFError as error:
         raise ConfigError(
             f"no token was given; make one on {arena}{TOKEN_PAGE}, and paste it"
@@ -158,4 +159,6 @@ def run_status(options: argparse.Namespace) -> int:
             "you have no snake on Arena yet"
         ]:
             print(printable(line))
-    return 1 if any(one.sweep is not None and not one.sweep.passed for one in found) else 0
+    if any(one.sweep is not None and not one.sweep.passed for one in found):
+        return 1
+    return 0

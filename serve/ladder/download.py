@@ -94,11 +94,10 @@ def fetch(
     # The board viewer calls a game complete that has failed.
     row = row or client.details(game_id)
     if not row.is_over:
-        why = (
-            "failed: Arena's runner died, and it has no result"
-            if row.status == FAILED
-            else f"is {row.status:.20}"
-        )
+        if row.status == FAILED:
+            why = "failed: Arena's runner died, and it has no result"
+        else:
+            why = f"is {row.status:.20}"
         raise UnfinishedGameError(f"game {game_id} {why}; there is nothing to fetch")
     kind = row.game_type
     size = f"{about.get('Width')}x{about.get('Height')}"
@@ -141,11 +140,10 @@ def checked(recording: Recording, path: Path) -> Fetched:
     found = [str(one) for one in islice(deviations(recording), _MAX_DEVIATIONS)]
     turns = len(recording.turns) - 1
     game = recording.game
-    word = (
-        f"deviates from our rules, first on {found[0]}"
-        if found
-        else f"all {turns} turns follow the rules"
-    )
+    if found:
+        word = f"deviates from our rules, first on {found[0]}"
+    else:
+        word = f"all {turns} turns follow the rules"
     if game["ruleset"]["name"] == "royale":
         word += f"; {_of_walls(game['id'], seen_sides(recording))}"
     return Fetched(game["id"], str(path), turns, word, found)

@@ -156,11 +156,10 @@ def run_play(options: argparse.Namespace) -> int:
             if not begun:
                 raise
             refusal = error
-        states = (
-            wait_for(client, begun, options.wait, time.sleep)
-            if options.wait
-            else dict.fromkeys(begun, "begun")
-        )
+        if options.wait:
+            states = wait_for(client, begun, options.wait, time.sleep)
+        else:
+            states = dict.fromkeys(begun, "begun")
         for game in begun if options.wait else ():
             print(printable(f"{game}  {states[game]}"))
     if options.json:

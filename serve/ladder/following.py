@@ -144,7 +144,9 @@ def _when(row: GameRow) -> datetime:
 def _read(text: str) -> datetime:
     """A time in ISO 8601's form. Python 3.10 knows neither the letter Z nor nanoseconds."""
     told = datetime.fromisoformat(_FRACTION.sub("", text.strip().replace("Z", "+00:00")))
-    return told if told.tzinfo else told.replace(tzinfo=timezone.utc)
+    if told.tzinfo:
+        return told
+    return told.replace(tzinfo=timezone.utc)
 
 
 def moment(text: str) -> datetime:

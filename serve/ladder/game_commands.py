@@ -127,11 +127,10 @@ def run_fetch(options: argparse.Namespace) -> int:
         raise ConfigError("say which games: their ids, or --all for those of your snakes")
     folder = Path(options.out)
     with client_for(options) as client, progress_on_stderr(options):
-        known = (
-            {game.row.id: game for game in _own_games(client, options) if game.row.is_over}
-            if options.all
-            else {}
-        )
+        if options.all:
+            known = {game.row.id: game for game in _own_games(client, options) if game.row.is_over}
+        else:
+            known = {}
         wanted = [
             game
             for game in known or dict.fromkeys(options.games)
@@ -186,7 +185,10 @@ def _fetch_all(
         try:
             listed = known.get(game)
             # What the archive calls over may have failed.
-            row = listed.row if listed is not None and listed.source != ARCHIVE else None
+            if listed is not None and listed.source != ARCHIVE:
+                row = listed.row
+            else:
+                row = None
             fetched.append(fetch(client, game, folder, row=row))
             source = f" (known from: {listed.source})" if listed is not None else ""
             print(printable(f"{game}  {fetched[-1].check}{source}"), flush=True)

@@ -132,7 +132,9 @@ class GameRow:
             return ""
         if not self.winner:
             return "draw"
-        return "won" if self.winner in (snake.id, snake.name) else "lost"
+        if self.winner in (snake.id, snake.name):
+            return "won"
+        return "lost"
 
 
 def kind_of(game_type: str) -> str:

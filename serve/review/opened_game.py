@@ -161,11 +161,10 @@ def _shown(board: Board) -> dict[str, Any]:
 def _snake(snake: Mapping[str, Any]) -> dict[str, Any]:
     body = [{"x": point["x"], "y": point["y"]} for point in snake["body"]]
     look = snake.get("customizations")
-    parts = (
-        {part: clean(look.get(part)) for part in ("color", "head", "tail")}
-        if isinstance(look, dict)
-        else {}
-    )
+    if isinstance(look, dict):
+        parts = {part: clean(look.get(part)) for part in ("color", "head", "tail")}
+    else:
+        parts = {}
     health = snake.get("health")
     latency = clean(snake.get("latency"))
     told = {
@@ -207,5 +206,8 @@ def _told(decision: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    shown = json_able(value) if isinstance(value, int | float) and abs(value) < 1e15 else None
+    if isinstance(value, int | float) and abs(value) < 1e15:
+        shown = json_able(value)
+    else:
+        shown = None
     return None if shown is None else float(shown)

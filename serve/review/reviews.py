@@ -169,7 +169,10 @@ class Reviews:
         """Return the open games, the one that was opened last first (`GameArchive.games`); none is
         live.
         """
-        shown = [] if live else [game.entry() for game, _ in reversed(list(self._open.values()))]
+        if live:
+            shown = []
+        else:
+            shown = [game.entry() for game, _ in reversed(list(self._open.values()))]
         return [entry for entry in shown if entry is not None][offset : offset + limit]
 
     def bodies(self, game_id: str) -> list[dict[str, Any]]:
@@ -198,7 +201,9 @@ class Reviews:
         """Return a game's turns (`GameArchive.turns`)."""
         shown = self.game(game_id, snake, you)
         found = self._open.get(game_id)
-        return found[0].turns(shown["you"], since, limit) if shown and found else []
+        if shown and found:
+            return found[0].turns(shown["you"], since, limit)
+        return []
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
         """Return a game as a recording."""

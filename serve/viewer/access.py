@@ -104,7 +104,9 @@ class Access:
 
     def share_key(self, game_id: str) -> str | None:
         """Return the key that opens this one game to whoever has the link; None without a token."""
-        return None if self._token is None else self._seal(f"game {game_id}")[:32]
+        if self._token is None:
+            return None
+        return self._seal(f"game {game_id}")[:32]
 
     def is_share_key(self, game_id: str, key: str) -> bool:
         """Whether `key` opens the game."""

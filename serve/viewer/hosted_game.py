@@ -79,20 +79,22 @@ class HostedGame:
     ) -> list[dict[str, Any]]:
         """Return the game, if it is among those that are asked for (`GameArchive.games`)."""
         is_asked_for = live in (None, self._ended is None) and self._boards
-        return [self._entry(self._default)][offset:limit] if is_asked_for else []
+        if is_asked_for:
+            return [self._entry(self._default)][offset:limit]
+        return []
 
     def bodies(self, game_id: str) -> list[dict[str, Any]]:
         """Return the game as each snake saw it (`GameArchive.bodies`)."""
         slots = sorted(range(len(self._referee.ids)), key=lambda slot: slot != self._default)
-        return [self._entry(slot) for slot in slots] if self._is(game_id, SNAKE) else []
+        if self._is(game_id, SNAKE):
+            return [self._entry(slot) for slot in slots]
+        return []
 
     def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
         """Return the game (`GameArchive.game`), of which everything is known."""
-        return (
-            self._entry(self._slot(you))
-            if self._is(game_id, snake) and you in (None, *self._referee.ids)
-            else None
-        )
+        if self._is(game_id, snake) and you in (None, *self._referee.ids):
+            return self._entry(self._slot(you))
+        return None
 
     def turns(
         self,
@@ -143,7 +145,9 @@ class HostedGame:
         return bool(self._boards) and (game_id, snake) == (self._referee.game["id"], SNAKE)
 
     def _slot(self, you: str | None) -> int:
-        return self._default if you is None else self._referee.ids.index(you)
+        if you is None:
+            return self._default
+        return self._referee.ids.index(you)
 
     def _keep(self, frame: Frame) -> None:
         """A frame is a board, and what was decided on the one before."""
@@ -165,11 +169,10 @@ class HostedGame:
         )
 
     def _turn(self, number: int, slot: int) -> dict[str, Any]:
-        answer = (
-            self._answers[number][slot]
-            if number < len(self._answers)
-            else _Answer(None, None, None)
-        )
+        if number < len(self._answers):
+            answer = self._answers[number][slot]
+        else:
+            answer = _Answer(None, None, None)
         decision = answer.decision
         note = {} if decision is None else decision.note
         return {
@@ -189,7 +192,10 @@ class HostedGame:
         referee = self._referee
         ended = self._ended
         latencies = [answers[slot].latency_ms for answers in list(self._answers)]
-        cause = CAUSE_NAMES[referee.result.causes[slot]] if ended and referee.result else ""
+        if ended and referee.result:
+            cause = CAUSE_NAMES[referee.result.causes[slot]]
+        else:
+            cause = ""
         return {
             "id": referee.game["id"],
             "snake": SNAKE,
@@ -228,4 +234,6 @@ class HostedGame:
         if causes[slot] == ALIVE:
             return WON if alive == 1 else DRAW
         died = self._referee.state.arrays.death_turn[0]
-        return DRAW if not alive and died[slot] == died.max() else LOST
+        if not alive and died[slot] == died.max():
+            return DRAW
+        return LOST

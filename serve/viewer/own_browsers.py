@@ -49,8 +49,6 @@ def refusal(status: int, error: Exception) -> tuple[Response, int]:
 
 
 def _refuse_other_sites() -> tuple[Response, int] | None:
-    return (
-        (jsonify(error="only this server's own pages may do this"), 403)
-        if is_another_sites(request)
-        else None
-    )
+    if is_another_sites(request):
+        return (jsonify(error="only this server's own pages may do this"), 403)
+    return None

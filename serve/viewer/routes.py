@@ -155,11 +155,9 @@ def _refusal(access: Access) -> Any:
     if not _SNAKE.fullmatch(arguments.get("snake", "x")):
         abort(404, f"no such game; its snake would be called by 1 to {MAX_TEXT} characters")
     if "key" in arguments:
-        return (
-            None
-            if access.is_share_key(arguments["game_id"], arguments["key"])
-            else abort(404, "no such game")
-        )
+        if access.is_share_key(arguments["game_id"], arguments["key"]):
+            return None
+        return abort(404, "no such game")
     return None if _brings_token(access) else access.refusal()
 
 

@@ -56,7 +56,9 @@ def _too_many_env_runners(after: Experiment) -> str:
         f" {_FULL[full]} {through[full]:,.0f}, for which {enough} would do; the others are paid for"
         f" and wait (measured for {measured_like(after)} on another machine: docs/cluster.md)"
     )
-    return f"{text}. How fast a GPU learns was not measured" if on_gpus else text
+    if on_gpus:
+        return f"{text}. How fast a GPU learns was not measured"
+    return text
 
 
 _FULL = {

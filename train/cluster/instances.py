@@ -62,7 +62,9 @@ def gpus(instance: str) -> int:
     if size := _SIZE.fullmatch(instance):
         return int(size["gpus"] or 0)
     family = _parts(instance)["family"]
-    return _SEVERAL_GPUS.get(instance.removeprefix("ml."), 1) if family in _GPU_FAMILIES else 0
+    if family in _GPU_FAMILIES:
+        return _SEVERAL_GPUS.get(instance.removeprefix("ml."), 1)
+    return 0
 
 
 def memory_gib(instance: str) -> int | None:

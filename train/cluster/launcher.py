@@ -92,7 +92,9 @@ def launch(plan: Launch, stop: threading.Event) -> int:
     buried under their failures."""
     say = _speaker(plan.hosts.me)
     leads = plan.hosts.leads and not plan.is_guest
-    return _lead(plan, stop, say) if leads else _follow(plan, stop, say)
+    if leads:
+        return _lead(plan, stop, say)
+    return _follow(plan, stop, say)
 
 
 def _speaker(me: str) -> Callable[[str], None]:
@@ -145,7 +147,9 @@ def _published(meeting: MeetingPoint | None, address: str) -> Iterator[None]:
 
 
 def _observed(plan: Launch, say: Callable[[str], None]) -> AbstractContextManager[None]:
-    return prometheus(plan.prometheus_config, say) if plan.dashboard else nullcontext()
+    if plan.dashboard:
+        return prometheus(plan.prometheus_config, say)
+    return nullcontext()
 
 
 # The others.
@@ -174,12 +178,13 @@ def _called(plan: Launch, token: str, name: str) -> tuple[str, ControlLink] | No
     there is no address.
     """
     assert plan.meeting or not plan.is_guest, "a guest needs a place to meet"
-    address = (
-        plan.meeting.look()
-        if plan.meeting and plan.is_guest
-        else socket.gethostbyname(plan.hosts.head)
-    )
-    return (address, ControlLink(address, token, name)) if address else None
+    if plan.meeting and plan.is_guest:
+        address = plan.meeting.look()
+    else:
+        address = socket.gethostbyname(plan.hosts.head)
+    if address:
+        return (address, ControlLink(address, token, name))
+    return None
 
 
 def _joined(

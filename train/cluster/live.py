@@ -23,7 +23,9 @@ def group_resource(group: str) -> dict[str, float]:
     import ray
 
     name = f"{GROUP}{group}"
-    return {name: _A_BIT} if name in ray.cluster_resources() else {}
+    if name in ray.cluster_resources():
+        return {name: _A_BIT}
+    return {}
 
 
 def place(config: Any) -> None:

@@ -37,11 +37,10 @@ def evidence(kills_before: int | None) -> str:
         )
     free = re.search(r"^MemAvailable: +(\d+) kB$", _text(Path("/proc/meminfo")), re.MULTILINE)
     now = f"; {int(free[1]) / _KIB_A_GIB:.1f} GiB are free now" if free else ""
-    unknown = (
-        "nothing here tells whether the kernel did it"
-        if kills is None
-        else "the kernel has counted no such kill"
-    )
+    if kills is None:
+        unknown = "nothing here tells whether the kernel did it"
+    else:
+        unknown = "the kernel has counted no such kill"
     return f"out of memory? {unknown}{now}"
 
 

@@ -40,11 +40,10 @@ def start_command(
 
     It joins `head`, or is the head if that is None. With `dashboard` the head has Ray's dashboard,
     and each node a fixed port for its metrics; that needs the extra [cluster]."""
-    place = (
-        [f"--address={head}:{PORT}"]
-        if head
-        else ["--head", f"--port={PORT}", *_dashboard(dashboard)]
-    )
+    if head:
+        place = [f"--address={head}:{PORT}"]
+    else:
+        place = ["--head", f"--port={PORT}", *_dashboard(dashboard)]
     metrics = [f"--metrics-export-port={METRICS_PORT}"] if dashboard else []
     resources = json.dumps(group_resources(group))
     return [

@@ -119,7 +119,9 @@ class Homogeneous:
         are all.
         """
         first = Instances(instance=self.instance)
-        return Instances(instance=self.instance, count=self.count) if first.gpus else first
+        if first.gpus:
+            return Instances(instance=self.instance, count=self.count)
+        return first
 
     @property
     def derived_workers(self) -> tuple[int, str]:

@@ -117,11 +117,10 @@ def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str
     # Other algorithms than these two families use no Ray, and so no cluster.
     assert isinstance(after.settings, PPOSettings | QSettings)
     lines = [("scale", _describe(scale)), ("env runners", f"{after.num_env_runners} = {reason}")]
-    gpus = (
-        f", with {after.num_gpus_per_learner} GPU each"
-        if after.num_gpus_per_learner
-        else " on the CPU"
-    )
+    if after.num_gpus_per_learner:
+        gpus = f", with {after.num_gpus_per_learner} GPU each"
+    else:
+        gpus = " on the CPU"
     learners = after.num_learners or "the main process"
     lines.append(
         ("learners", f"{learners} on {scale.learner.count} × {scale.learner.instance}{gpus}")
@@ -168,11 +167,10 @@ def _batch(before: Experiment, after: Experiment) -> str:
             " minibatches"
         )
     assert isinstance(settings, QSettings)
-    source = (
-        f" from {settings.num_replay_shards} shard(s) of replay"
-        if isinstance(settings, APEXSettings)
-        else ""
-    )
+    if isinstance(settings, APEXSettings):
+        source = f" from {settings.num_replay_shards} shard(s) of replay"
+    else:
+        source = ""
     return (
         f"{settings.train_batch_size} decisions an update{source}; each is learned from"
         f" {settings.replay_ratio:g} times"
@@ -184,9 +182,8 @@ def steps_per_update(experiment: Experiment) -> int:
     settings = experiment.settings
     runners = experiment.num_env_runners
     assert isinstance(settings, PPOSettings | QSettings)
-    fragments = (
-        settings.fragments_per_update(runners)
-        if isinstance(settings, PPOSettings)
-        else max(1, runners)
-    )
+    if isinstance(settings, PPOSettings):
+        fragments = settings.fragments_per_update(runners)
+    else:
+        fragments = max(1, runners)
     return fragments * settings.num_steps * experiment.env.options.get("num_games", 1)

@@ -97,7 +97,10 @@ def expected_stages(experiment: Experiment) -> dict[str, float] | None:
     if name is None:
         return None
     assert isinstance(settings, PPOSettings | APEXSettings)
-    uses = settings.num_epochs if isinstance(settings, PPOSettings) else settings.replay_ratio
+    if isinstance(settings, PPOSettings):
+        uses = settings.num_epochs
+    else:
+        uses = settings.replay_ratio
     shards = settings.num_replay_shards if isinstance(settings, APEXSettings) else 1
     speed = max(1, experiment.num_learners) * (settings.num_threads or 1)
     constants = dataclasses.replace(MEASURED[name], uses=uses)
@@ -111,7 +114,9 @@ def _part_elsewhere(experiment: Experiment) -> float:
     scale = experiment.scale
     if isinstance(scale, Heterogeneous):
         return 1.0
-    return 1 - 1 / scale.count if isinstance(scale, Homogeneous) else 0.0
+    if isinstance(scale, Homogeneous):
+        return 1 - 1 / scale.count
+    return 0.0
 
 
 def _alike(one: Experiment, other: Experiment) -> bool:

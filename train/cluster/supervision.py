@@ -103,7 +103,9 @@ class Supervision:
 
     def _cause(self) -> str:
         code = self._trainer.returncode
-        return f"{code} ({evidence(self._kills_before)})" if code == -signal.SIGKILL else str(code)
+        if code == -signal.SIGKILL:
+            return f"{code} ({evidence(self._kills_before)})"
+        return str(code)
 
 
 def _echo(stream: Any, words: collections.deque[str]) -> None:

@@ -96,7 +96,9 @@ class OnCluster:
     def poll(self) -> int | None:
         import ray
 
-        return self.wait() if ray.wait([self._code], timeout=0)[0] else None
+        if ray.wait([self._code], timeout=0)[0]:
+            return self.wait()
+        return None
 
     def terminate(self) -> None:
         import ray

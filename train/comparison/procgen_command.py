@@ -198,17 +198,19 @@ def _tell_plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Name
     if options.json:
         print_json(plan)
         return 0
-    seeds = "the seed 0" if protocol.seeds == 1 else f"the seeds 0 to {protocol.seeds - 1} each"
+    if protocol.seeds == 1:
+        seeds = "the seed 0"
+    else:
+        seeds = f"the seeds 0 to {protocol.seeds - 1} each"
     print(
         f"{plan['trainings']} trainings, {plan['finished']} of them finished:"
         f" {', '.join(protocol.games)}, with {seeds}"
     )
     print(f"{jobs} at a time, with {num_threads} thread(s) each")
-    how = (
-        "by their minutes"
-        if protocol.minutes
-        else f"at {speed:.0f} decisions a second each, as docs/procgen.md measured them"
-    )
+    if protocol.minutes:
+        how = "by their minutes"
+    else:
+        how = f"at {speed:.0f} decisions a second each, as docs/procgen.md measured them"
     print(f"hours by the clock, for all trainings: {hours:.1f} ({how}; measuring comes on top)")
     if options.price is not None:
         print(f"cost at {options.price:g} an hour: {hours * options.price:.2f}")

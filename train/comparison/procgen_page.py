@@ -93,11 +93,10 @@ def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def _what(protocol: Mapping[str, Any]) -> str:
-    budget = (
-        f"{protocol['minutes']:g} minutes"
-        if protocol["minutes"]
-        else f"{protocol['steps']:,} decisions"
-    )
+    if protocol["minutes"]:
+        budget = f"{protocol['minutes']:g} minutes"
+    else:
+        budget = f"{protocol['steps']:,} decisions"
     games = len(protocol["games"])
     return (
         f"{games} game{'s' * (games != 1)}, {protocol['distribution_mode']}, trained on levels"

@@ -156,18 +156,19 @@ class Protocol:
         """Return how many hours of wall time the trainings take, `jobs` at a time, each at
         `steps_per_second`.
         """
-        each = (
-            self.minutes / 60
-            if self.minutes is not None
-            else (self.steps or 0) / steps_per_second / 3600
-        )
+        if self.minutes is not None:
+            each = self.minutes / 60
+        else:
+            each = (self.steps or 0) / steps_per_second / 3600
         return -(-len(self.games) * self.seeds // jobs) * each
 
 
 def _at(settings: Mapping[str, Any], key: str) -> Any:
     """The value at a dotted key; None if there is none."""
     section, _, rest = key.partition(".")
-    return _at(settings[section], rest) if rest else settings.get(section)
+    if rest:
+        return _at(settings[section], rest)
+    return settings.get(section)
 
 
 PRESETS: Mapping[str, Protocol] = {

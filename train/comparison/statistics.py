@@ -61,11 +61,9 @@ class SeedEstimate:
         if math.isnan(self.value):
             return "unknown"
         value = form.format(self.value)
-        return (
-            value
-            if math.isnan(self.low)
-            else f"{value} ({form.format(self.low)} to {form.format(self.high)})"
-        )
+        if math.isnan(self.low):
+            return value
+        return f"{value} ({form.format(self.low)} to {form.format(self.high)})"
 
 
 def reached(columns: Columns, name: str, minutes: float) -> float:
@@ -77,7 +75,9 @@ def reached(columns: Columns, name: str, minutes: float) -> float:
     episodes = columns["episodes"]
     values = columns.get(name, np.full(len(columns["minutes"]), math.nan))
     late = (columns["minutes"] > (1 - LAST_SHARE) * minutes) & (episodes > 0) & np.isfinite(values)
-    return float(np.average(values[late], weights=episodes[late])) if late.any() else math.nan
+    if late.any():
+        return float(np.average(values[late], weights=episodes[late]))
+    return math.nan
 
 
 def reached_at(columns: Columns, metric: str, at: float, *, by: str = "minutes") -> float:
@@ -161,7 +161,10 @@ def _welch(
     two values on each side.
     """
     parts = [np.array(values, np.float64), np.array(baseline, np.float64)]
-    gap = float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else math.nan
+    if all(map(len, parts)):
+        gap = float(parts[0].mean() - parts[1].mean())
+    else:
+        gap = math.nan
     if min(map(len, parts)) < 2:
         return gap, math.nan, math.nan
     errors = [part.var(ddof=1) / len(part) for part in parts]
@@ -193,11 +196,10 @@ def mean_line(
     if not len(grid):
         return Line(name=name, x=grid, y=grid)
     by_run = np.array([_on_grid(columns, metric, by, grid) for columns in runs])
-    band = (
-        dict(zip(("low", "high"), _BANDS[interval](by_run), strict=True))
-        if len(runs) > 1 and interval in _BANDS
-        else {}
-    )
+    if len(runs) > 1 and interval in _BANDS:
+        band = dict(zip(("low", "high"), _BANDS[interval](by_run), strict=True))
+    else:
+        band = {}
     return Line(name=name, x=grid, y=by_run.mean(axis=0), **band)
 
 
@@ -232,7 +234,10 @@ def _known(columns: Columns, metric: str, by: str) -> tuple[np.ndarray, np.ndarr
     values = columns.get(metric, nothing)
     places = columns[by]
     is_of_episodes = metric.startswith(_OVER_EPISODES) and not metric.startswith(OTHER_MEANS)
-    weights = np.nan_to_num(columns["episodes"]) if is_of_episodes else np.ones(len(places))
+    if is_of_episodes:
+        weights = np.nan_to_num(columns["episodes"])
+    else:
+        weights = np.ones(len(places))
     rows = np.isfinite(values) & np.isfinite(places) & (weights > 0)
     return places[rows], values[rows], weights[rows]
 
@@ -240,7 +245,9 @@ def _known(columns: Columns, metric: str, by: str) -> tuple[np.ndarray, np.ndarr
 def _common_grid(places: Sequence[np.ndarray], points: int) -> np.ndarray:
     low = max(own[0] for own in places)
     high = min(own[-1] for own in places)
-    return np.linspace(low, high, points) if high > low else np.array([low] if high == low else [])
+    if high > low:
+        return np.linspace(low, high, points)
+    return np.array([low] if high == low else [])
 
 
 def _on_grid(columns: Columns, metric: str, by: str, grid: np.ndarray) -> np.ndarray:

@@ -285,7 +285,9 @@ class _Reader:
             return float("nan")
         if ended["eliminatedCause"]:
             return self.rewards.died
-        return self.rewards.won if recording.result.get("winnerId") == snake else float("nan")
+        if recording.result.get("winnerId") == snake:
+            return self.rewards.won
+        return float("nan")
 
 
 def _decisions_of(recording: Recording, snake: str) -> Iterator[_Decision]:

@@ -87,7 +87,10 @@ class Teacher:
 
     def _ask(self, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(The share of each move, float32 (n, 4), values (n,))."""
-        ask = self._moves if self.temperature is None else partial(self._scores, self.temperature)
+        if self.temperature is None:
+            ask = self._moves
+        else:
+            ask = partial(self._scores, self.temperature)
         parts = zip(
             np.array_split(boards, self._threads), np.array_split(slots, self._threads), strict=True
         )

@@ -19,7 +19,10 @@ def words(config: str, runs: str) -> list[str]:
     """Return the words of `procsnake train` for a job with this experiment and this folder or
     address of runs.
     """
-    run = found_stored_run(StoredFolder.at(runs)) if is_address(runs) else found_run(Path(runs))
+    if is_address(runs):
+        run = found_stored_run(StoredFolder.at(runs))
+    else:
+        run = found_run(Path(runs))
     if run is None:
         return ["train", "--cluster", "auto", "--config", config, "--runs", runs]
     # The job's own earlier life wrote it, on another machine, and has ended.

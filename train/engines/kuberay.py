@@ -153,7 +153,9 @@ def _start(group: str, instances: Instances) -> dict[str, str]:
     """The options of `ray start`, which KubeRay puts into a shell command as they are."""
     each = {"num-cpus": str(vcpus(instances.instance)), "num-gpus": str(_gpus(instances))}
     own = group_resources(group)
-    return {**each, "resources": shlex.quote(json.dumps(own))} if own else each
+    if own:
+        return {**each, "resources": shlex.quote(json.dumps(own))}
+    return each
 
 
 def _gpus(instances: Instances) -> int:
@@ -215,4 +217,6 @@ def _resources(instances: Instances) -> dict[str, Any]:
     if gpus := _gpus(instances):
         alike["nvidia.com/gpu"] = str(gpus)
     asked = {"cpu": str(cpus if is_size(instances.instance) else max(1, cpus - 1)), **alike}
-    return {"requests": asked, "limits": alike} if alike else {"requests": asked}
+    if alike:
+        return {"requests": asked, "limits": alike}
+    return {"requests": asked}

@@ -237,7 +237,10 @@ def _plan(options: argparse.Namespace) -> Any:
     from train.stages import require_one_stage
 
     instances = scale_overrides(options.instances) if options.instances else []
-    minutes = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
+    if options.minutes is not None:
+        minutes = [f"budget.max_minutes={options.minutes}"]
+    else:
+        minutes = []
     experiment = Experiment.load(options.experiment, [*instances, *options.set, *minutes])
     require_one_stage(experiment, "launch")
     return Plan(

@@ -80,9 +80,10 @@ def toleration(text: str) -> dict[str, str]:
             f"--toleration {text!r} is not of the form KEY[=VALUE][:EFFECT], e.g. --toleration"
             " pool=gpu:NoSchedule"
         )
-    value = (
-        {"operator": "Equal", "value": match["value"]} if match["value"] else {"operator": "Exists"}
-    )
+    if match["value"]:
+        value = {"operator": "Equal", "value": match["value"]}
+    else:
+        value = {"operator": "Exists"}
     return {
         "key": match["key"],
         **value,

@@ -71,7 +71,10 @@ class _EnvRunnerGroup(EnvRunnerGroup):
     that dies could not be started anew if the configuration were lost there."""
 
     def _make_worker(self, *, config: Any, **arguments: Any) -> Any:
-        by_value = self._remote_config if config is self._remote_config_obj_ref else config
+        if config is self._remote_config_obj_ref:
+            by_value = self._remote_config
+        else:
+            by_value = config
         return super()._make_worker(config=by_value, **arguments)
 
 

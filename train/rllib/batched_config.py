@@ -116,7 +116,9 @@ class BatchedConfig(AlgorithmConfig):
         if settings is None or (key in RELICS and key not in SAME_MEANING):
             return None
         name = SAME_MEANING.get(key) or OTHER_NAMES.get(key) or key
-        return name if name in {field.name for field in dataclasses.fields(settings)} else None
+        if name in {field.name for field in dataclasses.fields(settings)}:
+            return name
+        return None
 
     def _shown(self, settings: AlgorithmSettings) -> dict[str, Any]:
         """RLlib's fields for these settings."""
@@ -213,11 +215,10 @@ class BatchedConfig(AlgorithmConfig):
                 raise ConfigError(
                     f"RLlib's setting {key.removeprefix('_')} has no effect on {algorithm}: {use}"
                 )
-        batches_alone = (
-            ("minibatch_size", "shuffle_batch_per_epoch")
-            if isinstance(self.settings, QSettings)
-            else ()
-        )
+        if isinstance(self.settings, QSettings):
+            batches_alone = ("minibatch_size", "shuffle_batch_per_epoch")
+        else:
+            batches_alone = ()
         without_setting = [
             key for key in SAME_MEANING if not self._setting_of(key) and key != "train_batch_size"
         ]
@@ -330,9 +331,9 @@ class BatchedConfig(AlgorithmConfig):
     @property
     def world_name(self) -> str:
         """The world's name for messages and curves."""
-        return (
-            self.env if isinstance(self.env, str) else getattr(self.env, "__name__", str(self.env))
-        )
+        if isinstance(self.env, str):
+            return self.env
+        return getattr(self.env, "__name__", str(self.env))
 
     def make_world(self) -> BatchEnv:
         """Make the world of an env runner. Raises what `make_world` raises, and `ConfigError` for
@@ -350,7 +351,10 @@ class BatchedConfig(AlgorithmConfig):
             raise ConfigError(
                 "the configuration names no world; set one: config.environment('battlesnake')"
             )
-        world = _registered(name)(options) if isinstance(name, str) else name(**options)
+        if isinstance(name, str):
+            world = _registered(name)(options)
+        else:
+            world = name(**options)
         if not isinstance(world, BatchEnv):
             raise ConfigError(
                 f"the environment {self.world_name} is a {type(world).__name__}, and"
@@ -371,11 +375,9 @@ def _registered(name: str) -> Any:
     """What the user registered with Ray under this name; None if nothing is."""
     from ray.tune.registry import ENV_CREATOR, _global_registry
 
-    return (
-        _global_registry.get(ENV_CREATOR, name)
-        if _global_registry.contains(ENV_CREATOR, name)
-        else None
-    )
+    if _global_registry.contains(ENV_CREATOR, name):
+        return _global_registry.get(ENV_CREATOR, name)
+    return None
 
 
 def _is_open(value: Any) -> bool:

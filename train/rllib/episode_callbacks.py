@@ -83,7 +83,9 @@ class EpisodeCallbacks:
 
     def _info(self, row: int) -> dict[str, Any]:
         mask = self._runner.env.action_mask
-        return {} if mask is None else {"action_mask": mask[row].copy()}
+        if mask is None:
+            return {}
+        return {"action_mask": mask[row].copy()}
 
     def _call(self, which: str, row: int, **further: Any) -> None:
         runner = self._runner

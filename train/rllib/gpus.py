@@ -17,11 +17,10 @@ def require_gpus(experiment: Experiment) -> None:
 
     found = torch.cuda.device_count()
     if needed > found:
-        without = (
-            ""
-            if torch.version.cuda
-            else f", because torch {torch.__version__} is built without CUDA"
-        )
+        if torch.version.cuda:
+            without = ""
+        else:
+            without = f", because torch {torch.__version__} is built without CUDA"
         raise ConfigError(
             f"num_gpus_per_learner takes {needed} GPU(s) in all, but torch finds {found} on this"
             f" machine{without}; on the CPU: --set num_gpus_per_learner=0"

@@ -36,7 +36,9 @@ def mask_logits(logits: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor
     """Give the masked actions probability 0, without infinities that would spoil entropies and
     gradients.
     """
-    return logits if mask is None else torch.where(mask, logits, torch.finfo(logits.dtype).min)
+    if mask is None:
+        return logits
+    return torch.where(mask, logits, torch.finfo(logits.dtype).min)
 
 
 class NetworkModule(TorchRLModule, ValueFunctionAPI):

@@ -31,9 +31,10 @@ class Muon(torch.optim.Muon):
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch has no types
         matrices = self.param_groups[0]["params"]
         for matrix, weight in zip(matrices, self.weights, strict=True):
-            matrix.grad = (
-                None if weight.grad is None else _rows(weight.grad, weight).reshape(matrix.shape)
-            )
+            if weight.grad is None:
+                matrix.grad = None
+            else:
+                matrix.grad = _rows(weight.grad, weight).reshape(matrix.shape)
         return super().step(closure)
 
     def zero_grad(self, set_to_none: bool = True) -> None:

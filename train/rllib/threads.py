@@ -48,7 +48,9 @@ def _available() -> int:
     OpenMP takes a list, too, with a number for each depth of nested regions.
     """
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(asked) if asked.isdecimal() and int(asked) else usable_cores()
+    if asked.isdecimal() and int(asked):
+        return int(asked)
+    return usable_cores()
 
 
 def _seconds(threads: int) -> float:

@@ -124,7 +124,10 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._scaler = RewardScaler(self.num_envs, settings.gamma)
         self._rollouts = 0
         self._draw_seeds()
-        self._episodes = EpisodeCallbacks(self) if EpisodeCallbacks.are_asked_for(self) else None
+        if EpisodeCallbacks.are_asked_for(self):
+            self._episodes = EpisodeCallbacks(self)
+        else:
+            self._episodes = None
         self._call_back("on_environment_created", env=self.env, env_context=self.config.env_config)
 
     def _call_back(self, which: str, **arguments: Any) -> None:
@@ -284,7 +287,10 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             before = clock()
             self._decide(entry, explore, random_actions)
             chosen = entry[Columns.ACTIONS]
-            actions[rows] = self._views.in_the_world(chosen) if self._views else chosen
+            if self._views:
+                actions[rows] = self._views.in_the_world(chosen)
+            else:
+                actions[rows] = chosen
             self._env_steps += env.env_steps_per_advance
             decided = clock()
             env.advance(actions)
@@ -360,9 +366,10 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         logits, values = self._answer(entry)
         if random_actions:
             logits = torch.zeros_like(logits)
-        mask = (
-            torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
-        )
+        if ACTION_MASK in entry:
+            mask = torch.from_numpy(entry[ACTION_MASK]).to(self._device)
+        else:
+            mask = None
         log_probabilities = torch.log_softmax(mask_logits(logits, mask), -1)
         if explore or random_actions:
             # An exponential race: argmax of p / Exp(1) is distributed as p, and cheaper than
@@ -389,9 +396,10 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         env = self.env
         entry["ended"][:] = (env.terminated | env.truncated)[rows]
         rewards = env.rewards[rows]
-        entry["rewards"][:] = (
-            self._scaler.scale(rewards, rows, entry["ended"]) if self._scaler else rewards
-        )
+        if self._scaler:
+            entry["rewards"][:] = self._scaler.scale(rewards, rows, entry["ended"])
+        else:
+            entry["rewards"][:] = rewards
         entry["final_values"][:] = 0.0
         self._note_cut(rows, start, cut)
 

@@ -63,9 +63,10 @@ class QRunner(BatchEnvRunner):
         if explore:
             self.module.network.draw_noise(self._generator)
         q_values = self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))[0]
-        mask = (
-            torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
-        )
+        if ACTION_MASK in entry:
+            mask = torch.from_numpy(entry[ACTION_MASK]).to(self._device)
+        else:
+            mask = None
         q_values = mask_logits(q_values, mask)
         chosen = q_values.argmax(-1)
         if explore or random_actions:

@@ -206,7 +206,10 @@ class ReplayBuffer:
         self._rewards = np.zeros(shape, np.float32)
         self._endings = np.zeros(shape, np.uint8)
         self._valid = np.zeros(shape, np.bool_)
-        self._mask = None if mask is None else np.zeros((*shape, mask.shape[1]), np.bool_)
+        if mask is None:
+            self._mask = None
+        else:
+            self._mask = np.zeros((*shape, mask.shape[1]), np.bool_)
         self._finals: dict[int, np.ndarray] = {}
         self._stamps = np.full(shape[:2], -1, np.int64)
         self._tree = SumTree(self.num_rings * self._length * self._rows)

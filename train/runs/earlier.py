@@ -25,9 +25,10 @@ def found_run(runs: Path) -> Path | None:
     run = found[-1]
     for checkpoint in (run / CHECKPOINTS).glob("[!.]*"):
         # The list arrives like any other file: without it nobody knows what else is missing.
-        missing = (
-            flaw_of(checkpoint) if (checkpoint / MANIFEST).is_file() else f"{MANIFEST} is missing"
-        )
+        if (checkpoint / MANIFEST).is_file():
+            missing = flaw_of(checkpoint)
+        else:
+            missing = f"{MANIFEST} is missing"
         if missing:
             print(f"{checkpoint.name} is incomplete and left out: {missing}", flush=True)
             shutil.rmtree(checkpoint)

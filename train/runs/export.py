@@ -56,7 +56,10 @@ def check_network(network: torch.nn.Module, world: BatchEnv, *, bf16: bool) -> N
     actions = int(world.single_action_space.n)
     seen = torch.from_numpy(np.zeros((2, *space.shape), space.dtype))
     for lower in (False, True) if bf16 else (False,):
-        when = " under bfloat16 autocast (the setting bf16: false turns it off)" if lower else ""
+        if lower:
+            when = " under bfloat16 autocast (the setting bf16: false turns it off)"
+        else:
+            when = ""
         try:
             with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=lower):
                 logits, values = network(seen)

@@ -95,11 +95,12 @@ def _opponents(run: Path, experiment: Experiment, seats: int) -> list[str]:
     record = read_record(run)
     # What is kept is against built-in opponents. A stranger's record could name a file of rules,
     # which is a program.
-    groups = (
-        [score.opponents for score in record.scores if set(score.opponents) <= set(names())]
-        if record
-        else []
-    )
+    if record:
+        groups = [
+            score.opponents for score in record.scores if set(score.opponents) <= set(names())
+        ]
+    else:
+        groups = []
     groups = groups or (experiment.evaluation.opponents if experiment.evaluation else [])
     fitting = [group for group in groups if len(group) == seats]
     return list(fitting[-1]) if fitting else ["flood"] * seats

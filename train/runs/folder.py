@@ -70,11 +70,10 @@ def disk_errors(path: Path) -> Iterator[None]:
             f"{error.filename or path} can't be made: {error.strerror or error}. Name another place"
         ) from error
     except OSError as error:
-        saved = (
-            f"; what was saved before is whole: {resume_command(path)}"
-            if os.path.isfile(path / CONFIG)
-            else ""
-        )
+        if os.path.isfile(path / CONFIG):
+            saved = f"; what was saved before is whole: {resume_command(path)}"
+        else:
+            saved = ""
         raise RunError(
             f"{error.filename or path} can't be written or read: {error.strerror or error}. "
             f"Free some space or check the rights{saved}"
@@ -316,7 +315,9 @@ class RunFolder:
     def newest_checkpoint(self) -> Checkpoint | None:
         """Return the newest checkpoint and its counters."""
         found = self.checkpoints()
-        return (found[-1], read_counters(found[-1])) if found else None
+        if found:
+            return (found[-1], read_counters(found[-1]))
+        return None
 
     def best_checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint with the highest value of the experiment's `best_metric`, and its
@@ -398,13 +399,17 @@ def _asked_for(config: Path) -> Experiment:
     made = Experiment.load(config)
     note = parse_yaml(read_text(config, MAX_YAML_BYTES)).get("run")
     asked = note.get(ASKED) if isinstance(note, dict) else None
-    return Experiment.from_dict(asked) if isinstance(asked, dict) else made
+    if isinstance(asked, dict):
+        return Experiment.from_dict(asked)
+    return made
 
 
 def _iteration(row: Mapping[str, Any]) -> float:
     """The row's iteration, infinity for a row without one."""
     text = row.get("iteration") or ""
-    return int(text) if text.isdecimal() and len(text) < 19 else math.inf
+    if text.isdecimal() and len(text) < 19:
+        return int(text)
+    return math.inf
 
 
 def _csv(columns: list[str], rows: Sequence[Mapping[str, Any]], *, header: bool) -> str:

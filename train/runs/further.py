@@ -27,7 +27,10 @@ def fraction_done(budget: Budget, counters: Mapping[str, Any]) -> float:
     if budget.total_agent_steps:
         fraction = counters["agent_steps"] / budget.total_agent_steps
     if budget.max_minutes is not None:
-        of_minutes = counters["minutes"] / budget.max_minutes if budget.max_minutes else 1.0
+        if budget.max_minutes:
+            of_minutes = counters["minutes"] / budget.max_minutes
+        else:
+            of_minutes = 1.0
         fraction = max(fraction, of_minutes)
     return fraction
 

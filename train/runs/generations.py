@@ -29,9 +29,10 @@ def generations(run: Path) -> str:
     ]
     if not cards:
         return ""
-    state = (
-        note(f"The run's evaluation is {run / EVALUATION}.") if (run / EVALUATION).is_file() else ""
-    )
+    if (run / EVALUATION).is_file():
+        state = note(f"The run's evaluation is {run / EVALUATION}.")
+    else:
+        state = ""
     return section(
         "Generations", table([_row(card) for card in cards], head=_HEAD), note(_NOTE), state
     )
@@ -70,13 +71,10 @@ def _test(card: dict[str, Any]) -> tuple[str, ...]:
     parts = [test["elo"][name] for name in ("value", "low", "high")]
     value, low, high = ("unbounded" if part is None else f"{part:+.0f}" for part in parts)
     interval = f"{value} ({low} to {high})"
-    verdict = (
-        "accepted"
-        if card["accepted"]
-        else "refused"
-        if test["verdict"] == "H0"
-        else "undecided, not accepted"
-    )
+    if card["accepted"]:
+        verdict = "accepted"
+    else:
+        verdict = "refused" if test["verdict"] == "H0" else "undecided, not accepted"
     return (
         str(test["against"]),
         f"{test['games']:,}",

@@ -47,9 +47,10 @@ def flaw(checkpoint: Path) -> str | None:
         for name, told in listed.items():
             path = checkpoint / name
             # Until November 2026 the list had sizes alone.
-            size, digest = (
-                (told, None) if isinstance(told, int) else (told["bytes"], told["sha256"])
-            )
+            if isinstance(told, int):
+                size, digest = (told, None)
+            else:
+                size, digest = (told["bytes"], told["sha256"])
             if not path.is_file():
                 return f"{name} is missing"
             if path.stat().st_size != size:
@@ -85,11 +86,9 @@ def _read_list(checkpoint: Path) -> dict[str, Any]:
 def _structural_flaw(checkpoint: Path) -> str | None:
     names = set(_files(checkpoint))
     if WEIGHTS in names:
-        return (
-            None
-            if names & {"optimizer.pt", "trainer.states"}
-            else "the optimiser's state is missing"
-        )
+        if names & {"optimizer.pt", "trainer.states"}:
+            return None
+        return "the optimiser's state is missing"
     missing = [name for name in _RLLIB_FILES if name not in names]
     missing += [
         state

@@ -88,7 +88,9 @@ def group_in_words(group: str) -> str:
     "flood (duel)".
     """
     several = re.sub(r"(^|\+)(\d+)x", r"\1\2 × ", group)
-    return f"{group} (duel)" if several == group and "+" not in group else several
+    if several == group and "+" not in group:
+        return f"{group} (duel)"
+    return several
 
 
 def _known(means: Mapping[str, float]) -> dict[str, float]:
@@ -163,12 +165,14 @@ def nested_result(
     It takes the steps of games, the decisions, the seconds of playing and learning, the columns of
     `BatchEnv.drain_episodes`, and the metrics of the updates."""
     count = len(episodes["return"])
-    means = {name: total / count for name, total in episode_sums(episodes).items()} if count else {}
-    named = (
-        {"episode_return_mean": means["return"], "episode_len_mean": means["length"]}
-        if count
-        else {}
-    )
+    if count:
+        means = {name: total / count for name, total in episode_sums(episodes).items()}
+    else:
+        means = {}
+    if count:
+        named = {"episode_return_mean": means["return"], "episode_len_mean": means["length"]}
+    else:
+        named = {}
     return {
         "env_runners": {
             "num_env_steps_sampled": env_steps,

@@ -92,7 +92,9 @@ def _is_safe(name: str) -> bool:
 def _checkpoint_of(name: str) -> str:
     """The folder of the checkpoint to which a file belongs; empty for others."""
     parts = PurePosixPath(name).parts
-    return "/".join(parts[:2]) if parts[0] == CHECKPOINTS and len(parts) > 2 else ""
+    if parts[0] == CHECKPOINTS and len(parts) > 2:
+        return "/".join(parts[:2])
+    return ""
 
 
 def _order(name: str) -> tuple[bool, bool, str]:

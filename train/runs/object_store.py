@@ -196,7 +196,10 @@ class S3File:
         """Write in place of the `expected` version. Returns the new version; None if another is
         there.
         """
-        condition = {"IfNoneMatch": "*"} if expected is None else {"IfMatch": expected}
+        if expected is None:
+            condition = {"IfNoneMatch": "*"}
+        else:
+            condition = {"IfMatch": expected}
         answer = self._call("put_object", Body=content, **condition)
         return None if answer is None else str(answer["ETag"])
 
@@ -254,7 +257,9 @@ class GoogleFile:
         """
         options = {"uploadType": "media", "name": self._key, "ifGenerationMatch": expected or "0"}
         answer = self._call("POST", self._upload, params=options, data=content)
-        return None if answer is None else str(json.loads(answer.content)["generation"])
+        if answer is None:
+            return None
+        return str(json.loads(answer.content)["generation"])
 
     def remove(self) -> None:
         """Remove the file, if it is there."""

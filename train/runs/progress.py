@@ -80,8 +80,13 @@ class Progress:
 
     def _now(self) -> str:
         seconds = round(time.monotonic() - self._phase_began)
-        text = f"{self._phase}, for {counted(seconds, 'second')} now" if seconds else self._phase
-        return f"{text}: {work.doing} …" if work.doing else f"{text} …"
+        if seconds:
+            text = f"{self._phase}, for {counted(seconds, 'second')} now"
+        else:
+            text = self._phase
+        if work.doing:
+            return f"{text}: {work.doing} …"
+        return f"{text} …"
 
     def _panel(self) -> Table | str:
         if not self._figures:
@@ -138,7 +143,10 @@ class Progress:
 def _figures(
     row: dict[str, Any], fraction_done: float, returns: list[float], length: float
 ) -> dict[str, str]:
-    left = row["minutes"] * (1 / fraction_done - 1) if fraction_done > 0 else float("nan")
+    if fraction_done > 0:
+        left = row["minutes"] * (1 / fraction_done - 1)
+    else:
+        left = float("nan")
     figures = {
         "done": f"{min(fraction_done, 1.0):.0%}, about {max(left, 0.0):.1f} minutes left",
         "steps": f"{row['agent_steps']:,} decisions in {row['env_steps']:,} game steps",
@@ -151,7 +159,10 @@ def _figures(
     }
     if returns:
         half = len(returns) // 2
-        trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)" if half else ""
+        if half:
+            trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)"
+        else:
+            trend = ""
         figures["return"] = f"{returns[-1]:.3f}{trend}"
         figures["length"] = f"{length:.1f} steps an episode"
     return figures

@@ -118,11 +118,12 @@ def _what_was_trained(config: Mapping[str, Any], history: Columns) -> str:
     ]
     if str(config.get("algorithm")) not in _WITHOUT_NETWORK:
         parts.append(f"network {network.get('name', 'mlp')}")
-    spent = (
-        f": {history['agent_steps'][-1]:,.0f} decisions in {history['minutes'][-1]:.1f} minutes"
-        if history
-        else ""
-    )
+    if history:
+        spent = (
+            f": {history['agent_steps'][-1]:,.0f} decisions in {history['minutes'][-1]:.1f} minutes"
+        )
+    else:
+        spent = ""
     return ", ".join(parts) + spent
 
 
@@ -146,7 +147,10 @@ def _measured(
     if record is None and (episodes := read_world_record(folder)):
         yield section("Returns", *_returns(episodes))
     else:
-        title = "Games won" if record or charts.last_evaluation(history) else "Evaluation"
+        if record or charts.last_evaluation(history):
+            title = "Games won"
+        else:
+            title = "Evaluation"
         yield section(title, *_win_rates(folder, config, history, record))
 
 
@@ -185,9 +189,10 @@ def _win_rates(
             table(rows, head=_WIN_RATE_HEAD),
             note(f"After training, on {where}. {_WIN_RATE_NOTE}"),
         ]
-    stale = (
-        f"{RECORD} is of another policy or can't be read. " if (folder / RECORD).is_file() else ""
-    )
+    if (folder / RECORD).is_file():
+        stale = f"{RECORD} is of another policy or can't be read. "
+    else:
+        stale = ""
     games = charts.evaluation_games(config)
     last = charts.last_evaluation(history)
     if last and games:

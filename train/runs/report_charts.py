@@ -52,7 +52,9 @@ def evaluation_games(config: Mapping[str, Any]) -> int | None:
     """
     settings = config.get("evaluation")
     games = settings.get("games") if isinstance(settings, dict) else None
-    return games if isinstance(games, int) and 0 < games <= _MOST_GAMES else None
+    if isinstance(games, int) and 0 < games <= _MOST_GAMES:
+        return games
+    return None
 
 
 def last_evaluation(history: Columns) -> list[tuple[str, float, float]]:
@@ -133,7 +135,9 @@ def cause_name(column: str) -> str:
     """Return the cause of death that a column counts, by the codes of `envs.battlesnake.state`."""
     code = column.removeprefix(_CAUSE)
     known = code.isdigit() and int(code) < len(CAUSE_NAMES)
-    return (CAUSE_NAMES[int(code)] or "survived") if known else f"cause {code}"
+    if known:
+        return CAUSE_NAMES[int(code)] or "survived"
+    return f"cause {code}"
 
 
 def learning(history: Columns) -> list[Chart]:

@@ -48,7 +48,10 @@ class StoredLock:
         be written then.
         """
         with self._guard:
-            version = None if self._is_lost else self._file.write(self._content, self._version)
+            if self._is_lost:
+                version = None
+            else:
+                version = self._file.write(self._content, self._version)
             if version is None:
                 self._is_lost = True
                 raise LostRunError(
@@ -109,11 +112,10 @@ def _held(run: StoredFolder, content: bytes, seconds: float) -> RunError:
         holder = json.loads(content)
     except ValueError:
         holder = {}
-    who = (
-        f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
-        if isinstance(holder, dict)
-        else "another process"
-    )
+    if isinstance(holder, dict):
+        who = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
+    else:
+        who = "another process"
     return RunError(
         f"{run} is being written by {who}. Wait for it, or stop it with Ctrl-C, which saves. If it"
         f" was killed, the run can be taken over in {seconds:.0f} s"

@@ -101,7 +101,10 @@ class MLflow:
         """Return the id of the run with the folder's name, which is made if there is none."""
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
         project = self._client.get_experiment_by_name(name)
-        number = project.experiment_id if project else self._client.create_experiment(name)
+        if project:
+            number = project.experiment_id
+        else:
+            number = self._client.create_experiment(name)
         found = self._client.search_runs([number], f"tags.`{_RUN}` = '{folder.name}'")
         if found:
             self._client.update_run(found[0].info.run_id, status="RUNNING")

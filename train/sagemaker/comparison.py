@@ -35,11 +35,9 @@ class Candidate:
     @property
     def decisions_per_dollar(self) -> float | None:
         """The decisions that a dollar pays for; None if no speed is known."""
-        return (
-            None
-            if self.decisions_per_second is None
-            else 3600 * self.decisions_per_second / self.dollars_per_hour
-        )
+        if self.decisions_per_second is None:
+            return None
+        return 3600 * self.decisions_per_second / self.dollars_per_hour
 
     def figures(self) -> dict[str, Any]:
         """Return the candidate as plain values, for JSON."""
@@ -118,9 +116,10 @@ def _candidate(
         speed = None
         basis = "no speed was measured for an experiment like this one"
     else:
-        gpu = (
-            "; a GPU counted as one CPU thread, so it is more" if after.num_gpus_per_learner else ""
-        )
+        if after.num_gpus_per_learner:
+            gpu = "; a GPU counted as one CPU thread, so it is more"
+        else:
+            gpu = ""
         speed = through[fullest(through)]
         basis = f"limit: {fullest(through)}, measured for {measured_like(after)}{gpu}"
     return Candidate(

@@ -39,7 +39,9 @@ class Bill:
     @property
     def saving(self) -> float:
         """The fraction that spot saved, 0..1."""
-        return 1 - self.billed_seconds / self.training_seconds if self.training_seconds else 0.0
+        if self.training_seconds:
+            return 1 - self.billed_seconds / self.training_seconds
+        return 0.0
 
     def cost(self, prices: Mapping[str, float]) -> float | None:
         """Return the cost at prices per hour by instance type; None if a price is missing."""

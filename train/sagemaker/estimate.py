@@ -38,16 +38,16 @@ class Estimate:
         """The expected cost in dollars, of the instances alone. None if hours or prices aren't
         known.
         """
-        return (
-            None
-            if self.hours is None or self.dollars_per_hour is None
-            else self.hours * self.dollars_per_hour
-        )
+        if self.hours is None or self.dollars_per_hour is None:
+            return None
+        return self.hours * self.dollars_per_hour
 
     @property
     def most_cost(self) -> float | None:
         """The cost in dollars of a job that runs until SageMaker stops it."""
-        return None if self.dollars_per_hour is None else self.most_hours * self.dollars_per_hour
+        if self.dollars_per_hour is None:
+            return None
+        return self.most_hours * self.dollars_per_hour
 
     def figures(self) -> dict[str, Any]:
         """Return the estimate as plain values, for JSON."""
@@ -72,7 +72,10 @@ class Estimate:
                 "depends on region and day: --price INSTANCE=DOLLARS per hour for each instance"
                 " works it out"
             )
-        about = "" if self.cost is None else f"about ${self.cost:,.2f} for the training; "
+        if self.cost is None:
+            about = ""
+        else:
+            about = f"about ${self.cost:,.2f} for the training; "
         most = (
             f"${self.most_cost:,.2f} at most, if it runs until it is stopped after"
             f" {_hours(self.most_hours)}"
@@ -118,7 +121,9 @@ _NO_BASIS = (
 
 def _by_minutes(experiment: Experiment) -> list[tuple[float, str]]:
     minutes = experiment.budget.max_minutes
-    return [] if minutes is None else [(minutes / 60, "the experiment's budget.max_minutes")]
+    if minutes is None:
+        return []
+    return [(minutes / 60, "the experiment's budget.max_minutes")]
 
 
 def _by_decisions(after: Experiment, measured: float | None) -> list[tuple[float, str]]:
@@ -179,11 +184,10 @@ def affordable_seconds(
         experiment, prices, max_seconds=max_seconds, decisions_per_second=decisions_per_second
     )
     if seconds < 1 or (expected.hours is not None and 3600 * expected.hours > seconds):
-        hours = (
-            ""
-            if expected.hours is None
-            else f", and {expected.hours:.2g} hours are expected ({expected.basis})"
-        )
+        if expected.hours is None:
+            hours = ""
+        else:
+            hours = f", and {expected.hours:.2g} hours are expected ({expected.basis})"
         raise ConfigError(
             f"${max_cost:,.2f} pay for {max(0, seconds) / 3600:.2g} hours of these instances, which"
             f" cost ${hourly:,.2f} per hour{hours}; raise --max-cost, take fewer or smaller"
@@ -208,8 +212,12 @@ def quotas(
 
 
 def _hours(hours: float) -> str:
-    return f"{60 * hours:.3g} minutes" if hours < 1 else f"{hours:.3g} hours"
+    if hours < 1:
+        return f"{60 * hours:.3g} minutes"
+    return f"{hours:.3g} hours"
 
 
 def _machines(experiment: Experiment) -> list[Any]:
-    return [] if isinstance(experiment.scale, Local) else machines(experiment.scale)
+    if isinstance(experiment.scale, Local):
+        return []
+    return machines(experiment.scale)

@@ -90,7 +90,10 @@ def _tell_changes(
     status = described["TrainingJobStatus"]
     if status in ENDINGS and (name, status) not in seen:
         seen.add((name, status))
-        reason = f": {described['FailureReason']}" if described.get("FailureReason") else ""
+        if described.get("FailureReason"):
+            reason = f": {described['FailureReason']}"
+        else:
+            reason = ""
         say(f"{name} {status}{reason}".strip())
 
 

@@ -133,11 +133,10 @@ def _build_in_aws(options: argparse.Namespace) -> int:
         )
     packed = source(bundle=image.bundle)
     # The notebook instance takes its source from there, too, and has no use for a bundle.
-    key = (
-        _SOURCE_KEY
-        if image.bundle is None
-        else _SOURCE_KEY.replace("procsnake.zip", f"{image.kind}-{image.tag}.zip")
-    )
+    if image.bundle is None:
+        key = _SOURCE_KEY
+    else:
+        key = _SOURCE_KEY.replace("procsnake.zip", f"{image.kind}-{image.tag}.zip")
     with aws_errors(f"uploading to s3://{outputs['Bucket']}/{key}"):
         account.s3.put_object(Bucket=outputs["Bucket"], Key=key, Body=packed)
     print(

@@ -101,7 +101,10 @@ class Image:
         built: list[list[str]] = []
         for number, (dockerfile, context) in enumerate(layers, 1):
             tag = self.tag if number == len(layers) else f"procsnake-layer:{number}"
-            base = ["--build-arg", f"BASE=procsnake-layer:{number - 1}"] if built else []
+            if built:
+                base = ["--build-arg", f"BASE=procsnake-layer:{number - 1}"]
+            else:
+                base = []
             built.append(_build(dockerfile, tag, context, *base))
         return built
 
@@ -112,7 +115,10 @@ def _build(dockerfile: str, tag: str, context: str, *more: str) -> list[str]:
 
 def _context_of(bundle: Path) -> str:
     """The folder that holds `bundle/`, which the Dockerfile copies."""
-    holds_it = bundle if (bundle / BUNDLE / "card.json").is_file() else bundle.absolute().parent
+    if (bundle / BUNDLE / "card.json").is_file():
+        holds_it = bundle
+    else:
+        holds_it = bundle.absolute().parent
     if bundle != holds_it and bundle.name != BUNDLE:
         raise ConfigError(
             f"--bundle {bundle} must be a run, or a folder that is called {BUNDLE}; Docker copies"
@@ -146,7 +152,10 @@ def source(root: Path = ROOT, bundle: Path | None = None) -> bytes:
         for path in _files(root / name)
     }
     if bundle is not None:
-        folder = bundle / BUNDLE if (bundle / BUNDLE / "card.json").is_file() else bundle
+        if (bundle / BUNDLE / "card.json").is_file():
+            folder = bundle / BUNDLE
+        else:
+            folder = bundle
         files |= {f"{BUNDLE}/{path.relative_to(folder)}": path for path in _files(folder)}
     if secrets := [name for name in files if name.endswith(SECRETS)]:
         raise ConfigError(f"{secrets[0]} looks like a secret, which must not get into an image")

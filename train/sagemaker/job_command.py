@@ -113,11 +113,10 @@ def run_job(options: argparse.Namespace) -> int:
         print(f"run: {jobs.download(account, describe(account, options.name), options.runs)}")
         return 0
     resumed = options.action == "resume"
-    names = (
-        jobs.resume(account, options.name, say, sizes=options.set)
-        if resumed
-        else jobs.together(account, options.name)
-    )
+    if resumed:
+        names = jobs.resume(account, options.name, say, sizes=options.set)
+    else:
+        names = jobs.together(account, options.name)
     return follow_home(options, account, names, prices)
 
 

@@ -204,7 +204,9 @@ def recent(account: Account) -> list[dict[str, Any]]:
 def together(account: Account, name: str) -> list[str]:
     """Return `name`, and the job that plays for it if there is one."""
     role = decode(describe(account, name).get("HyperParameters", {}).get("rl_cluster_type", ""))
-    return [name, name + SECOND_JOB] if role == "primary" else [name]
+    if role == "primary":
+        return [name, name + SECOND_JOB]
+    return [name]
 
 
 def forget_token(account: Account, described: dict[str, Any]) -> None:
@@ -363,4 +365,6 @@ def _split(uri: str) -> tuple[str, str]:
 
 def _next_name(name: str) -> str:
     match = re.fullmatch(r"(.*)-r(\d+)", name)
-    return f"{match[1]}-r{int(match[2]) + 1}" if match else f"{name}-r2"
+    if match:
+        return f"{match[1]}-r{int(match[2]) + 1}"
+    return f"{name}-r2"

@@ -244,10 +244,14 @@ def _overrides(options: argparse.Namespace) -> list[str]:
         raise ConfigError(
             "--two-jobs goes with --instances; in an experiment it is scale.mode: two-jobs"
         )
-    instances = (
-        scale_overrides(options.instances, two_jobs=options.two_jobs) if options.instances else []
-    )
-    minutes = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
+    if options.instances:
+        instances = scale_overrides(options.instances, two_jobs=options.two_jobs)
+    else:
+        instances = []
+    if options.minutes is not None:
+        minutes = [f"budget.max_minutes={options.minutes}"]
+    else:
+        minutes = []
     return [*instances, *options.set, *minutes]
 
 

@@ -85,7 +85,9 @@ def max_seconds(options: argparse.Namespace, experiment: Any, prices: dict[str, 
 
 def keep_alive_seconds(options: argparse.Namespace) -> int:
     """Return how many seconds the instances are kept for the next job."""
-    return round(60 * options.keep_alive_minutes) if options.keep_alive_minutes else 0
+    if options.keep_alive_minutes:
+        return round(60 * options.keep_alive_minutes)
+    return 0
 
 
 def own_speed(options: argparse.Namespace) -> float | None:

@@ -31,7 +31,9 @@ class S3MeetingPoint:
     def look(self) -> str | None:
         """Return the address in the object, if there is one."""
         found = self._call("get_object")
-        return json.loads(found["Body"].read())["address"] if found else None
+        if found:
+            return json.loads(found["Body"].read())["address"]
+        return None
 
     def clear(self) -> None:
         """Remove the object."""

@@ -141,7 +141,9 @@ def _levels(theirs: dict[str, Any]) -> str | None:
     )
     if num is None and start is None:
         return None
-    return f"{int(_number(start or 0))}:{int(_number(num))}" if num else "all"
+    if num:
+        return f"{int(_number(start or 0))}:{int(_number(num))}"
+    return "all"
 
 
 def _reason_not_used(name: str) -> str | None:

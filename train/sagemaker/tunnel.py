@@ -27,7 +27,9 @@ def tunnel_lines(host: str) -> list[str]:
 
 def parse_tunnel_line(line: str) -> str:
     """Return what a line of `tunnel_lines` tells people; an empty text for other lines."""
-    return line.removeprefix(_FIRST) if line.startswith(_FIRST) else ""
+    if line.startswith(_FIRST):
+        return line.removeprefix(_FIRST)
+    return ""
 
 
 def _command(job: str, host: str, port: int) -> str:

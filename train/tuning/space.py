@@ -57,7 +57,9 @@ class NumberRange:
         whole.
         """
         ends = self.nearest(self.low), self.nearest(self.high)
-        return ends if self.whole else (*ends, self.low + (self.high - self.low) * _GOLDEN_RATIO)
+        if self.whole:
+            return ends
+        return (*ends, self.low + (self.high - self.low) * _GOLDEN_RATIO)
 
     def nearest(self, value: Any) -> Any:
         """Return the number in the range that is nearest to `value`."""
@@ -147,7 +149,9 @@ def _number_if_it_is_one(value: Any) -> Any:
         number = float(value) if isinstance(value, str) else value
     except ValueError:
         return value
-    return int(number) if isinstance(value, str) and _is_whole(value) else number
+    if isinstance(value, str) and _is_whole(value):
+        return int(number)
+    return number
 
 
 def _is_whole(number: str) -> bool:

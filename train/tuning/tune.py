@@ -281,11 +281,10 @@ def _search(
 
     fixed = {"experiment": base.to_dict(), "folder": str(folder), "metric": settings.metric}
     resources = ray_tune.PlacementGroupFactory(room)
-    drawn = (
-        {key: space.domain() for key, space in spaces.items()}
-        if settings.searcher == "random"
-        else {}
-    )
+    if settings.searcher == "random":
+        drawn = {key: space.domain() for key, space in spaces.items()}
+    else:
+        drawn = {}
     trainable = ray_tune.with_resources(TrialRun, resources)
     tuner = ray_tune.Tuner(
         trainable,
@@ -360,7 +359,9 @@ def _scheduler(settings: Tune, spaces: Mapping[str, Space]) -> Any:
 
 
 def _mutation(space: Space) -> Any:
-    return space.domain() if isinstance(space, NumberRange) else list(space.values)
+    if isinstance(space, NumberRange):
+        return space.domain()
+    return list(space.values)
 
 
 def _explored(config: dict[str, Any], *, spaces: Mapping[str, Space]) -> dict[str, Any]:
@@ -410,11 +411,10 @@ def _trial_of(result: Any, folder: Path, keys: Collection[str], metric: str) -> 
 
     metrics = result.metrics or {}
     config = result.config or {}
-    error = (
-        " ".join(str(getattr(result.error, "cause", None) or result.error).split())
-        if result.error
-        else ""
-    )
+    if result.error:
+        error = " ".join(str(getattr(result.error, "cause", None) or result.error).split())
+    else:
+        error = ""
     return Trial(
         run=Path(metrics.get(RUN, folder)),
         values=applying({key: config[key] for key in keys if key in config}),

@@ -93,7 +93,9 @@ def make_world(env_config: dict[str, Any]) -> BatchEnv:
         world = _with_opponents(world, self_play)
     # Novelty is that of the game's own pictures, so it comes first.
     world = world if rnd is None else _make_curious(world, rnd)
-    return world if augment is None else _make_augmented(world, augment)
+    if augment is None:
+        return world
+    return _make_augmented(world, augment)
 
 
 def _make_curious(world: BatchEnv, rnd: dict[str, Any]) -> BatchEnv:

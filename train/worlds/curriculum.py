@@ -143,11 +143,10 @@ class Curriculum(BatchEnv):
 
     def _begin_stage(self) -> None:
         seed = self._seed
-        mixed = (
-            None
-            if seed is None
-            else int(np.random.SeedSequence([seed, self.stage]).generate_state(1)[0])
-        )
+        if seed is None:
+            mixed = None
+        else:
+            mixed = int(np.random.SeedSequence([seed, self.stage]).generate_state(1)[0])
         self.worlds[self.stage].restart(mixed)
 
     def _take_columns(self) -> None:

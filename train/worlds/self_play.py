@@ -292,7 +292,10 @@ class SelfPlay(BatchWrapper):
             rows_of.setdefault(id(opponent), (opponent, []))[1].append(row)
         for opponent, rows in rows_of.values():
             places = np.array(rows)
-            act = self._act_as_agent if isinstance(opponent.player, Agent) else self._act_as_network
+            if isinstance(opponent.player, Agent):
+                act = self._act_as_agent
+            else:
+                act = self._act_as_network
             actions[places] = act(opponent.player, places)
 
     def _act_as_agent(self, agent: Any, rows: np.ndarray) -> np.ndarray:

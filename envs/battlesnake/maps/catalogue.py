@@ -240,4 +240,6 @@ _OFFICIAL = MapKernels(_set_up_official_boards, _update_official_boards)
 
 
 def _kernels(name: str) -> MapKernels:
-    return _STANDARD if name == STANDARD_MAP else _USER_MAPS.get(name, _OFFICIAL)
+    if name == STANDARD_MAP:
+        return _STANDARD
+    return _USER_MAPS.get(name, _OFFICIAL)

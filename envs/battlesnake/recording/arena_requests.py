@@ -38,11 +38,9 @@ class LivingOnly:
         if game and not rules.is_arena:
             # Who has no health or has left the board is dead, whoever lists it.
             on_board = [snake for snake in snakes if _is_on_board(snake, board)]
-            return (
-                request
-                if len(on_board) == len(snakes)
-                else {**request, "board": {**board, "snakes": on_board}}
-            )
+            if len(on_board) == len(snakes):
+                return request
+            return {**request, "board": {**board, "snakes": on_board}}
         sighting = Sighting.of(
             snakes,
             turn=request["turn"],
@@ -67,7 +65,9 @@ class LivingOnly:
             return None
         you = request.get("you")
         ids = [snake["id"] for snake in request["board"]["snakes"]]
-        return ids.index(you["id"]) if isinstance(you, Mapping) and you.get("id") in ids else None
+        if isinstance(you, Mapping) and you.get("id") in ids:
+            return ids.index(you["id"])
+        return None
 
 
 def _is_on_board(snake: Mapping[str, Any], board: Mapping[str, Any]) -> bool:

@@ -52,7 +52,9 @@ def likely_cause(before: Board, after: Board, snake: str, settings: Settings) ->
     expected = next((cause for cause in _LIKELIEST if fates[cause]), None)
     if expected is None and fates:
         expected = fates.most_common(1)[0][0]
-    return UNKNOWN_CAUSE if expected is None else CAUSE_NAMES[expected]
+    if expected is None:
+        return UNKNOWN_CAUSE
+    return CAUSE_NAMES[expected]
 
 
 def _outcomes(

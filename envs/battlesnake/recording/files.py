@@ -307,9 +307,9 @@ class Recording:
         }
 
     def _seen_moves(self, place: int) -> dict[str, dict[str, Any]]:
-        return (
-            moves_between(*self._boards[place : place + 2]) if place + 1 < len(self._boards) else {}
-        )
+        if place + 1 < len(self._boards):
+            return moves_between(*self._boards[place : place + 2])
+        return {}
 
 
 def recording_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -369,11 +369,9 @@ def decisions_in(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     is left out.
     """
     told = request.get(EXTRAS, {}).get("decisions", {})
-    return (
-        {snake: one for snake, one in told.items() if isinstance(one, dict)}
-        if isinstance(told, dict)
-        else {}
-    )
+    if isinstance(told, dict):
+        return {snake: one for snake, one in told.items() if isinstance(one, dict)}
+    return {}
 
 
 def moves_between(before: Board, after: Board) -> dict[str, dict[str, Any]]:

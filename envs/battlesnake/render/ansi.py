@@ -102,7 +102,10 @@ def _plain_cells(board: Board) -> list[list[Cell]]:
     for index, snake in _living(board):
         letter = chr(ord("a") + index)
         for entry, point, towards in _trace(board, snake):
-            text = letter + _STEPS[towards] if entry else letter.upper() + _HEADS[towards]
+            if entry:
+                text = letter + _STEPS[towards]
+            else:
+                text = letter.upper() + _HEADS[towards]
             cells[point["y"]][point["x"]] = Cell(text, _WHITE, _DARK)
     return cells
 

@@ -258,7 +258,10 @@ def _card(board: Board, snake: dict[str, Any], color: Color, x: float, y: float)
     ]
     if is_dead(snake):
         told = fate(board, snake)
-        told = told if len(told) <= _FATE_CHARACTERS else told[: _FATE_CHARACTERS - 1] + "…"
+        if len(told) <= _FATE_CHARACTERS:
+            told = told
+        else:
+            told = told[: _FATE_CHARACTERS - 1] + "…"
         return [*shapes, Label(x + 0.6, y + 1.05, 0.36, told, _FAINT)]
     filled = width * max(0, min(FULL_HEALTH, int(snake["health"]))) / FULL_HEALTH
     bar = [Box(x, y + 0.76, width, 0.34, 0.17, _TRACK)]

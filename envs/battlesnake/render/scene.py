@@ -59,7 +59,9 @@ def display_name(snake: dict[str, Any]) -> str:
     `MAX_NAME` characters.
     """
     name = _printable(snake.get("name") or snake["id"])
-    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
+    if len(name) <= MAX_NAME:
+        return name
+    return name[: MAX_NAME - 1] + "…"
 
 
 def _printable(text: Any) -> str:
@@ -86,7 +88,10 @@ def fate(board: Board, snake: dict[str, Any]) -> str:
         if s["id"] == snake.get("eliminatedBy") != snake["id"]
     ]
     by = f" by {killers[0]}" if killers else ""
-    when = f", turn {snake['eliminatedOnTurn']}" if snake.get("eliminatedOnTurn") else ""
+    if snake.get("eliminatedOnTurn"):
+        when = f", turn {snake['eliminatedOnTurn']}"
+    else:
+        when = ""
     return f"{_printable(snake['eliminatedCause'])[:MAX_NAME]}{by}{when}"
 
 

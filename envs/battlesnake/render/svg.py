@@ -41,12 +41,13 @@ def animated_svg(
         f' style="animation-delay:{index / fps - seconds:.3f}s">{_elements(plan.shapes, cell)}</g>'
         for index, plan in enumerate(plans)
     ]
-    style = (
-        f".turn{{visibility:hidden;animation:show {seconds:.3f}s step-end infinite}}"
-        f"@keyframes show{{0%{{visibility:visible}}{100 / len(plans):.5f}%{{visibility:hidden}}}}"
-        if len(plans) > 1
-        else ""
-    )
+    if len(plans) > 1:
+        style = (
+            f".turn{{visibility:hidden;animation:show {seconds:.3f}s step-end infinite}}"
+            f"@keyframes show{{0%{{visibility:visible}}{100 / len(plans):.5f}%{{visibility:hidden}}}}"
+        )
+    else:
+        style = ""
     return _document(
         max(plans, key=lambda plan: plan.height), cell, f"<style>{style}</style>" + "".join(frames)
     )
