@@ -105,9 +105,8 @@ class Imitation(DemonstrationLearner):
         world = self.world
         settings = self.settings
         rows = np.flatnonzero(world.valid)
-        # type: ignore[index]
         observations = world.observations[rows]
-        masks = world.action_mask[rows]
+        masks = world.action_mask[rows]  # type: ignore[index]
         answers = self.teacher.answers(rows, masks)
         wanted = answers.actions
         numbers = np.full(len(rows), NO_DEMONSTRATION, np.int64)

@@ -100,10 +100,9 @@ class _Locator(_CacheLocator):
     """
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
-        # type: ignore[attr-defined]
         self._function = function
         self._file = file
-        self._folder = numba_config.CACHE_DIR
+        self._folder = numba_config.CACHE_DIR  # type: ignore[attr-defined]
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:

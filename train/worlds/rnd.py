@@ -160,8 +160,11 @@ class CuriousWorld(BatchWrapper):
             )
         shape = world.single_observation_space.shape
         self.novelty = NoveltyBonus(
-            shape, learning_rate=learning_rate, proportion=proportion, seed=seed
-        )  # type: ignore[arg-type]
+            shape,  # type: ignore[arg-type]
+            learning_rate=learning_rate,
+            proportion=proportion,
+            seed=seed,
+        )
         super().__init__(world)
         self.coef = coef
         self.most = most
