@@ -412,10 +412,9 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
     _refuse_battlesnakes_options(options)
     runs = [Path(agent) for agent in options.agents]
     one_run = runs[0] if len(runs) == 1 and (runs[0] / "bundle").is_dir() else None
+    report = one_run and one_run / "evaluation.html"
     if options.report:
         report = Path(options.report)
-    else:
-        report = one_run and one_run / "evaluation.html"
     if report:
         make_folder_of(report)
     played = evaluate(

@@ -102,6 +102,7 @@ class FrameStack(BatchWrapper):
             raise ConfigError(
                 f"frames can be stacked where observations are pictures (H, W, C), not {space}"
             )
+        self._ages: tuple[int, ...]
         if gap:
             self._ages = (num_frames - 1, 0)
         else:

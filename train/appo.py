@@ -110,10 +110,9 @@ class APPO(PPO):
         self._fragments = settings.fragments_per_update(runners)
         self._flow = FragmentFlow(most=settings.max_lag * self._fragments)
         self._parts = max(1, self.config.num_learners)
+        self._weights: WeightServers | None = None
         if runners:
             self._weights = WeightServers(self.config.custom_resources_per_learner)
-        else:
-            self._weights = None
         self._learning = ThreadPoolExecutor(max_workers=1) if runners else None
 
     def training_step(self) -> None:

@@ -80,10 +80,9 @@ class Connection:
             raise ConfigError(
                 f"{url!r} is not the URL of a snake; it looks like http://127.0.0.1:8000"
             )
+        self._kind: type[http.client.HTTPConnection] = http.client.HTTPConnection
         if parts.scheme == "https":
             self._kind = http.client.HTTPSConnection
-        else:
-            self._kind = http.client.HTTPConnection
         # Without a port, http.client would take the last part of an IPv6 address for one.
         self._port = self._kind.default_port if port is None else port
         self._path = quote(parts.path, safe=_IN_A_PATH)

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -226,10 +226,9 @@ class Referee:
                 self.customizations[slot] = snake.check()
         running = self._begin(self.state)
         nothing: list[Any] = [None] * len(self.seats)
+        recorder: AbstractContextManager[Recorder | None] = nullcontext()
         if self._recording:
             recorder = Recorder(self._recording, self.game)
-        else:
-            recorder = nullcontext()
         with ThreadPoolExecutor(max(1, len(self._remote))) as pool, recorder as record:
             self._tell(pool, "start")
             yield Frame(self.state, nothing, nothing, {}, nothing, nothing)

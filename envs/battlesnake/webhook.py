@@ -11,7 +11,7 @@ import logging
 import reprlib
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -410,6 +410,7 @@ def _read_hazards(board: Mapping[str, Any], width: int, height: int) -> dict[tup
             raise WebhookError(
                 f"board.hazards holds a point {reprlib.repr((x, y))[:40]}; expected integers"
             )
+    stacks: Iterable[tuple[tuple[int, int], int]]
     if isinstance(entries, StackedHazards):
         stacks = zip(points, entries.layers, strict=True)
     else:

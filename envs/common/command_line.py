@@ -460,10 +460,9 @@ class Redrawn:
         self.live = console.is_terminal and not console.is_dumb_terminal
         # What others print to a file stays there, and isn't drawn above the text.
         with_stdout = sys.stdout.isatty()
+        self._live: Live | None = None
         if self.live:
             self._live = Live(console=console, auto_refresh=False, redirect_stdout=with_stdout)
-        else:
-            self._live = None
 
     def __enter__(self) -> Redrawn:
         return self

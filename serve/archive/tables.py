@@ -131,10 +131,9 @@ class Database:
                 f"the database is {without_password(url)}; sqlite:///games.db and postgresql://…"
                 " are known"
             )
+        self.file: Path | None = None
         if kind == "sqlite" and parsed.database:
             self.file = Path(parsed.database)
-        else:
-            self.file = None
         if kind == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
             options = {"connect_timeout": 3}

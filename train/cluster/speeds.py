@@ -97,6 +97,7 @@ def expected_stages(experiment: Experiment) -> dict[str, float] | None:
     if name is None:
         return None
     assert isinstance(settings, PPOSettings | APEXSettings)
+    uses: float
     if isinstance(settings, PPOSettings):
         uses = settings.num_epochs
     else:

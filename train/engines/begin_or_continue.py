@@ -19,6 +19,7 @@ def words(config: str, runs: str) -> list[str]:
     """Return the words of `procsnake train` for a job with this experiment and this folder or
     address of runs.
     """
+    run: StoredFolder | Path | None
     if is_address(runs):
         run = found_stored_run(StoredFolder.at(runs))
     else:

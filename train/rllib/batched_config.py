@@ -215,10 +215,9 @@ class BatchedConfig(AlgorithmConfig):
                 raise ConfigError(
                     f"RLlib's setting {key.removeprefix('_')} has no effect on {algorithm}: {use}"
                 )
+        batches_alone: tuple[str, ...] = ()
         if isinstance(self.settings, QSettings):
             batches_alone = ("minibatch_size", "shuffle_batch_per_epoch")
-        else:
-            batches_alone = ()
         without_setting = [
             key for key in SAME_MEANING if not self._setting_of(key) and key != "train_batch_size"
         ]

@@ -124,10 +124,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._scaler = RewardScaler(self.num_envs, settings.gamma)
         self._rollouts = 0
         self._draw_seeds()
+        self._episodes: EpisodeCallbacks | None = None
         if EpisodeCallbacks.are_asked_for(self):
             self._episodes = EpisodeCallbacks(self)
-        else:
-            self._episodes = None
         self._call_back("on_environment_created", env=self.env, env_context=self.config.env_config)
 
     def _call_back(self, which: str, **arguments: Any) -> None:

@@ -293,10 +293,9 @@ class SelfPlay(BatchWrapper):
         for opponent, rows in rows_of.values():
             places = np.array(rows)
             if isinstance(opponent.player, Agent):
-                act = self._act_as_agent
+                actions[places] = self._act_as_agent(opponent.player, places)
             else:
-                act = self._act_as_network
-            actions[places] = act(opponent.player, places)
+                actions[places] = self._act_as_network(opponent.player, places)
 
     def _act_as_agent(self, agent: Any, rows: np.ndarray) -> np.ndarray:
         state = self.world.state
