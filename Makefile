@@ -19,12 +19,16 @@ LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
 ENGINES := tests/train/engines
 LEGACY := tests/serve/aicrowd/test_legacy.py
+SDK := tests/train/sagemaker/test_sdk.py
+# Each of these has an environment of its own: an extra, other people's libraries, or the competition's old Ray.
+OUTSIDE := mxnet tensorflow clients sdk legacy
 # What needs MXNet, and what shows that NumPy 1.26, which users of MXNet and of the extra `procgen` have, does as well as NumPy 2.
 NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dqn.py tests/envs/procgen \
   tests/train/comparison/test_compare.py::test_finished_seeds_are_not_run_again \
   tests/benchmarks/test_commands.py::test_the_mxnet_benchmark_runs
 
-.PHONY: play install install-serve test test-fast checks tests test-long long-training long-others long-sdk legacy-test test-engines test-trackers docs notebooks locks programs clean
+.PHONY: play install install-serve test test-fast checks tests test-long long-training long-others test-outside \
+  $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs notebooks locks programs clean
 
 play: $(PLAY)
 	$(BIN)/procsnake quickstart
@@ -51,24 +55,33 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long and not slow"
 
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
-test-long: $(INSTALLED) $(TENSORFLOW)/.installed $(MXNET)/.installed $(CLIENTS)/.installed programs
-	$(MAKE) --jobs=2 --output-sync=target long-training long-others long-sdk
-	$(LONG) $(MACHINES)
+test-long: $(INSTALLED) programs
+	$(MAKE) --jobs=2 --output-sync=target long-training long-others
+	$(LONG) $(MACHINES) --ignore=$(SDK)
 
-# The last three are here so that both halves take equally long.
 long-training:
 	$(LONG) tests/train $(MACHINES:%=--ignore=%) --ignore=$(ENGINES)
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
-	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/export/test_savedmodel.py
-	$(MXNET)/bin/python -m pytest -m "" $(NUMPY_1)
 
 long-others:
-	$(LONG) tests --ignore=tests/train
+	$(LONG) tests --ignore=tests/train --ignore=$(LEGACY) --ignore=tests/clients
+
+# What is tried beside libraries that the rest can't have. `.ci/run` takes one of them each day.
+test-outside: $(OUTSIDE:%=outside-%)
+
+outside-mxnet: $(MXNET)/.installed
+	$(MXNET)/bin/python -m pytest -m "" $(NUMPY_1)
+
+outside-tensorflow: $(TENSORFLOW)/.installed
+	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/export/test_savedmodel.py
+
+outside-clients: $(CLIENTS)/.installed
 	SDL_VIDEODRIVER=dummy $(CLIENTS)/bin/python -m pytest -m long tests/clients
 
-# Whichever half is done first takes this, with its set-up.
-long-sdk: $(SAGEMAKER)/.installed
-	$(SAGEMAKER)/bin/python -m pytest -m long tests/train/sagemaker/test_sdk.py
+outside-sdk: $(SAGEMAKER)/.installed
+	$(SAGEMAKER)/bin/python -m pytest -m long $(SDK)
+
+outside-legacy: legacy-test
 
 # Two at once: half of each is waiting for Ray 0.8.6 to start.
 legacy-test: $(INSTALLED)

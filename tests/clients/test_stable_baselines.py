@@ -1,4 +1,4 @@
-"""Stable-Baselines3 on the Gymnasium environments, as its users call it. `make test-long`."""
+"""Stable-Baselines3 on the Gymnasium environments, as its users call it. `make outside-clients`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Chains of PettingZoo's converters and SuperSuit's wrappers, over our world and two of
-PettingZoo's own. `make test-long`.
+PettingZoo's own. `make outside-clients`.
 """
 
 from __future__ import annotations

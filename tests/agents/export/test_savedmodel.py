@@ -1,6 +1,4 @@
-"""Needs TensorFlow, which no other test needs: `pip install 'procsnake[tensorflow]'`, then `make
-test-long`.
-"""
+"""Needs TensorFlow, which no other test needs: `make outside-tensorflow`."""
 
 from __future__ import annotations
 

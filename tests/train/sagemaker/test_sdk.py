@@ -1,7 +1,7 @@
 """What AWS's SDK sends for our jobs, against the recorded requests. The code of docs/sagemaker.md
 is run, too.
 
-Needs the extra [sagemaker], which `make test-long` installs into an environment of its own.
+Needs the extra [sagemaker], which `make outside-sdk` installs into an environment of its own.
 """
 
 from __future__ import annotations
