@@ -118,7 +118,7 @@ setup(
             "py.typed",
             "champions/*/*",
             "pages/static/*",
-            "search/evaluations/*",
+            "search/evaluation/shipped/*",
             "analysis/*.json",
         ],
         "train": ["py.typed", "experiments/*.yaml", "sagemaker/*.yaml", "sagemaker/image/*"],

@@ -23,8 +23,8 @@ _FACTORIES: dict[str, str | Callable[..., Agent]] = {
     "random": "agents.heuristics.random_legal:RandomLegal",
     "greedy": "agents.heuristics.greedy_food:GreedyFood",
     "flood": "agents.heuristics.flood_fill:FloodFill",
-    "alphabeta": "agents.search.alphabeta:AlphaBeta",
-    "mcts": "agents.search.mcts:MCTS",
+    "alphabeta": "agents.search.alphabeta.agent:AlphaBeta",
+    "mcts": "agents.search.mcts.agent:MCTS",
     "starter-pack": "agents.heuristics.composition:starter_pack",
     "classics": "agents.heuristics.composition:classics",
 }
@@ -219,7 +219,7 @@ def content_of(player: str) -> str:
     if evaluation := options.get("evaluation") or (
         os.path.join(base, EVALUATION) if has_evaluation(base) else None
     ):
-        from agents.search.learned import chosen_evaluation
+        from agents.search.evaluation.learned import chosen_evaluation
 
         learned = chosen_evaluation(evaluation)
         parts.append(learned and [asdict(phase) for phase in learned.phases])

@@ -57,7 +57,7 @@ EXPECTED = {
             "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a"
             " small one"
         ),
-        "plays for minutes at least; tests/agents/tuning/test_commands.py plays a little",
+        "plays for minutes at least; tests/agents/search/tuning/test_commands.py plays a little",
         "needs the stores of 1200 games; tests/agents/analysis/test_fitting.py has small ones",
         "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder",
         "is long; other tournaments are played",

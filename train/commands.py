@@ -219,7 +219,7 @@ def _parser_of_a_search(prog: str, words: Sequence[str]) -> Parser | None:
     player = next(filter(is_search, words), None)
     if player is None:
         return None
-    from agents.tuning.commands import parser
+    from agents.search.tuning.commands import parser
 
     return parser(player, prog)
 

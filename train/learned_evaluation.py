@@ -2,7 +2,7 @@
 test, the next games.
 
 A generation plays exploratory games of the search against itself with the evaluation that is best
-so far, fits a correction of the hand-written score to their positions (`agents.tuning` has both),
+so far, fits a correction of the hand-written score to their positions (`agents.search.tuning` has both),
 and tests it sequentially against the best so far, at equal time. Only an evaluation that passes
 plays the next generation. So a generation that learned nothing costs time but no strength.
 
@@ -22,18 +22,18 @@ from typing import Any
 import numpy as np
 
 from agents.registry import EVALUATION, make
-from agents.search.alphabeta import AlphaBeta
-from agents.search.learned import LearnedEvaluation
+from agents.search.alphabeta.agent import AlphaBeta
+from agents.search.evaluation.learned import LearnedEvaluation
+from agents.search.tuning.gate import figures_of, gate_of
+from agents.search.tuning.learning import Fitting, learn
+from agents.search.tuning.parameters import with_values
+from agents.search.tuning.self_play import PlayBlocks, SelfPlay, play_games, read_games, read_turns
 from agents.sprt.play import SprtProgress, play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
 from agents.tournament.settings import derived_seed
 from agents.tournament.store import Store
 from agents.tournament.workers import InProcesses, InThreads, MakeWorkers
-from agents.tuning.gate import figures_of, gate_of
-from agents.tuning.learning import Fitting, learn
-from agents.tuning.parameters import with_values
-from agents.tuning.self_play import PlayBlocks, SelfPlay, play_games, read_games, read_turns
 from envs.common.bounded import parse_json, read_text
 from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
@@ -145,8 +145,8 @@ class EvaluationTrainer:
 
         The cluster's machines must see the run's folder at its path, because players name their
         evaluations by it."""
+        from agents.search.tuning.on_cluster import blocks_on_cluster
         from agents.tournament.on_cluster import OnCluster, cluster_cpus
-        from agents.tuning.on_cluster import blocks_on_cluster
 
         self._processes = self.settings.num_processes or cluster_cpus()
         self._workers = OnCluster

@@ -12,7 +12,7 @@ from agents.analysis.move_classes import FAULTS
 from agents.analysis.played import Position
 from agents.analysis.words import cause_sentence, evaluation_sentence, lost_sentence
 from agents.parallel import spread
-from agents.search.evaluation import SURE, WIN
+from agents.search.evaluation.evaluate import SURE, WIN
 from envs.battlesnake.state import MOVE_NAMES
 
 Line = list[dict[str, str]]

@@ -16,12 +16,12 @@ import numpy as np
 from agents.analysis.opinions import MoveSearch
 from agents.analysis.win_probability import GROUPS, Curve, WinProbability, group_of
 from agents.parallel import Tell, spread
-from agents.search.evaluation import SURE
+from agents.search.evaluation.evaluate import SURE
+from agents.search.tuning.learning import ridge_regression
+from agents.search.tuning.positions import read_games
+from agents.search.tuning.texel import mean_loss
 from agents.tournament.game import replayed
 from agents.tournament.settings import Game, Match
-from agents.tuning.learning import ridge_regression
-from agents.tuning.positions import read_games
-from agents.tuning.texel import mean_loss
 from envs.battlesnake.state import ALIVE
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError

@@ -15,7 +15,7 @@ from agents.analysis.opinions import CERTAIN_DEATH, MoveSearch, Opinions
 from agents.analysis.played import Played, Position
 from agents.analysis.win_probability import WinProbability, group_of
 from agents.parallel import Tell, spread
-from agents.search.evaluation import SURE
+from agents.search.evaluation.evaluate import SURE
 
 NODES = 50_000
 """Nodes per turn, unless told otherwise."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.analysis.opinions import CERTAIN_DEATH, MoveSearch
 from agents.analysis.played import Position
-from agents.search.evaluation import WIN
+from agents.search.evaluation.evaluate import WIN
 from agents.search.make_unmake import drift, search_rules
 from agents.search.players import head_distance
 from envs.battlesnake.rules import is_over, step_board

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.search.alphabeta import DEFAULT_EVALUATION, WINDOW
-from agents.search.evaluation import CROWD, SURE, WIN, Weights
-from agents.search.learned import chosen_evaluation, evaluation_in_words
-from agents.search.make_unmake import search_rules
-from agents.search.paranoid import (
+from agents.search.alphabeta.agent import DEFAULT_EVALUATION, WINDOW
+from agents.search.alphabeta.search import (
     MAX_DEPTH,
     QUIET_TURNS,
     AlphaBetaWorkspace,
@@ -21,6 +18,9 @@ from agents.search.paranoid import (
     prepare,
     run,
 )
+from agents.search.evaluation.evaluate import CROWD, SURE, WIN, Weights
+from agents.search.evaluation.learned import chosen_evaluation, evaluation_in_words
+from agents.search.make_unmake import search_rules
 from agents.search.time_management import WorkspacePool
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State
@@ -37,7 +37,7 @@ class Opinions:
     """What the search thinks of the four moves of one snake in one position."""
 
     scores: tuple[int, int, int, int]
-    """The score of each move, up, down, left, right: points of `agents.search.evaluation`, larger
+    """The score of each move, up, down, left, right: points of `agents.search.evaluation.evaluate`, larger
     is better for the snake. Beyond `SURE` a win or a loss is proven, within what the search
     assumes."""
     safe: tuple[bool, bool, bool, bool]

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agents.analysis.played import Position, after
-from agents.search.fill import divide
+from agents.search.evaluation.fill import divide
+from agents.search.evaluation.territory import new_territory, survey
 from agents.search.make_unmake import search_rules
-from agents.search.territory import new_territory, survey
 from envs.battlesnake.state import ALIVE
 
 

@@ -9,15 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from agents.search.alphabeta import DEFAULT_EVALUATION
-from agents.search.evaluation import CROWD, SCALE, Weights
-from agents.search.features import OWN, SHARED
-from agents.search.learned import UNIT, LearnedEvaluation, chosen_evaluation, evaluation_in_words
+from agents.search.alphabeta.agent import DEFAULT_EVALUATION
+from agents.search.evaluation.evaluate import CROWD, SCALE, Weights
+from agents.search.evaluation.learned import (
+    UNIT,
+    LearnedEvaluation,
+    chosen_evaluation,
+    evaluation_in_words,
+)
+from agents.search.evaluation.learned_features import OWN, SHARED
+from agents.search.evaluation.territory import REACHED_AFTER, new_territory, survey
 from agents.search.make_unmake import search_rules
-from agents.search.territory import REACHED_AFTER, new_territory, survey
-from agents.tuning.positions import LINEAR, features_of
-from agents.tuning.positions import UNIT as WHOLE
-from agents.tuning.self_play import Viewer
+from agents.search.tuning.positions import LINEAR, features_of
+from agents.search.tuning.positions import UNIT as WHOLE
+from agents.search.tuning.self_play import Viewer
 from envs.battlesnake.state import State
 
 _LEAST = 0.5
@@ -113,7 +118,7 @@ class Share:
     words: str
     """The feature in words."""
     points: float
-    """What it adds, in points of `agents.search.evaluation`; positive is good for the snake."""
+    """What it adds, in points of `agents.search.evaluation.evaluate`; positive is good for the snake."""
     mine: int | None = None
     """The feature's value for the snake, or for the pair; None for a hand-written feature."""
     theirs: int | None = None

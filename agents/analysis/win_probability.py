@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.search.evaluation import SURE
+from agents.search.evaluation.evaluate import SURE
 from envs.common.bounded import parse_json, read_text
 from envs.common.errors import ConfigError, reason
 from envs.common.whole_files import write_whole

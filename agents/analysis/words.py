@@ -12,7 +12,7 @@ from agents.analysis.lines import best_line
 from agents.analysis.move_classes import FAULTS
 from agents.analysis.opinions import MoveSearch
 from agents.analysis.rooms import room_after
-from agents.search.evaluation import SURE, WIN
+from agents.search.evaluation.evaluate import SURE, WIN
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.columns import in_columns
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from agents.heuristics.sight import Point, Sight
-from agents.search.fill import divide
+from agents.search.evaluation.fill import divide
+from agents.search.evaluation.territory import new_territory, survey
 from agents.search.make_unmake import drift, search_rules
-from agents.search.territory import new_territory, survey
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.state import ALIVE
 

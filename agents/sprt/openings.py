@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from agents.search.alphabeta import AlphaBeta
-from agents.search.evaluation import SURE, Weights
-from agents.search.learned import HAND_WRITTEN
+from agents.search.alphabeta.agent import AlphaBeta
+from agents.search.evaluation.evaluate import SURE, Weights
+from agents.search.evaluation.learned import HAND_WRITTEN
 from agents.sprt.settings import Opening, Sprt
 from agents.tournament.settings import derived_seed
 from envs.battlesnake.games import play_turn, start_games

@@ -1,6 +1,6 @@
 """Plays games as tasks of a Ray cluster, which take a fixture and return a game.
 
-Of `agents`, only this file and `agents.tuning.on_cluster` know Ray. Every machine of the cluster
+Of `agents`, only this file and `agents.search.tuning.on_cluster` know Ray. Every machine of the cluster
 must have procsnake, and the players' bundles and files of rules at the same paths. `ray.init` must
 have been called before."""
 

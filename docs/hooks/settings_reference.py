@@ -15,8 +15,8 @@ from page_text import add_page, code, literal, table
 
 from agents import networks
 from agents.networks.starter_pack_shape import KINDS
-from agents.search.ranges import ranges_of
-from agents.tuning.parameters import SEARCH_CLASSES
+from agents.search.options import ranges_of
+from agents.search.tuning.parameters import SEARCH_CLASSES
 from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment, list_experiments
 from train.experiment_keys import Key, about, keys
@@ -43,7 +43,7 @@ WORLDS = {
 """By heading, the name of a world whose options are told below it."""
 SEARCHES_TOLD = """\
 Options of a player stand behind its name: `procsnake play 'alphabeta?nodes=20000&near=9' flood`. They are the arguments of
-its class: [`AlphaBeta`][agents.search.alphabeta.AlphaBeta] and [`MCTS`][agents.search.mcts.MCTS] say what each means.
+its class: [`AlphaBeta`][agents.search.alphabeta.agent.AlphaBeta] and [`MCTS`][agents.search.mcts.agent.MCTS] say what each means.
 `procsnake tune` looks for better values within the range.
 """
 

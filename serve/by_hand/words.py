@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.agent import Decision
-from agents.search.evaluation import SURE
+from agents.search.evaluation.evaluate import SURE
 from envs.battlesnake.render.scene import display_name, is_dead
 from envs.battlesnake.state import MOVE_NAMES
 from serve.by_hand.game import HumanGame

@@ -91,7 +91,7 @@ def test_simulations_in_the_name_are_a_limit_of_ones_own(spec, reached):
 
 def test_a_limit_in_the_name_is_the_only_one():
     agent = Effort(nodes=70).make("alphabeta?cpu_ms=9")
-    assert isinstance(agent, agents.search.alphabeta.AlphaBeta)
+    assert isinstance(agent, agents.search.alphabeta.agent.AlphaBeta)
     assert (agent.nodes, agent.cpu_ms) == (None, 9)
 
 

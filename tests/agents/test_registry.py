@@ -13,9 +13,9 @@ from agents.heuristics import FloodFill
 from agents.options_file import OptionsFile, OptionsFileError
 from agents.policy import Policy
 from agents.registry import _FACTORIES, EVALUATION, content_of, options_of
-from agents.search.evaluation import Weights
-from agents.search.features import NUM_FEATURES
-from agents.search.learned import LearnedEvaluation, Phase
+from agents.search.evaluation.evaluate import Weights
+from agents.search.evaluation.learned import LearnedEvaluation, Phase
+from agents.search.evaluation.learned_features import NUM_FEATURES
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.bundles import make_bundle
 

@@ -15,8 +15,8 @@ import numpy as np
 from agents.agent import Agent
 from agents.heuristics import FloodFill
 from agents.search import MCTS, AlphaBeta
-from agents.search.alphabeta import DEFAULT_NODES
-from agents.search.learned import HAND_WRITTEN
+from agents.search.alphabeta.agent import DEFAULT_NODES
+from agents.search.evaluation.learned import HAND_WRITTEN
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
 from tests.benchmarks.measure import Rate, arguments, machine, rate, tell

@@ -15,7 +15,7 @@ import pytest
 
 import procsnake
 from agents.options_file import OptionsFile
-from agents.search.learned import LearnedEvaluation, Phase
+from agents.search.evaluation.learned import LearnedEvaluation, Phase
 from envs.battlesnake.recording import Recording
 from serve.background import Background
 from tests.agents.bundles import make_bundle
@@ -120,7 +120,9 @@ def words_here(command: Command, url: str) -> list[str]:
 
 def reason_not_to_run(command: Command) -> str | None:
     if command.words[0] == "tune" and command.words[1].startswith("alphabeta"):
-        return "plays for minutes at least; tests/agents/tuning/test_commands.py plays a little"
+        return (
+            "plays for minutes at least; tests/agents/search/tuning/test_commands.py plays a little"
+        )
     if command.words[0] == "benchmark" and "--dry-run" in command.words:
         return None
     for first, reason in NOT_RUN.items():

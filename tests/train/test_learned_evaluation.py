@@ -9,10 +9,10 @@ import pytest
 import agents
 import train.learned_evaluation as module
 from agents.registry import EVALUATION
-from agents.search.features import NUM_FEATURES, OWN
-from agents.search.learned import LearnedEvaluation, LearnedEvaluationError, Phase
-from agents.tuning.learning import Learned
-from agents.tuning.self_play import SelfPlay
+from agents.search.evaluation.learned import LearnedEvaluation, LearnedEvaluationError, Phase
+from agents.search.evaluation.learned_features import NUM_FEATURES, OWN
+from agents.search.tuning.learning import Learned
+from agents.search.tuning.self_play import SelfPlay
 from envs.common.errors import ConfigError
 from train.config import Experiment
 from train.run import check, train
@@ -100,7 +100,7 @@ def test_games_that_a_kill_left_without_a_checkpoint_are_used(tmp_path, monkeypa
     trainer.train()
     # The checkpoint knows of 16 games, the folder has all 32.
     assert len(list(blocks.glob("*.npz"))) == 4
-    monkeypatch.setattr("agents.tuning.self_play.play_block", None)
+    monkeypatch.setattr("agents.search.tuning.self_play.play_block", None)
     ended = train(resume=begun.path)
     assert ended.finished
     assert ended.metrics["generations"] == 1
@@ -165,7 +165,7 @@ def test_a_better_evaluation_is_accepted_and_plays_the_next_generation(tmp_path,
 def test_a_cluster_plays_the_same_games_and_tests(one_ray, tmp_path, monkeypatch):
     alone = train(small(), runs_dir=tmp_path / "alone")
     # From here on this process can play no game itself.
-    monkeypatch.setattr("agents.tuning.self_play.play_block", None)
+    monkeypatch.setattr("agents.search.tuning.self_play.play_block", None)
     monkeypatch.setattr("agents.tournament.workers.play_game", None)
     together = train(small(), runs_dir=tmp_path / "together", cluster="auto")
     assert together.finished
@@ -174,7 +174,7 @@ def test_a_cluster_plays_the_same_games_and_tests(one_ray, tmp_path, monkeypatch
 
 
 def test_a_cluster_that_can_not_play_says_why_and_no_task_is_cancelled(one_ray, monkeypatch):
-    from agents.tuning.on_cluster import blocks_on_cluster
+    from agents.search.tuning.on_cluster import blocks_on_cluster
 
     # Cancelled as it ended, a task had Ray abort this process ("Tried to complete task that was not
     # pending").

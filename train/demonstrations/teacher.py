@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 import agents
-from agents.search.alphabeta import AlphaBeta
-from agents.search.evaluation import SCALE
+from agents.search.alphabeta.agent import AlphaBeta
+from agents.search.evaluation.evaluate import SCALE
 from envs.api import BatchEnv
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.common.cores import usable_cores

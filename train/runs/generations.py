@@ -43,7 +43,7 @@ def _card(path: Path) -> dict[str, Any] | None:
     recognition.
     """
     # It compiles kernels, which other reports don't need.
-    from agents.search.learned import LearnedEvaluation
+    from agents.search.evaluation.learned import LearnedEvaluation
 
     try:
         card = dict(LearnedEvaluation.read(path).training)

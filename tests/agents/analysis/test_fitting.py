@@ -10,11 +10,11 @@ import pytest
 from agents.analysis import fitting
 from agents.analysis.fitting import Position, fit, fit_curve, measure, positions_of, table
 from agents.analysis.win_probability import GROUPS, Curve, WinProbability
-from agents.search.evaluation import WIN
+from agents.search.evaluation.evaluate import WIN
+from agents.search.tuning.positions import read_games
 from agents.tournament.play import play_tournament
 from agents.tournament.settings import Player, Tournament
 from agents.tournament.store import Store
-from agents.tuning.positions import read_games
 from envs.common.errors import ConfigError
 from tests.agents.sprt import made as sprt
 

@@ -19,7 +19,7 @@ from agents.analysis.opinions import CERTAIN_DEATH, Opinions
 from agents.analysis.played import played_by
 from agents.analysis.win_probability import WinProbability
 from agents.analysis.words import in_words, lost_sentence
-from agents.search.evaluation import SURE
+from agents.search.evaluation.evaluate import SURE
 from envs.battlesnake.state import MOVE_NAMES
 from tests.agents.analysis.throw_aways import World, as_position, kept
 from tests.agents.tactics.brute_force import Solver

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.analysis.opinions import CERTAIN_DEATH, MoveSearch
-from agents.search.evaluation import SURE, Weights
+from agents.search.evaluation.evaluate import SURE, Weights
 from tests.agents.boards import board
 from tests.agents.tactics.test_tactics import PUZZLES
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agents.analysis.shares import HAND, LEARNED, explain, in_words
-from agents.search.evaluation import CROWD, Weights
-from agents.search.features import OWN, SHARED
-from agents.search.learned import UNIT, LearnedEvaluation, Phase
-from agents.search.territory import new_territory
+from agents.search.evaluation.evaluate import CROWD, Weights
+from agents.search.evaluation.learned import UNIT, LearnedEvaluation, Phase
+from agents.search.evaluation.learned_features import OWN, SHARED
+from agents.search.evaluation.territory import new_territory
 from tests.agents.boards import board, played_boards
-from tests.agents.search.test_features import positions
-from tests.agents.search.test_learned import correction, random_weights
-from tests.agents.tuning.made import evaluate
+from tests.agents.search.evaluation.test_learned import correction, random_weights
+from tests.agents.search.evaluation.test_learned_features import positions
+from tests.agents.search.tuning.made import evaluate
 
 
 def test_the_shares_of_a_duel_add_up_to_what_the_search_evaluates():

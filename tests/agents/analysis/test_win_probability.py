@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.analysis.win_probability import GROUPS, Curve, WinProbability, group_of
-from agents.search.evaluation import WIN
+from agents.search.evaluation.evaluate import WIN
 from envs.common.errors import ConfigError
 
 CURVE = Curve(scale=500, offset=0.5, proven_loss=0.03, proven_win=0.98)

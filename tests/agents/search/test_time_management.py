@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from agents.search.alphabeta import AlphaBeta
-from agents.search.mcts import MCTS
+from agents.search.alphabeta.agent import AlphaBeta
+from agents.search.mcts.agent import MCTS
 from agents.search.time_management import MOST_IDLE, SearchLimits, WorkspacePool, cpu_due
 from envs.battlesnake.plain import setup_board, state_from_board
 from envs.battlesnake.state import State

@@ -9,8 +9,8 @@ from itertools import repeat
 import numpy as np
 import pytest
 
-from agents.search.alphabeta import AlphaBeta
-from agents.search.evaluation import SURE, Weights
+from agents.search.alphabeta.agent import AlphaBeta
+from agents.search.evaluation.evaluate import SURE, Weights
 from agents.sprt.openings import BookError, opening, openings, read_book, write_book
 from agents.sprt.settings import Opening
 from envs.battlesnake.games import play_turn, start_games
@@ -62,7 +62,7 @@ def test_the_search_has_the_same_weights_whatever_alphabetas_defaults_become(mon
             super().__init__(**options)
             made.append(self)
 
-    monkeypatch.setattr("agents.search.evaluation.CROWD", Weights(length=600))
+    monkeypatch.setattr("agents.search.evaluation.evaluate.CROWD", Weights(length=600))
     monkeypatch.setattr("agents.sprt.openings.AlphaBeta", Noted)
     opening(small("flood", "greedy", seats=4), 0)
     assert {(one.weights, one.crowd_weights, one.learned) for one in made} == {

@@ -8,7 +8,7 @@ import pytest
 import serve.by_hand.table
 import serve.by_hand.words
 from agents.agent import Decision
-from agents.search.evaluation import WIN
+from agents.search.evaluation.evaluate import WIN
 from envs.battlesnake.plain import ruleset_step
 from envs.battlesnake.settings import Settings
 from serve.by_hand.words import advice, death, ending, news

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.search.learned import LearnedEvaluation, Phase
+from agents.search.evaluation.learned import LearnedEvaluation, Phase
 from train.runs.folder import GENERATIONS
 from train.runs.generations import generations
 

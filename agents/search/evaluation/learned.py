@@ -1,0 +1,365 @@
+"""A learned evaluation of duels: a correction of the hand-written score, linear in the features of
+`features`.
+
+The file is data, not code: `agents.make("alphabeta", evaluation="FILE.json")`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.search.evaluation.learned_features import (
+    LARGEST,
+    NUM_FEATURES,
+    OWN,
+    SHARED,
+    Geometry,
+    geometry,
+    write_features,
+)
+from agents.search.evaluation.territory import Territory
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, State
+from envs.common.bounded import parse_json, read_text
+from envs.common.command_line import known_to_json
+from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.whole_files import write_whole
+
+HAND_WRITTEN = "hand-written"
+"""The name of the evaluation without a correction."""
+UNIT = 64
+"""The weights are in this part of a point."""
+MOST = 20_000
+"""The correction is never larger than this many points, so that no evaluation looks like a proven
+win.
+"""
+LARGEST_SUM = (1 << 31) // LARGEST - 1
+"""The largest sum of a phase's weights without their signs: the correction then fits into int32,
+which is computed fastest.
+"""
+MAX_CELLS = 128
+"""The most cells of a board: the fill on two words has no more."""
+_FOLDER = Path(__file__).parent / "shipped"
+_VERSION = 1
+_MAX_BYTES = 256 << 10
+_MAX_PHASES = 16
+_ENDLESS = 1 << 30
+
+
+class LearnedEvaluationError(ProcsnakeError):
+    """A file holds no learned evaluation that this procsnake can read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """The weights for a part of a game, in 1 / `UNIT` points for each unit of a feature.
+
+    Raises `LearnedEvaluationError` if they come to more than `LARGEST_SUM` without their signs.
+    """
+
+    up_to: int | None
+    """The largest sum of both lengths that belongs to the phase; None in the last phase."""
+    mine: Mapping[str, int]
+    """The weights of my snake's features, by the names of `features.OWN`. A feature that isn't
+    named weighs nothing.
+    """
+    theirs: Mapping[str, int]
+    """The weights of the other snake's features, likewise."""
+    shared: Mapping[str, int]
+    """The weights of the pair's features, by the names of `features.SHARED`."""
+
+    def __post_init__(self) -> None:
+        together = sum(map(abs, self.weights))
+        if together > LARGEST_SUM:
+            raise LearnedEvaluationError(
+                f"the weights of a phase come to {together} without their signs; {LARGEST_SUM} is"
+                " the most"
+            )
+
+    @classmethod
+    def of(cls, up_to: int | None, weights: Sequence[int]) -> Phase:
+        """Return a phase with weights in the order of `features.write_features`."""
+        names = [(group, name) for group, known in _GROUPS.items() for name in known]
+        groups: dict[str, dict[str, int]] = {group: {} for group in _GROUPS}
+        for (group, name), weight in zip(names, weights, strict=True):
+            if weight:
+                groups[group][name] = int(weight)
+        return cls(up_to=up_to, **groups)
+
+    @property
+    def weights(self) -> list[int]:
+        """The weights in the order of `features.write_features`."""
+        return [
+            getattr(self, group).get(name, 0) for group, known in _GROUPS.items() for name in known
+        ]
+
+
+_GROUPS = {"mine": OWN, "theirs": OWN, "shared": SHARED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedEvaluation:
+    """What a file holds. It applies to duels under the rules of the standard game on boards of one
+    size, without hazards.
+
+    A duel is a game of two snakes. The last two of a larger game fight no duel here, as far as the
+    state knows of the others."""
+
+    width: int
+    height: int
+    phases: tuple[Phase, ...]
+    """In the order of their `up_to`. At least one, and at most 16."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """How the weights were found, in JSON's types. Nothing is computed from it."""
+    name: str = field(default="given", compare=False)
+    """What people call it: the name under which it comes with procsnake, or that of its file. The
+    file itself has none.
+    """
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> LearnedEvaluation:
+        """Read what `write` has written. Raises `LearnedEvaluationError` for anything else."""
+        try:
+            return replace(_parsed(parse_json(read_text(path, _MAX_BYTES))), name=Path(path).name)
+        except OSError as error:
+            names = " or ".join((*shipped_evaluations(), HAND_WRITTEN))
+            told = f"{path} can't be read: {error.strerror or error}"
+            raise LearnedEvaluationError(
+                f"{told}. An evaluation is the path of a file, or {names}"
+            ) from error
+        except (ValueError, ProcsnakeError) as error:
+            told = f"{path} is no learned evaluation: {error}"
+            raise LearnedEvaluationError(
+                f"{told}. procsnake tune alphabeta --learn FILE writes such files"
+            ) from error
+
+    def write(self, path: Path) -> None:
+        """Write the file as JSON. Raises `ConfigError` if it can't be written."""
+        phases = [
+            {"up_to": one.up_to, **{group: dict(getattr(one, group)) for group in _GROUPS}}
+            for one in self.phases
+        ]
+        data = {
+            "procsnake_evaluation": _VERSION,
+            "width": self.width,
+            "height": self.height,
+            "phases": phases,
+        }
+        # Files of commit e685437 and before may have an infinite Elo in their training.
+        training = known_to_json(dict(self.training))
+        write_whole(
+            path, json.dumps({**data, "training": training}, indent=1, allow_nan=False) + "\n"
+        )
+
+    def applies_to(self, state: State) -> bool:
+        """Whether the evaluation is meant for board 0 of this state. Elsewhere a search uses the
+        hand-written one.
+        """
+        return self.unfit_for(state) is None
+
+    def unfit_for(self, state: State) -> str | None:
+        """Return why the evaluation isn't meant for board 0 of this state; None if it is."""
+        r = state.rules
+        s = state.arrays
+        rules = next(
+            (name for name in ("wrapped", "constrictor", "solo", "royale") if getattr(r, name)),
+            None,
+        )
+        snakes = s.cause.shape[1]
+        if rules:
+            return f"{rules} isn't the standard game"
+        if snakes != 2:
+            return (
+                f"the game has {snakes} {'snake' if snakes == 1 else 'snakes'}, and {self.name} is"
+                " for duels"
+            )
+        if s.num_alive[0] != 2:
+            return "the game is over"
+        if s.num_hazards[0]:
+            return f"the board has hazards, and {self.name} was learned without"
+        if (r.width, r.height) != (self.width, self.height):
+            return (
+                f"the board is {r.width}×{r.height}, and {self.name} is for"
+                f" {self.width}×{self.height}"
+            )
+        return None
+
+    @property
+    def title(self) -> str:
+        """What kind it is, its name, and whether a test is known to have refused it or is still to
+        be played.
+        """
+        if self.training.get("accepted") is False:
+            doubt = ", not accepted by a test"
+        else:
+            doubt = ""
+        return f"learned ({self.name}{doubt})"
+
+
+def evaluation_in_words(learned: LearnedEvaluation | None, state: State | None) -> str:
+    """Return which evaluation a search with `learned` uses on board 0 of `state`, and if it is the
+    hand-written one, why.
+
+    Without a state it says where it uses which.
+    """
+    if learned is None:
+        return f"{HAND_WRITTEN}, because that was asked for"
+    if state is None:
+        return (
+            f"{learned.title} in duels of the standard game on {learned.width}×{learned.height},"
+            f" {HAND_WRITTEN} elsewhere"
+        )
+    reason = learned.unfit_for(state)
+    if reason:
+        return f"{HAND_WRITTEN}, because {reason}"
+    return learned.title
+
+
+def shipped_evaluations() -> list[str]:
+    """Return the names of the learned evaluations that come with procsnake, sorted."""
+    return sorted(path.stem for path in _FOLDER.glob("*.json"))
+
+
+def chosen_evaluation(
+    given: LearnedEvaluation | str | os.PathLike[str],
+) -> LearnedEvaluation | None:
+    """Return the evaluation that is given, that comes with procsnake under this name, or that lies
+    in the file at this path.
+
+    `HAND_WRITTEN` stands for None. Raises `LearnedEvaluationError` for a bad file, and
+    `ConfigError` for what is none of these."""
+    if given == HAND_WRITTEN:
+        return None
+    if isinstance(given, LearnedEvaluation):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise ConfigError(
+            f"evaluation is {given!r}; it must be a name or a file, such as {HAND_WRITTEN!r}"
+        )
+    if given in shipped_evaluations():
+        return _shipped(str(given))
+    return LearnedEvaluation.read(given)
+
+
+@cache
+def _shipped(name: str) -> LearnedEvaluation:
+    return replace(LearnedEvaluation.read(_FOLDER / f"{name}.json"), name=name)
+
+
+def _parsed(data: Any) -> LearnedEvaluation:
+    """The evaluation in a file's JSON. Raises `ValueError` and `UnknownNameError`."""
+    found = _mapping(
+        "the file", data, ("procsnake_evaluation", "width", "height", "phases", "training")
+    )
+    if found.pop("procsnake_evaluation", None) != _VERSION:
+        raise ValueError(
+            f'this procsnake reads version {_VERSION}, as in {{"procsnake_evaluation":'
+            f" {_VERSION}, …}}"
+        )
+    width, height = (_whole(name, found.get(name), 3, 25) for name in ("width", "height"))
+    if width * height > MAX_CELLS:
+        raise ValueError(f"the board has {width}×{height} cells, and {MAX_CELLS} are the most")
+    phases = found.get("phases")
+    if not isinstance(phases, list) or not 1 <= len(phases) <= _MAX_PHASES:
+        raise ValueError(f"phases must be a list of 1 to {_MAX_PHASES} phases")
+    training = found.get("training", {})
+    if not isinstance(training, dict):
+        raise ValueError("training must be an object")
+    read = tuple(
+        _phase(f"phases[{n}]", phase, n == len(phases) - 1) for n, phase in enumerate(phases)
+    )
+    ends = [phase.up_to for phase in read if phase.up_to is not None]
+    if ends != sorted(set(ends)):
+        raise ValueError(f"the phases end at {ends}; each must end later than the one before")
+    return LearnedEvaluation(width=width, height=height, phases=read, training=training)
+
+
+def _phase(place: str, data: Any, is_last: bool) -> Phase:
+    found = _mapping(place, data, ("up_to", *_GROUPS))
+    up_to = found.get("up_to")
+    if (up_to is None) != is_last:
+        raise ValueError(
+            f"{place}.up_to is {up_to!r}; every phase but the last one must say where it ends"
+        )
+    groups: dict[str, dict[str, int]] = {}
+    for group, known in _GROUPS.items():
+        weights = _mapping(f"{place}.{group}", found.get(group, {}), known)
+        groups[group] = {
+            name: _whole(f"{place}.{group}.{name}", weight, -LARGEST_SUM, LARGEST_SUM)
+            for name, weight in weights.items()
+        }
+    return Phase(up_to=None if is_last else _whole(f"{place}.up_to", up_to, 1, 256), **groups)
+
+
+def _mapping(place: str, data: Any, known: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise ValueError(f"{place} must be an object, not {data!r:.50}")
+    for name in data:
+        if name not in known:
+            raise UnknownNameError(f"name in {place}", name, known)
+    return dict(data)
+
+
+def _whole(place: str, value: Any, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(
+            f"{place} is {value!r:.50}; it must be a whole number from {low} to {high}"
+        )
+    return value
+
+
+class Correction(NamedTuple):
+    """A learned evaluation as a search uses it, with P phases; P is 0 without one. It belongs to
+    one search at a time.
+    """
+
+    is_used: np.ndarray  # bool (1,): whether the present search uses it
+    up_to: np.ndarray  # int64 (P,): the largest sum of lengths of each phase
+    weights: np.ndarray  # int32 (P, F)
+    features: np.ndarray  # int32 (F,): scratch
+    geometry: Geometry
+
+
+def new_correction(
+    state: State, territory: Territory, learned: LearnedEvaluation | None
+) -> Correction:
+    """Return the arrays of `learned` for boards of this state's shape, not yet in use."""
+    phases = learned.phases if learned else ()
+    return Correction(
+        is_used=np.zeros(1, np.bool_),
+        up_to=np.array(
+            [_ENDLESS if phase.up_to is None else phase.up_to for phase in phases], np.int64
+        ),
+        weights=np.array([phase.weights for phase in phases], np.int32).reshape(
+            len(phases), NUM_FEATURES
+        ),
+        features=np.zeros(NUM_FEATURES, np.int32),
+        geometry=geometry(state, territory),
+    )
+
+
+@kernel
+def correct(s: Boards, r: Rules, f: Territory, c: Correction, me: int) -> int:
+    """Return the points that the learned evaluation adds on board 0, a duel that `fill_words` has
+    filled for `me`.
+    """
+    write_features(s, r, f, c.geometry, c.features, me)
+    together = s.length[0, f.order[0]] + s.length[0, f.order[1]]
+    phase = 0
+    total = np.int32(0)
+    while together > c.up_to[phase]:
+        phase += 1
+    # In int32 from end to end: eight products per instruction. Numba would go on in int64, which
+    # takes twice the time.
+    for n in range(NUM_FEATURES):
+        total = np.int32(total + np.int32(c.weights[phase, n] * c.features[n]))
+    return min(MOST, max(-MOST, int(total) // UNIT))

@@ -1,0 +1,51 @@
+"""The sequential test that a tuned or learned player has to pass, and what is kept of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.search.tuning.parameters import with_values
+from agents.sprt.play import SprtProgress
+from agents.sprt.settings import Sprt
+from agents.sprt.statistics import Hypotheses
+from agents.tournament.settings import Player, derived_seed
+
+
+def gate_of(
+    new: str,
+    old: str,
+    *,
+    nodes: int,
+    new_nodes: int,
+    hypotheses: Hypotheses,
+    width: int,
+    height: int,
+    seed: int,
+) -> Sprt:
+    """Return the test of a search `new` against the search `old`, as `agents.make` takes them, with
+    nodes per move of each.
+
+    If a node of the new player costs more time, `new_nodes` is less than `nodes`, so that the test
+    is one at equal time."""
+    players = (
+        Player("new", with_values(new, {"nodes": new_nodes})),
+        Player("old", with_values(old, {"nodes": nodes})),
+    )
+    return Sprt(players=players, hypotheses=hypotheses, width=width, height=height, seed=seed)
+
+
+def seed_of_gate(seed: int) -> int:
+    """Return another seed than the tuning's: a player was fitted to the games of that one, so it is
+    tested by others.
+    """
+    # Texel's method draws nothing, so it takes any number as its seed.
+    return derived_seed(abs(seed), 1)
+
+
+def figures_of(progress: SprtProgress) -> dict[str, Any]:
+    """Return the figures of a test that a file keeps of it, in JSON's types."""
+    told = progress.to_dict()
+    return {
+        name: told[name]
+        for name in ("verdict", "games", "score", "elo", "llr", "elo0", "elo1", "snakes", "effort")
+    }

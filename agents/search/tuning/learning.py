@@ -1,0 +1,214 @@
+"""Fits a learned evaluation to positions of self-play: logistic regression with a ridge, on top of
+the hand-written score.
+
+A position of s points is won with probability 1 / (1 + exp(-s / K)). K is fitted to the
+hand-written score alone. Then weights w of the features x are fitted, for each phase of the game,
+so that the hand-written score + w · x predicts the target best."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from agents.search.evaluation.evaluate import SURE
+from agents.search.evaluation.learned import MOST, UNIT, LearnedEvaluation, Phase
+from agents.search.evaluation.learned_features import NUM_FEATURES, OWN
+from agents.search.tuning.self_play import SelfPlay, Views
+from agents.search.tuning.texel import fit_scale, mean_loss, probability
+from envs.common.errors import ConfigError
+
+_HELD_OUT = 10
+_STEPS = 50
+_PRECISION = 1e-9
+_PIECE = 1 << 16
+_PROVEN = 0.01
+_LENGTH = OWN.index("length")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """How weights are found from positions."""
+
+    discount: float = 0.97
+    """What a result is worth less for each turn that is left until the game ends. Early positions
+    tell little of it.
+    """
+    search_share: float = 0.5
+    """The share of the search's score in the target. The result has the rest, where there is
+    one.
+    """
+    ridge: float = 30.0
+    """The penalty on the square of each weight, for features of variance 1, in positions' nats."""
+    phases: int = 3
+    """The number of phases. They are split by the sum of both lengths, with as many positions in
+    each.
+    """
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted evaluation, with the mean loss on the games that were held out of the fit, in
+    nats.
+    """
+
+    evaluation: LearnedEvaluation
+    scale: float
+    """K, in points."""
+    games: int
+    positions: int
+    loss_before: float
+    """The loss of the hand-written score alone."""
+    loss: float
+    """The loss with the correction, rounded as in the file."""
+    least_loss: float
+    """The loss of the targets themselves: no evaluation can have less."""
+
+
+def targets(views: Views, fitting: Fitting, search_scale: float) -> np.ndarray:
+    """Return what each position is worth, float64 (N,) from 0 lost to 1 won."""
+    searched = probability(views.search / search_scale)
+    worth = 0.5 + (views.result - 0.5) * fitting.discount ** views.turns_left.astype(float)
+    blended = (1 - fitting.search_share) * worth + fitting.search_share * searched
+    blended = np.where(np.isnan(views.result), searched, blended)
+    proven = np.where(views.search > 0, 1 - _PROVEN, _PROVEN)
+    return np.where(np.abs(views.search) > SURE, proven, blended)
+
+
+def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
+    """Fit an evaluation. Every tenth game is held out, to measure the loss.
+
+    Raises `ConfigError` for options out of range, and for too few positions.
+    """
+    if not (
+        0 < fitting.discount <= 1
+        and 0 <= fitting.search_share <= 1
+        and fitting.ridge > 0
+        and 1 <= fitting.phases <= 16
+    ):
+        raise ConfigError(
+            f"{fitting} can't be used: shares lie between 0 and 1, the ridge above 0, the phases"
+            " between 1 and 16"
+        )
+    held_out = views.game % _HELD_OUT == _HELD_OUT - 1
+    if min(held_out.sum(), (~held_out).sum()) < NUM_FEATURES:
+        raise ConfigError(
+            f"{len(held_out)} positions are too few to learn {NUM_FEATURES} weights from; play more"
+            " games"
+        )
+    played = (np.abs(views.search) <= SURE) & ~np.isnan(views.result)
+    decided = views.result[played].astype(float)
+    target = targets(views, fitting, fit_scale(views.search[played].astype(float), decided))
+    hand = views.hand.astype(float)
+    scale = fit_scale(hand[~held_out], target[~held_out])
+    phases = _phases(views, fitting, target, hand / scale, ~held_out, scale)
+    evaluation = LearnedEvaluation(width=self_play.width, height=self_play.height, phases=phases)
+    held = views.select(held_out)
+    before = held.hand.astype(float)
+    after = held.hand + corrections(evaluation, held)
+    least = -(target * np.log(target.clip(1e-12)) + (1 - target) * np.log((1 - target).clip(1e-12)))
+    found = Learned(
+        evaluation,
+        scale,
+        len(np.unique(views.game)),
+        len(held_out),
+        mean_loss(before / scale, target[held_out]),
+        mean_loss(after / scale, target[held_out]),
+        float(least[held_out].mean()),
+    )
+    return _with_training(found, self_play, fitting)
+
+
+def _with_training(found: Learned, self_play: SelfPlay, fitting: Fitting) -> Learned:
+    """The same, with the account of its training in the file."""
+    figures = {
+        name: getattr(found, name)
+        for name in ("games", "positions", "scale", "loss_before", "loss", "least_loss")
+    }
+    told: dict[str, Any] = {
+        "self_play": asdict(self_play),
+        "fitting": asdict(fitting),
+        **figures,
+        "accepted": False,
+    }
+    one = found.evaluation
+    evaluation = LearnedEvaluation(
+        width=one.width, height=one.height, phases=one.phases, training=told
+    )
+    return Learned(evaluation, **figures)
+
+
+def _phases(
+    views: Views,
+    fitting: Fitting,
+    target: np.ndarray,
+    offset: np.ndarray,
+    used: np.ndarray,
+    scale: float,
+) -> tuple[Phase, ...]:
+    together = sum_of_lengths(views)
+    shares = np.arange(1, fitting.phases) / fitting.phases
+    ends: list[int | None] = [
+        *sorted({int(end) for end in np.quantile(together[used], shares)}),
+        None,
+    ]
+    phases = []
+    start = -1
+    for end in ends:
+        chosen = used & (together > start) & (together <= (1 << 30 if end is None else end))
+        weights = ridge_regression(
+            views.features[chosen], target[chosen], offset[chosen], fitting.ridge
+        )
+        phases.append(Phase.of(end, [round(weight) for weight in weights * scale * UNIT]))
+        start = start if end is None else end
+    return tuple(phases)
+
+
+def ridge_regression(
+    features: np.ndarray, target: np.ndarray, offset: np.ndarray, ridge: float
+) -> np.ndarray:
+    """Return the weights w, float64 (F,), for which the logits `offset` + `features` @ w predict
+    `target` (N,) best.
+
+    The loss is the sum of -log of the likelihood, plus `ridge` / 2 times the sum of the squares of
+    w in units in which each feature has variance 1. A feature that never varies is penalised in its
+    own unit. Newton's method finds the only minimum."""
+    # In pieces: ten million positions as float64 would take gigabytes.
+    pieces = [slice(begin, begin + _PIECE) for begin in range(0, len(features), _PIECE)]
+    count = max(1, len(features))
+    mean = sum(features[piece].sum(axis=0, dtype=float) for piece in pieces) / count
+    deviation = np.sqrt(
+        sum(((features[piece] - mean) ** 2).sum(axis=0) for piece in pieces) / count
+    )
+    unit = np.where(deviation > 0, deviation, 1.0)
+    found = np.zeros(features.shape[1])
+    for _ in range(_STEPS):
+        slope = -ridge * found
+        curvature = ridge * np.eye(len(found))
+        for piece in pieces:
+            scaled = features[piece] / unit
+            expected = probability(scaled @ found + offset[piece])
+            slope += scaled.T @ (target[piece] - expected)
+            curvature += (scaled * (expected * (1 - expected))[:, None]).T @ scaled
+        step = np.linalg.solve(curvature, slope)
+        found = found + step
+        if np.abs(step).max() < _PRECISION:
+            break
+    return found / unit
+
+
+def sum_of_lengths(views: Views) -> np.ndarray:
+    """Return the sum of both snakes' lengths, int64 (N,), by which a phase is chosen."""
+    return views.features[:, _LENGTH].astype(np.int64) + views.features[:, len(OWN) + _LENGTH]
+
+
+def corrections(evaluation: LearnedEvaluation, views: Views) -> np.ndarray:
+    """Return the points that an evaluation adds to each position, int64 (N,), as the search
+    computes them.
+    """
+    ends = np.array([phase.up_to for phase in evaluation.phases[:-1]], np.int64)
+    weights = np.array([phase.weights for phase in evaluation.phases], np.int64)
+    chosen = weights[np.searchsorted(ends, sum_of_lengths(views))]
+    points: np.ndarray = (chosen * views.features).sum(axis=1) // UNIT
+    return points.clip(-MOST, MOST)
