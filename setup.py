@@ -84,7 +84,8 @@ DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=1,<2", "jupytext>=1.1
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',
     'procgen-mirror==0.10.7; python_version >= "3.11" and python_version < "3.13"',
-    'setuptools<81; python_version < "3.13"',  # imageio-ffmpeg 0.3, which gym3 asks for, imports pkg_resources
+    # imageio-ffmpeg 0.3, which gym3 asks for, imports pkg_resources.
+    'setuptools<81; python_version < "3.13"',
     "rliable>=1.2,<2",
     "pandas<3",  # arch 7, which rliable asks for, doesn't import with pandas 3
 ]

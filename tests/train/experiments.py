@@ -74,9 +74,16 @@ def toy_q(
 ) -> Experiment:
     """The same for DQN and APEX."""
     chosen = {
-        "learning_rate": 5e-3, "num_steps": 4, "num_threads": 1, "train_batch_size": 128, "learning_starts": 500,
-        "replay_capacity": 20_000, "replay_ratio": 2, "target_update_freq": 20, **settings,
-    }  # fmt: skip
+        "learning_rate": 5e-3,
+        "num_steps": 4,
+        "num_threads": 1,
+        "train_batch_size": 128,
+        "learning_starts": 500,
+        "replay_capacity": 20_000,
+        "replay_ratio": 2,
+        "target_update_freq": 20,
+        **settings,
+    }
     if algorithm == "dqn":
         chosen = {"epsilon": [[0, 1.0], [4000, 0.0]], **chosen}
     return Experiment.from_dict(

@@ -250,9 +250,12 @@ class CartPole(ToyWorld):
         super().__init__(num_games=num_games, rows_per_game=1, planes=1, num_actions=2)
         self.games = [gymnasium.make("CartPole-v1") for _ in range(num_games)]
         BatchEnv.__init__(
-            self, num_games=num_games, rows_per_game=1, observation_space=self.games[0].observation_space,
+            self,
+            num_games=num_games,
+            rows_per_game=1,
+            observation_space=self.games[0].observation_space,
             action_space=Discrete(2),
-        )  # fmt: skip
+        )
 
     def restart(self, seed: int | None = None) -> None:
         for row, game in enumerate(self.games):

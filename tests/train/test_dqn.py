@@ -70,9 +70,11 @@ def batch_of(rng, n, actions, atoms):
     mask = rng.random((n, actions)) < 0.5
     mask[np.arange(n), rng.integers(actions, size=n)] = True
     batch = {
-        "actions": rng.integers(actions, size=n), "rewards": rng.normal(size=n), "next_action_mask": mask,
+        "actions": rng.integers(actions, size=n),
+        "rewards": rng.normal(size=n),
+        "next_action_mask": mask,
         "discounts": np.where(rng.random(n) < 0.3, 0.0, 0.97),
-    }  # fmt: skip
+    }
     answers = {
         name: rng.normal(size=(n, actions, atoms)) * 3
         for name in ("atoms", "next_atoms", "target_atoms")

@@ -135,7 +135,9 @@ def test_a_worse_evaluation_is_refused_and_says_so(tmp_path, monkeypatch, capsys
 def test_a_better_evaluation_is_accepted_and_plays_the_next_generation(tmp_path, monkeypatch):
     """The player to beat throws its room away; the correction takes that back."""
     fits(monkeypatch, {"area": 64 * 26})
-    bad = "alphabeta?evaluation=hand-written&weights.cell=0&weights.length=0&weights.cramped=0&weights.hunger=0"
+    weights = ("cell", "length", "cramped", "hunger")
+    zeros = "&".join(f"weights.{weight}=0" for weight in weights)
+    bad = f"alphabeta?evaluation=hand-written&{zeros}"
     chosen = small(
         player=bad,
         gate_games=80,

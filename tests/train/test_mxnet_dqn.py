@@ -48,9 +48,16 @@ def toy(
 ) -> Experiment:
     """An experiment on a world of `tests.train.small_worlds`."""
     chosen = {
-        "buffer_size": 5000, "update_every": 64, "lr_start": 5e-3, "eps_decay": 0.9997, "eps_end": 0.0,
-        "target_update_every": 20, "warmup": 500, "num_steps": 10, **settings,
-    }  # fmt: skip
+        "buffer_size": 5000,
+        "update_every": 64,
+        "lr_start": 5e-3,
+        "eps_decay": 0.9997,
+        "eps_end": 0.0,
+        "target_update_every": 20,
+        "warmup": 500,
+        "num_steps": 10,
+        **settings,
+    }
     return Experiment.from_dict(
         {
             **toy_q(world, options=options).to_dict(),

@@ -63,9 +63,14 @@ def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss, kl_coef, decou
     masked = np.where(mask, rng.normal(size=(n, actions)), np.finfo(np.float64).min)
     old = torch.log_softmax(torch.from_numpy(masked), -1).numpy()
     batch = {
-        "actions": taken, "action_mask": mask, "action_logp": old[np.arange(n), taken], "advantages": rng.normal(size=n),
-        "value_targets": rng.normal(size=n), "vf_preds": rng.normal(size=n), "action_dist_inputs": old,
-    }  # fmt: skip
+        "actions": taken,
+        "action_mask": mask,
+        "action_logp": old[np.arange(n), taken],
+        "advantages": rng.normal(size=n),
+        "value_targets": rng.normal(size=n),
+        "vf_preds": rng.normal(size=n),
+        "action_dist_inputs": old,
+    }
     if decoupled:
         batch["importance"] = rng.uniform(0.5, 2, n)
     logits = rng.normal(size=(n, actions))
@@ -112,10 +117,13 @@ def test_the_weight_of_the_kl_penalty_comes_back_soon_after_many_quiet_updates(o
 def test_masked_logits_get_no_gradient():
     logits = torch.zeros(2, 3, requires_grad=True)
     batch = {
-        "actions": torch.tensor([0, 1]), "action_mask": torch.tensor([[True, True, False], [True, True, False]]),
-        "action_logp": torch.log(torch.tensor([0.5, 0.5])), "advantages": torch.tensor([1.0, -1.0]),
-        "value_targets": torch.zeros(2), "vf_preds": torch.zeros(2),
-    }  # fmt: skip
+        "actions": torch.tensor([0, 1]),
+        "action_mask": torch.tensor([[True, True, False], [True, True, False]]),
+        "action_logp": torch.log(torch.tensor([0.5, 0.5])),
+        "advantages": torch.tensor([1.0, -1.0]),
+        "value_targets": torch.zeros(2),
+        "vf_preds": torch.zeros(2),
+    }
     loss, _ = ppo_loss(logits, torch.zeros(2), batch, PPOSettings(), ent_coef=0.1)
     loss.backward()
     assert torch.isfinite(logits.grad).all()
