@@ -50,12 +50,12 @@ import ray
 from ray.cluster_utils import Cluster
 
 import procsnake
-from train.cluster.scale import scale_overrides
 from train.config import Experiment
 from train.run import train
 from train.sagemaker.hyperparameters import encode_overrides
 from train.sagemaker.job import Job, requests
 from train.sagemaker.jobs import job_name
+from train.settings.scale import scale_overrides
 
 FAST = os.environ.get("FAST") == "1"
 

@@ -23,17 +23,17 @@ from ray.rllib.utils.actor_manager import FaultAwareApply, FaultTolerantActorMan
 from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
 
 from envs.common.errors import ConfigError
-from train.algorithm_settings import APEXSettings
 from train.cluster.live import spread
 from train.dqn import DQN, DQNConfig, Drawn
 from train.rllib.batched_algorithm import LEARNER_SECONDS
+from train.rllib.env_runner import Cut
 from train.rllib.modules import QModule
 from train.rllib.weight_servers import WeightServers, WeightSource
-from train.rollouts.batch_runner import Cut
 from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED, n_step_returns, next_cell
 from train.rollouts.q_runner import QRunner
 from train.rollouts.replay_buffer import ReplayBuffer, Rollout
-from train.schedule import value_at
+from train.settings import APEXSettings
+from train.settings.schedule import value_at
 
 _PLAY = "play"
 _SAMPLE = "sample"

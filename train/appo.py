@@ -4,7 +4,7 @@ them.
 Fragments are played with weights that are some updates old. V-trace corrects for that (IMPALA:
 Espeholt et al. 2018, arXiv 1802.01561), and the clipped objective holds the policy near the one
 with which an update begins (IMPACT: Luo et al. 2020, arXiv 1912.00167, where that is the target
-network). Loss and learner are those of `train.ppo`, and `train.algorithm_settings.APPOSettings`
+network). Loss and learner are those of `train.ppo`, and `train.settings.APPOSettings`
 lists the settings. Experience goes from env runner to learner as a reference, so this process
 doesn't see it unless it learns."""
 
@@ -28,7 +28,6 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from train.algorithm_settings import APPOSettings
 from train.ppo import FRACTION_DONE, PPO, PPOConfig, PPOLearner
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS
 from train.rllib.fragment_flow import PLAY, FragmentFlow, Played, by_learner
@@ -36,6 +35,7 @@ from train.rllib.modules import NetworkModule
 from train.rllib.v_trace_connector import TrajectoriesToBatch
 from train.rllib.weight_servers import WeightServers, WeightSource
 from train.rollouts.trajectory import TrajectoryRunner
+from train.settings import APPOSettings
 
 _REQUESTS_IN_FLIGHT = 2
 _SECONDS_AN_ITERATION = 1.0

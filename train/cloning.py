@@ -5,7 +5,7 @@ that were played. Some games are held out; how the network does on them says wha
 games that it never saw. It has never seen where its own mistakes lead, so DAgger
 (`train.imitation`) or PPO goes on from it with `--init-from`.
 
-`train.algorithm_settings.CloningSettings` lists the settings.
+`train.settings.CloningSettings` lists the settings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError
-from train.algorithm_settings import CloningSettings
 from train.config import Experiment
 from train.demonstrations.dataset import DemonstrationBatch
 from train.demonstrations.learner import DemonstrationLearner
@@ -28,6 +27,7 @@ from train.demonstrations.recorded import (
     read_demonstrations,
 )
 from train.runs.metrics import means_of, nested_result
+from train.settings import CloningSettings
 from train.worlds.build import single_world
 
 _HELD_OUT_AT_ONCE = 4096

@@ -19,7 +19,7 @@ from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import modules_named_in
 from envs.procgen.scores import highest_return
-from train.algorithm_settings import (
+from train.settings import (
     ALGORITHMS,
     AlgorithmSettings,
     APEXSettings,
@@ -28,8 +28,8 @@ from train.algorithm_settings import (
     PPOSettings,
     QSettings,
 )
-from train.cluster.scale import Local, Scale
-from train.setting_limits import require
+from train.settings.limits import require
+from train.settings.scale import Local, Scale
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 

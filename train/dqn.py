@@ -3,7 +3,7 @@
 It has the extensions that Rainbow gathers (Hessel et al. 2018, arXiv 1710.02298), each with its own
 setting: double, dueling, n-step, prioritised, distributional and noisy. `train.rollouts.q_runner`
 plays, `train.rollouts.replay_buffer` remembers, `agents.networks.q_network` is the network, and
-`train.algorithm_settings.DQNSettings` lists the settings."""
+`train.settings.DQNSettings` lists the settings."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ from ray.rllib.utils.metrics import (
 from ray.rllib.utils.numpy import convert_to_numpy
 
 from agents.networks.q_network import q_values
-from train.algorithm_settings import DQNSettings, QSettings
-from train.rllib.allocator import keep_freed_memory
+from train.compute.allocator import keep_freed_memory
+from train.compute.threads import ThreadTuner
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
+from train.rllib.learner import SparingLearner
 from train.rllib.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_logits
-from train.rllib.spare_experience import SparingLearner
-from train.rllib.threads import ThreadTuner
 from train.rollouts.fragment import Fragment
 from train.rollouts.q_runner import QRunner
 from train.rollouts.replay_buffer import (
@@ -45,7 +44,8 @@ from train.rollouts.replay_buffer import (
     WEIGHTS,
     ReplayBuffer,
 )
-from train.schedule import value_at
+from train.settings import DQNSettings, QSettings
+from train.settings.schedule import value_at
 
 _SECONDS_BETWEEN_TUNING = 0.5
 

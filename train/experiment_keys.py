@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from train.algorithm_settings import ALGORITHMS, AlgorithmSettings
 from train.config import Experiment, experiment_text
 from train.option_keys import docstrings_of, network_options, value_of, world_options
+from train.settings import ALGORITHMS, AlgorithmSettings
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ teacher's moves among its own, and the teacher says for each position what it wo
 teacher's own games alone wouldn't be enough, because the network would never learn a way out of the
 positions that its own mistakes lead to. The value head learns the returns that followed.
 
-`train.algorithm_settings.ImitationSettings` lists the settings.
+`train.settings.ImitationSettings` lists the settings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from envs.api import BatchEnv
-from train.algorithm_settings import ImitationSettings
 from train.config import Experiment
 from train.demonstrations.dataset import (
     NO_DEMONSTRATION,
@@ -29,7 +28,8 @@ from train.demonstrations.dataset import (
 from train.demonstrations.learner import DemonstrationLearner
 from train.demonstrations.teacher import Teacher
 from train.runs.metrics import means_of, nested_result
-from train.schedule import value_at
+from train.settings import ImitationSettings
+from train.settings.schedule import value_at
 from train.worlds.build import make_world, world_options
 from train.worlds.state import remember, restore_progress, save_progress
 

@@ -6,7 +6,7 @@ so far, fits a correction of the hand-written score to their positions (`agents.
 and tests it sequentially against the best so far, at equal time. Only an evaluation that passes
 plays the next generation. So a generation that learned nothing costs time but no strength.
 
-`train.algorithm_settings.LearnedEvaluationSettings` lists the settings.
+`train.settings.LearnedEvaluationSettings` lists the settings.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
-from train.algorithm_settings import LearnedEvaluationSettings
 from train.config import Experiment
 from train.runs.folder import GENERATIONS
 from train.runs.metrics import nested_result
+from train.settings import LearnedEvaluationSettings
 
 _MADE_IN = "made-in.txt"
 _STATE = "stage.json"

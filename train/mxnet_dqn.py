@@ -2,7 +2,7 @@
 network and target, play, learn.
 
 It succeeds the SageMaker starter pack's DQN and keeps the names of its hyper-parameters.
-`train.algorithm_settings.MXNetDQNSettings` lists them; docs/mxnet-dqn.md says what is different and
+`train.settings.MXNetDQNSettings` lists them; docs/mxnet-dqn.md says what is different and
 why."""
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from agents.networks.mxnet_starter_pack import build, set_weights, to_planes, we
 from agents.networks.starter_pack_shape import shape_of
 from envs.common.bounded import parse_json, read_text
 from envs.common.errors import reason
-from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
 from train.runs.export import WEIGHTS, network_with
 from train.runs.folder import RunError
 from train.runs.metrics import means_of, nested_result
+from train.settings import MXNetDQNSettings
 from train.worlds.build import make_world, world_options
 from train.worlds.state import remember, restore_progress, save_progress
 

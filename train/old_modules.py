@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 NEW_NAMES = {
-    "train.batch_runner": "train.rollouts.batch_runner",
+    "train.batch_runner": "train.rllib.env_runner",
     "train.batched_algorithm": "train.rllib.batched_algorithm",
     "train.connector": "train.rllib.connector",
     "train.fragment": "train.rollouts.fragment",

@@ -1,9 +1,9 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): configuration, iteration
 and loss.
 
-Experience comes from `train.rollouts.batch_runner`, which has worked out the advantages. Details
+Experience comes from `train.rllib.env_runner`, which has worked out the advantages. Details
 follow CleanRL's ppo.py (Huang et al. 2022, "The 37 implementation details of PPO").
-`train.algorithm_settings.PPOSettings` lists the settings."""
+`train.settings.PPOSettings` lists the settings."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ from ray.rllib.utils.metrics import (
 
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
-from train.algorithm_settings import PPOSettings
-from train.rllib.allocator import keep_freed_memory
+from train.compute.allocator import keep_freed_memory
+from train.compute.muon import Muon, split
+from train.compute.threads import ThreadTuner
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
+from train.rllib.env_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
 from train.rllib.fragment_flow import by_learner
+from train.rllib.learner import SparingLearner
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
-from train.rllib.muon import Muon, split
-from train.rllib.spare_experience import SparingLearner
-from train.rllib.threads import ThreadTuner
 from train.rollouts import work
-from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
 from train.rollouts.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
-from train.schedule import value_at
+from train.settings import PPOSettings
+from train.settings.schedule import value_at
 
 FRACTION_DONE = "fraction_done"
 """Key of the learner's `timesteps`: the part of the budget that is used up, 0..1."""

@@ -21,9 +21,9 @@ from envs.common.errors import ConfigError
 from train.algorithms import build_algorithm
 from train.cluster.live import fit
 from train.cluster.sizes import sized
+from train.compute.gpus import require_gpus
 from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
-from train.rllib.gpus import require_gpus
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
 from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, require_place, resume_command
@@ -383,13 +383,13 @@ def check(
 
     from envs.battlesnake.state import MAX_BOARDS
     from envs.common.errors import check_range
-    from train.algorithm_settings import (
+    from train.runs.export import build_network, check_network
+    from train.runs.initial_weights import initial_weights
+    from train.settings import (
         CloningSettings,
         ImitationSettings,
         LearnedEvaluationSettings,
     )
-    from train.runs.export import build_network, check_network
-    from train.runs.initial_weights import initial_weights
     from train.worlds.build import make_world, world_options
     from train.worlds.symmetry import views_of
 

@@ -17,10 +17,10 @@ from agents import networks
 from agents.networks.starter_pack_shape import KINDS
 from agents.search.options import ranges_of
 from agents.search.tuning.parameters import SEARCH_CLASSES
-from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment, list_experiments
 from train.experiment_keys import Key, about, keys
 from train.option_keys import Option, network_options, world_options
+from train.settings import ALGORITHMS
 
 PAGE = "settings.md"
 INTRODUCTION = """\

@@ -36,12 +36,12 @@ from torch import nn
 from agents import networks
 from envs.procgen.games import load_library
 from tests.benchmarks.measure import arguments, machine, tell
+from train.compute.allocator import keep_freed_memory
+from train.compute.threads import ThreadTuner
 from train.config import Experiment
 from train.ppo import PPOConfig
-from train.rllib.allocator import keep_freed_memory
 from train.rllib.modules import has_fast_bfloat16
 from train.rllib.ray_runtime import running_ray
-from train.rllib.threads import ThreadTuner
 
 GAMES = 64
 EPOCHS = 3

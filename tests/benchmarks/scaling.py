@@ -29,16 +29,16 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from tests.benchmarks import sleeping_machines
 from tests.benchmarks.measure import arguments, tell
-from train.algorithm_settings import APPOSettings
 from train.algorithms import build_algorithm
 from train.cluster.speeds import Constants, fullest, stages
 from train.config import Experiment
 from train.dqn import Drawn
 from train.ppo import PPOConfig
+from train.rllib.env_runner import BatchEnvRunner
 from train.rllib.fragment_flow import PLAY, FragmentFlow
 from train.rllib.ray_runtime import num_processes, running_ray
-from train.rollouts.batch_runner import BatchEnvRunner
 from train.rollouts.replay_buffer import ReplayBuffer
+from train.settings import APPOSettings
 
 WORKERS = (10, 30, 100, 300, 1000)
 RUNNERS_A_MACHINE = 72

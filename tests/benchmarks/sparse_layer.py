@@ -27,8 +27,8 @@ from tests.benchmarks.trainers import (
     trained_steps,
 )
 from train.algorithms import build_algorithm
+from train.compute.allocator import keep_freed_memory
 from train.config import Experiment
-from train.rllib.allocator import keep_freed_memory
 from train.rllib.ray_runtime import running_ray
 
 BEFORE = 10

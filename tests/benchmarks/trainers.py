@@ -33,14 +33,14 @@ from agents import networks
 from envs.battlesnake import BattlesnakeVectorEnv
 from tests.benchmarks.measure import arguments, machine, tell
 from tests.train.rllib.rllib_own import own_dqn, own_ppo
-from train.algorithm_settings import PPOSettings
 from train.algorithms import build_algorithm
+from train.compute.allocator import keep_freed_memory
 from train.config import Experiment
 from train.ppo import ppo_loss
-from train.rllib.allocator import keep_freed_memory
+from train.rllib.env_runner import ADVANTAGES, VALUE_TARGETS
 from train.rllib.modules import has_fast_bfloat16
 from train.rllib.ray_runtime import running_ray
-from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS
+from train.settings import PPOSettings
 
 OBSERVATION = {"view": "window", "radius": 5, "rotate": True}
 STEPS = 32

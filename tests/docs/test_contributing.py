@@ -143,7 +143,7 @@ def test_the_trainer_learns_once_it_is_registered(tmp_path):
         )
     shutil.copy(REPOSITORY / "procsnake.py", tree)
     (tree / "train" / "a2c.py").write_text(FILES["train/a2c.py"])
-    own = tree / "train" / "algorithm_settings.py"
+    own = tree / "train" / "settings" / "__init__.py"
     queries = "\n\n@dataclass(frozen=True, kw_only=True)\nclass QSettings"
     edit(own, queries, f"\n\n{FILES['settings']}{queries}")
     write(tmp_path, "my_world.py", "corridor.yaml")

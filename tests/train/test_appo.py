@@ -7,9 +7,9 @@ import pytest
 
 from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, toy_appo, train_until
-from train.algorithm_settings import APPOSettings
 from train.algorithms import build_algorithm
 from train.run import train
+from train.settings import APPOSettings
 
 
 def test_solves_the_identity_world_in_one_process(one_ray):

@@ -13,9 +13,9 @@ import torch
 import train.ppo
 from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, toy
-from train.algorithm_settings import APPOSettings
 from train.algorithms import build_algorithm
 from train.rllib.env_runner_failures import EnvRunnerError
+from train.settings import APPOSettings
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import yaml
 
 from envs.battlesnake.observations import PLANE_SCALES, REACH_PLANE_SCALES
 from envs.common.errors import ConfigError, UnknownNameError
-from train.algorithm_settings import ALGORITHMS, DQNSettings, PPOSettings
 from train.config import Experiment, list_experiments
+from train.settings import ALGORITHMS, DQNSettings, PPOSettings
 
 MINIMAL = {"name": "x", "env": {"name": "identity"}, "budget": {"total_agent_steps": 10}}
 

@@ -15,10 +15,10 @@ from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy_q
 from tests.train.small_worlds import best_masked_return
 from tests.train.worlds.test_self_play import plain_values
-from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
 from train.run import train
 from train.runs.folder import RunError
+from train.settings import MXNetDQNSettings
 from train.worlds.state import PROGRESS, progress_of
 
 if find_spec("mxnet") is None:

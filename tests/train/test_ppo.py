@@ -11,9 +11,9 @@ from agents import networks
 from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, toy, toy_appo, toy_q, train_until
 from tests.train.small_worlds import best_masked_return
-from train.algorithm_settings import PPOSettings
 from train.algorithms import build_algorithm
 from train.ppo import adapted_kl_coef, ppo_loss
+from train.settings import PPOSettings
 
 
 def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):

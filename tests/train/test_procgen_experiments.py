@@ -11,10 +11,10 @@ import torch
 
 from train.config import Experiment, list_experiments
 from train.ppo import PPOConfig
-from train.rollouts.batch_runner import BatchEnvRunner
+from train.rllib.env_runner import BatchEnvRunner
 from train.run import train
 from train.runs.export import build_network
-from train.schedule import value_at
+from train.settings.schedule import value_at
 from train.tuning.space import parse_space
 from train.worlds.build import make_world, world_options
 

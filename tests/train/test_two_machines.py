@@ -13,8 +13,8 @@ import ray
 from tests.ray_cluster import ray_cluster
 from tests.train.experiments import has_played, toy, toy_appo, toy_q, train_until
 from train.algorithms import build_algorithm
-from train.cluster.scale import LEARNER, ROLLOUT
 from train.config import Experiment
+from train.settings.scale import LEARNER, ROLLOUT
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")]
 

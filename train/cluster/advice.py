@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 
-from train.algorithm_settings import PPOSettings
-from train.cluster.scale import Heterogeneous
 from train.cluster.sizes import sized, steps_per_update
 from train.cluster.speeds import expected_stages, fullest, measured_like
 from train.config import Experiment
+from train.settings import PPOSettings
+from train.settings.scale import Heterogeneous
 
 _FAR = 2.0
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from envs.common.errors import ConfigError
-from train.cluster.scale import GROUP, LEARNER, ROLLOUT, Local, cpus_for_playing
 from train.cluster.sizes import with_workers
 from train.config import Experiment
+from train.settings.scale import GROUP, LEARNER, ROLLOUT, Local, cpus_for_playing
 
 _A_BIT = 0.001
 

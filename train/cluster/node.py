@@ -15,7 +15,7 @@ from pathlib import Path
 from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError
 from train.cluster import node_watch, ray_node
-from train.cluster.scale import ALL
+from train.settings.scale import ALL
 
 RUNS_ALREADY = 17
 """Exit code of `start` where a node of Ray runs, which is left as it is."""

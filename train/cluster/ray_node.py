@@ -12,7 +12,7 @@ from pathlib import Path
 
 from train.cluster.hosts import ClusterError
 from train.cluster.node_watch import NodeWatch
-from train.cluster.scale import group_resources
+from train.settings.scale import group_resources
 
 PORT = 6379
 DASHBOARD_PORT = 8265

@@ -9,9 +9,9 @@ import math
 from typing import Any
 
 from envs.common.errors import ConfigError
-from train.algorithm_settings import APEXSettings, PPOSettings, QSettings
-from train.cluster.scale import Heterogeneous, Local
 from train.config import Experiment
+from train.settings import APEXSettings, PPOSettings, QSettings
+from train.settings.scale import Heterogeneous, Local
 
 _LEAST_STEPS = _LEAST_GAMES = 16
 _RUNNERS_A_SHARD = 16

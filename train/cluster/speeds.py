@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from train.algorithm_settings import APEXSettings, PPOSettings
-from train.cluster.scale import Heterogeneous, Homogeneous
 from train.config import Experiment
+from train.settings import APEXSettings, PPOSettings
+from train.settings.scale import Heterogeneous, Homogeneous
 
 NETWORK_BYTES_A_SECOND = 10e9 / 8
 """10 Gbit/s, which ml.c5.9xlarge and ml.g5.2xlarge have at most for long."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from train.cluster.hosts import ClusterError
 from train.cluster.node import RUNS_ALREADY
-from train.cluster.scale import ALL, LEARNER, ROLLOUT
+from train.settings.scale import ALL, LEARNER, ROLLOUT
 
 _SECONDS = 240.0
 

@@ -15,13 +15,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from envs.api import BatchEnv
-from train.algorithm_settings import DemonstrationSettings
+from train.compute.allocator import keep_freed_memory
+from train.compute.threads import ThreadTuner
 from train.config import Experiment
 from train.demonstrations.dataset import DemonstrationBatch
-from train.rllib.allocator import keep_freed_memory
 from train.rllib.modules import has_fast_bfloat16, mask_logits
-from train.rllib.threads import ThreadTuner
 from train.runs.export import NETWORK_PREFIX, WEIGHTS, build_network
+from train.settings import DemonstrationSettings
 from train.worlds.symmetry import views_of
 
 OPTIMIZER = "optimizer.pt"

@@ -26,8 +26,8 @@ from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.common.bounded import read_bytes
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError, reason
 from envs.wrappers import layers
-from train.algorithm_settings import CloningSettings
 from train.demonstrations.dataset import DemonstrationBatch
+from train.settings import CloningSettings
 
 Tell = Callable[[str], object]
 _MOST_TOLD = 5

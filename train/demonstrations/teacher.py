@@ -16,8 +16,8 @@ from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from envs.wrappers import layers
-from train.algorithm_settings import ImitationSettings
 from train.demonstrations.dataset import NO_DEMONSTRATION, actions_of
+from train.settings import ImitationSettings
 
 
 class Answers(NamedTuple):

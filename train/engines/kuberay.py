@@ -16,11 +16,11 @@ from typing import Any
 import yaml
 
 from envs.common.errors import ConfigError
-from train.cluster.instances import is_size, memory_gib, vcpus
-from train.cluster.scale import Instances, group_resources
 from train.engines import names
 from train.engines.plan import EXPERIMENT_FILE, Plan
 from train.runs.object_store import StoredFolder
+from train.settings.instances import is_size, memory_gib, vcpus
+from train.settings.scale import Instances, group_resources
 
 _EXPERIMENT = "/etc/procsnake"
 _RUNS = "/runs"

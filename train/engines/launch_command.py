@@ -231,9 +231,9 @@ def _run(
 
 
 def _plan(options: argparse.Namespace) -> Any:
-    from train.cluster.scale import scale_overrides
     from train.config import Experiment
     from train.engines.plan import Plan, default_name
+    from train.settings.scale import scale_overrides
     from train.stages import require_one_stage
 
     instances = scale_overrides(options.instances) if options.instances else []

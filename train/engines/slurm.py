@@ -6,10 +6,10 @@ import shlex
 from dataclasses import dataclass
 
 from envs.common.errors import ConfigError
-from train.cluster.instances import memory_gib, vcpus
-from train.cluster.scale import Instances
 from train.engines import names
 from train.engines.plan import EXPERIMENT_FILE, Plan
+from train.settings.instances import memory_gib, vcpus
+from train.settings.scale import Instances
 
 _WARNING_SECONDS = 300
 """How long before the time limit the training is asked to save and end."""

@@ -38,11 +38,11 @@ from ray.rllib.utils.metrics import (
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from envs.common.errors import ConfigError, ProcsnakeError
-from train.algorithm_settings import PPOSettings
 from train.rllib.batched_config import BatchedConfig
+from train.rllib.env_runner import EPISODE_SUMS, BatchEnvRunner
 from train.rllib.env_runner_failures import Failures, clear_errors
 from train.rllib.modules import ACTION_MASK, NetworkModule, QModule
-from train.rollouts.batch_runner import EPISODE_SUMS, BatchEnvRunner
+from train.settings import PPOSettings
 
 AGENT_STEPS_BEFORE = "agent_steps_before"
 """Key of the learner's `timesteps`: a count of decisions, which schedules follow. PPO and DQN count

@@ -21,19 +21,19 @@ import envs
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import import_modules
-from train.algorithm_settings import AlgorithmSettings, PPOSettings, QSettings
 from train.config import Experiment, NetworkSettings, policy_network
 from train.rllib.connector import FragmentsToBatch
 from train.rllib.modules import NetworkModule, has_fast_bfloat16
 from train.rllib.rllib_fields import OTHER_NAMES, REFUSED, RELICS, SAME_MEANING
 from train.rllib.world_names import register_worlds
+from train.settings import AlgorithmSettings, PPOSettings, QSettings
 from train.worlds.build import make_world, world_options
 
 if TYPE_CHECKING:
     # Python 3.10's typing doesn't have it.
     from typing_extensions import Self
 
-    from train.rollouts.batch_runner import BatchEnvRunner
+    from train.rllib.env_runner import BatchEnvRunner
 
 AUTO = "auto"
 """The `rollout_fragment_length` that follows from `train_batch_size_per_learner`."""

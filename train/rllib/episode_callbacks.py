@@ -12,7 +12,7 @@ from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 if TYPE_CHECKING:
-    from train.rollouts.batch_runner import BatchEnvRunner
+    from train.rllib.env_runner import BatchEnvRunner
 
 _OF_EPISODES = ("on_episode_created", "on_episode_start", "on_episode_step", "on_episode_end")
 

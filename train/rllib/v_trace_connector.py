@@ -11,12 +11,12 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from train.algorithm_settings import APPOSettings
 from train.rllib.connector import device_of, joined
+from train.rllib.env_runner import ADVANTAGES, VALUE_TARGETS
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
-from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS
 from train.rollouts.trajectory import Trajectory
 from train.rollouts.v_trace import v_trace
+from train.settings import APPOSettings
 
 RATIO_MEAN = "ratio_mean"
 RATIO_CLIPPED = "ratio_clipped"

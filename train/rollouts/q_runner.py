@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 
+from train.rllib.env_runner import BatchEnvRunner, Cut
 from train.rllib.modules import ACTION_MASK, QModule, mask_logits
-from train.rollouts.batch_runner import BatchEnvRunner, Cut
 from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED
 from train.rollouts.replay_buffer import Rollout
 

@@ -15,8 +15,8 @@ import torch
 from ray.rllib.core.columns import Columns
 
 from agents.networks.recurrent import Recurrent
+from train.rllib.env_runner import BatchEnvRunner, Cut
 from train.rllib.modules import NetworkModule
-from train.rollouts.batch_runner import BatchEnvRunner, Cut
 from train.rollouts.fragment import Fragment
 
 STATE = "state"

@@ -13,11 +13,11 @@ import numpy as np
 from ray.rllib.core.columns import Columns
 
 from envs.common.errors import ConfigError
-from train.algorithm_settings import QSettings
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ACTION_MASK
 from train.rollouts.n_step import GOES_ON, LOST, TERMINATED, TRUNCATED, n_step_returns, next_cell
 from train.rollouts.sum_tree import SumTree
+from train.settings import QSettings
 
 DISCOUNTS = "discounts"
 WEIGHTS = "weights"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from train.rollouts.batch_runner import BatchEnvRunner, Cut
+from train.rllib.env_runner import BatchEnvRunner, Cut
 from train.rollouts.fragment import Fragment
 
 

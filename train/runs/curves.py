@@ -18,12 +18,12 @@ from agents.pages import Chart, chart_grid, html_page, lead, note, section, tabl
 from agents.pages.figure import save_charts
 from envs.common.errors import UnknownNameError
 from envs.common.whole_files import write_whole
-from train.algorithm_settings import ALGORITHMS
 from train.comparison.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at
-from train.runs.dotted import flat
 from train.runs.folder import RunError, disk_errors
 from train.runs.history import Columns, read_columns, read_config
 from train.runs.metrics import comes_late
+from train.settings import ALGORITHMS
+from train.settings.dotted import flat
 
 USUAL = (
     "win_rate",

@@ -15,9 +15,9 @@ from agents.card import Card
 from envs.api import BatchEnv
 from envs.common.command_line import without_folders
 from envs.common.errors import ConfigError
-from train.algorithm_settings import QSettings
 from train.config import Experiment
 from train.rllib.env_runner_failures import cause_of
+from train.settings import QSettings
 from train.worlds.build import single_world, without_training
 
 if TYPE_CHECKING:

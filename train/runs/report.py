@@ -29,12 +29,12 @@ from agents.registry import EVALUATION
 from envs.common.columns import counted
 from envs.common.command_line import shell_command
 from envs.common.whole_files import write_whole
-from train.algorithm_settings import ALGORITHMS
 from train.runs import generations
 from train.runs import report_charts as charts
 from train.runs.film import film_of
 from train.runs.folder import BUNDLE, REPORT, disk_errors, resume_command
 from train.runs.history import Columns, read_columns, read_config
+from train.settings import ALGORITHMS
 
 _WITHOUT_NETWORK = {name for name, settings in ALGORITHMS.items() if not settings.has_policy}
 _OPTIONS = (

@@ -8,10 +8,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from envs.common.errors import ConfigError
-from train.algorithm_settings import PPOSettings
-from train.cluster.scale import Local
 from train.cluster.sizes import sized, steps_per_update, with_workers
 from train.config import Experiment
+from train.settings import PPOSettings
+from train.settings.scale import Local
 
 _RUNNERS = "num_env_runners"
 _SIZES = (_RUNNERS, "num_learners", "num_gpus_per_learner", "scale")

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
 from envs.common.printable import in_one_line
 from train.config import Experiment
-from train.runs.dotted import flat
 from train.runs.event_file import EventFile
 from train.runs.folder import EVENTS, disk_errors
 from train.runs.progress import Progress
+from train.settings.dotted import flat
 
 PROJECT = "procsnake"
 """The project of Weights & Biases and the experiment of MLflow to which runs belong, unless the

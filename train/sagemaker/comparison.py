@@ -12,11 +12,11 @@ from typing import Any
 
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
-from train.cluster.scale import Local, machines, scale_overrides
 from train.cluster.sizes import require_processes, sized
 from train.cluster.speeds import expected_stages, fullest, measured_like
 from train.config import Experiment
 from train.sagemaker.estimate import dollars_per_hour
+from train.settings.scale import Local, machines, scale_overrides
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.common.errors import ConfigError
-from train.cluster.instances import check_instance
+from train.settings.instances import check_instance
 
 
 @dataclass(frozen=True)

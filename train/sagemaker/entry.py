@@ -15,12 +15,12 @@ from typing import Any
 from envs.common.errors import ProcsnakeError, reason
 from train.cluster.hosts import from_resource_config
 from train.cluster.launcher import Launch, launch
-from train.cluster.scale import ALL, LEARNER, ROLLOUT
 from train.sagemaker.container import Container
 from train.sagemaker.hyperparameters import Meeting, Task
 from train.sagemaker.job import DASHBOARD, JOIN_SECONDS
 from train.sagemaker.meeting_point import S3MeetingPoint
 from train.sagemaker.tunnel import tunnel_lines
+from train.settings.scale import ALL, LEARNER, ROLLOUT
 
 _FAILED = 1
 

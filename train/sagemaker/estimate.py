@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.common.errors import ConfigError
-from train.cluster.scale import Local, machines
 from train.cluster.sizes import sized
 from train.cluster.speeds import expected_stages, fullest, measured_like
 from train.config import Experiment
+from train.settings.scale import Local, machines
 
 
 @dataclass(frozen=True, kw_only=True)

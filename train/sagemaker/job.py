@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from train.cluster.instances import has_own_disk
-from train.cluster.scale import LEARNER, ROLLOUT, Heterogeneous, Homogeneous, Single
 from train.sagemaker.hyperparameters import Meeting, encode
 from train.sagemaker.metric_lines import metric_definitions
 from train.sagemaker.request_rules import OWN_TAG
+from train.settings.instances import has_own_disk
+from train.settings.scale import LEARNER, ROLLOUT, Heterogeneous, Homogeneous, Single
 
 CODE = "code"
 TOKEN = "token"

@@ -194,12 +194,12 @@ def add_command(command: Commands) -> None:
 
 def run_launch(options: argparse.Namespace) -> int:
     """Run `procsnake launch`. Returns the exit code."""
-    from train.cluster.instances import is_size
-    from train.cluster.scale import Local, machines
     from train.cluster.sizes import require_processes
     from train.config import Experiment
     from train.sagemaker.costs import parse_prices
     from train.sagemaker.launch_figures import compare, explain, max_seconds
+    from train.settings.instances import is_size
+    from train.settings.scale import Local, machines
     from train.stages import require_one_stage
 
     if options.compare is not None:
@@ -238,7 +238,7 @@ def run_launch(options: argparse.Namespace) -> int:
 
 
 def _overrides(options: argparse.Namespace) -> list[str]:
-    from train.cluster.scale import scale_overrides
+    from train.settings.scale import scale_overrides
 
     if options.two_jobs and not options.instances:
         raise ConfigError(

@@ -46,7 +46,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     """Start the search, or print its request. Returns the exit code."""
-    from train.cluster.scale import Local, scale_overrides
     from train.cluster.sizes import require_processes, sized
     from train.config import Experiment, experiment_text
     from train.run import check
@@ -57,6 +56,7 @@ def run(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     from train.sagemaker.request_rules import check_tuning
     from train.sagemaker.source import EXPERIMENT_FILE, pack
     from train.sagemaker.tuner import LONGEST_NAME, tuning_request
+    from train.settings.scale import Local, scale_overrides
 
     if options.cluster:
         raise ConfigError(

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from envs.common.bounded import parse_yaml
 from envs.common.errors import ConfigError
-from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment
+from train.settings import ALGORITHMS
 
 _GOLDEN_RATIO = 0.618034
 Scale = Literal["", "log", "discount"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from train.cluster.advice import warnings
-from train.cluster.scale import scale_overrides
 from train.config import Experiment
+from train.settings.scale import scale_overrides
 
 
 def advice(name: str, instances: str, *overrides: str) -> list[str]:

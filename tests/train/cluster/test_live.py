@@ -9,11 +9,11 @@ import pytest
 import ray
 
 from envs.common.errors import ConfigError, UnknownNameError
-from train.cluster.instances import gpus, vcpus
 from train.cluster.live import fit
-from train.cluster.scale import scale_overrides
 from train.cluster.sizes import sized
 from train.config import Experiment
+from train.settings.instances import gpus, vcpus
+from train.settings.scale import scale_overrides
 
 
 def offered() -> list[str]:

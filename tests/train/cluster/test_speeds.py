@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from train.cluster.scale import scale_overrides
 from train.cluster.sizes import sized
 from train.cluster.speeds import MEASURED, expected_stages, fullest, measured_like
 from train.config import Experiment
+from train.settings.scale import scale_overrides
 
 DOCS = Path(__file__).parents[3] / "docs" / "lab" / "cluster.md"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from train.cluster.scale import scale_overrides
 from train.config import Experiment
 from train.engines.plan import Plan
+from train.settings.scale import scale_overrides
 
 SCALES = [
     "16cpu-60gib",

@@ -21,13 +21,13 @@ import procsnake
 from envs.common.errors import ConfigError
 from tests.train.engines.plans import SCALES, plan
 from train.cluster.live import fit
-from train.cluster.scale import Local
 from train.cluster.sizes import sized
 from train.config import Experiment
 from train.engines import names
 from train.engines.begin_or_continue import words
 from train.engines.kuberay import Place, manifest
 from train.runs.folder import RunFolder
+from train.settings.scale import Local
 
 SCHEMA = yaml.safe_load(Path(__file__).with_name("rayjob.schema.yaml").read_text())
 KUBERNETES = "1.33"

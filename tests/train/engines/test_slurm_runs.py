@@ -17,10 +17,10 @@ import yaml
 from tests.train.engines.slurm_cluster import Slurm, slurm_cluster
 from tests.train.experiments import toy, toy_q
 from tests.waiting import until
-from train.cluster.scale import scale_overrides
 from train.config import Experiment
 from train.engines import slurm as engine
 from train.engines.plan import Plan
+from train.settings.scale import scale_overrides
 
 pytestmark = pytest.mark.long
 

@@ -23,15 +23,15 @@ from ray.rllib.utils.metrics.stats.mean import MeanStats
 
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train import small_worlds
-from train.algorithm_settings import PPOSettings
 from train.apex import APEXConfig
 from train.appo import APPOConfig
 from train.dqn import DQNConfig
 from train.ppo import PPO, PPOConfig, PPOLearner
 from train.rllib.batched_config import BatchedConfig
+from train.rllib.env_runner import BatchEnvRunner
 from train.rllib.modules import NetworkModule
 from train.rllib.rllib_fields import REFUSED, RELICS, SAME_MEANING, SET_BY_RLLIB
-from train.rollouts.batch_runner import BatchEnvRunner
+from train.settings import PPOSettings
 
 FIELDS = set(vars(AlgorithmConfig()))
 WORLD = {"imports": ["tests.train.small_worlds"]}

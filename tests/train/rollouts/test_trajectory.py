@@ -6,8 +6,8 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from tests.train.experiments import toy_appo
 from train.appo import APPOConfig, APPORunner
+from train.rllib.env_runner import BatchEnvRunner
 from train.rllib.v_trace_connector import TrajectoriesToBatch, standardised
-from train.rollouts.batch_runner import BatchEnvRunner
 
 
 def runner_of(world, **settings):

@@ -7,11 +7,11 @@ import pytest
 from envs.common.errors import ConfigError
 from procsnake import main
 from tests.train.experiments import toy
-from train.cluster.scale import scale_overrides
 from train.cluster.sizes import sized, steps_per_update
 from train.config import Experiment
 from train.run import train
 from train.runs.resizing import resized
+from train.settings.scale import scale_overrides
 
 
 def of_a_job() -> Experiment:

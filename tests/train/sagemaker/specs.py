@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from train.cluster.scale import Heterogeneous, Homogeneous, Instances, Single
 from train.sagemaker.job import Job
+from train.settings.scale import Heterogeneous, Homogeneous, Instances, Single
 
 VPC = {"subnets": ("subnet-0a1b2c3d",), "security_groups": ("sg-0a1b2c3d",)}
 SINGLE = Single(instance="ml.c5.4xlarge")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from envs.common.errors import ConfigError
-from train.cluster.scale import scale_overrides
 from train.cluster.speeds import MEASURED
 from train.config import Experiment
 from train.sagemaker.estimate import affordable_seconds, dollars_per_hour, estimate, quotas
+from train.settings.scale import scale_overrides
 
 PRICES = {"ml.g5.2xlarge": 1.5, "ml.c5.9xlarge": 2.0, "ml.c5.xlarge": 0.2}
 TWO_KINDS = "ml.g5.2xlarge+2*ml.c5.9xlarge"

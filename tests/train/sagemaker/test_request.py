@@ -13,10 +13,10 @@ import pytest
 
 from envs.common.errors import MissingDependencyError
 from tests.train.sagemaker.specs import JOBS, SECURE, SINGLE, TWO_KINDS, VPC, job
-from train.cluster.scale import Heterogeneous, Single
 from train.sagemaker import sdk
 from train.sagemaker.job import requests, resumed_requests
 from train.sagemaker.request_rules import RequestError, check_requests, model_faults
+from train.settings.scale import Heterogeneous, Single
 
 GOLDEN = Path(__file__).parent / "golden"
 TWO_JOBS = Heterogeneous(**TWO_KINDS, mode="two-jobs")

@@ -12,7 +12,7 @@ from train.appo import APPOConfig
 from train.config import Experiment
 from train.dqn import DQNConfig
 from train.ppo import PPOConfig
-from train.rollouts.batch_runner import BatchEnvRunner
+from train.rllib.env_runner import BatchEnvRunner
 from train.rollouts.q_runner import QRunner
 from train.rollouts.trajectory import TrajectoryRunner
 from train.worlds.build import make_world

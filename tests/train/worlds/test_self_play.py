@@ -10,7 +10,7 @@ from agents.registry import register
 from envs.battlesnake.state import ALIVE, UP
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.wrappers import layers
-from tests.train.rollouts.test_batch_runner import runner
+from tests.train.rllib.test_env_runner import runner
 from train.algorithms import build_algorithm
 from train.config import Experiment
 from train.run import train

@@ -13,8 +13,8 @@ from importlib import metadata
 from typing import Any, ClassVar, TypeVar
 
 from envs.common.errors import ConfigError, UnknownNameError
-from train.schedule import Knots
-from train.setting_limits import require, require_schedule
+from train.settings.limits import require, require_schedule
+from train.settings.schedule import Knots
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class PPOSettings(AlgorithmSettings):
     """
     optimizer: str = "adam"
     """"adam" (epsilon 1e-5), or "muon" for the weights of hidden layers and Adam for all others
-    (`train.rllib.muon`).
+    (`train.compute.muon`).
     """
     anneal_lr: bool = False
     """Bring the learning rate to 0 linearly over the run's budget, whatever it is otherwise."""

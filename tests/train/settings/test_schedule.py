@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from train.schedule import value_at
+from train.settings.schedule import value_at
 
 KNOTS = [[0, 0.3], [4000, 0.1], [5000, 0.7]]
 

@@ -5,9 +5,9 @@ from torch import nn
 from agents import networks
 from envs.common.errors import UnknownNameError
 from tests.train.experiments import best_return, toy
-from train.algorithm_settings import PPOSettings
 from train.algorithms import build_algorithm
-from train.rllib.muon import Muon, split
+from train.compute.muon import Muon, split
+from train.settings import PPOSettings
 
 
 def convolution(memory_format: torch.memory_format) -> nn.Conv2d:

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from envs.common.errors import ConfigError
+from train.compute.gpus import require_gpus
 from train.config import Experiment
 from train.ppo import PPOConfig
-from train.rllib.gpus import require_gpus
 from train.run import train
 
 

@@ -10,7 +10,7 @@ from ray.exceptions import RayActorError
 from tests.train.experiments import toy
 from train.ppo import PPOConfig
 from train.rllib import weight_servers
-from train.rollouts.batch_runner import BatchEnvRunner
+from train.rllib.env_runner import BatchEnvRunner
 from train.runs.metrics import episode_sums
 
 

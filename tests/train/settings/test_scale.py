@@ -13,11 +13,17 @@ import moto
 import pytest
 
 from envs.common.errors import ConfigError, UnknownNameError
-from train.cluster.instances import gpus, has_own_disk, is_size, memory_gib, vcpus
 from train.cluster.ray_node import start_command
-from train.cluster.scale import Heterogeneous, Homogeneous, Single, group_resources, scale_overrides
 from train.cluster.sizes import explanation, sized, steps_per_update
 from train.config import Experiment
+from train.settings.instances import gpus, has_own_disk, is_size, memory_gib, vcpus
+from train.settings.scale import (
+    Heterogeneous,
+    Homogeneous,
+    Single,
+    group_resources,
+    scale_overrides,
+)
 
 # aws.amazon.com/ec2/instance-types
 PUBLISHED = {

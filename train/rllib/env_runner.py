@@ -36,8 +36,7 @@ from ray.rllib.utils.metrics import (
 )
 
 from envs.api import BatchEnv
-from train.algorithm_settings import PPOSettings
-from train.rllib.allocator import keep_freed_memory
+from train.compute.allocator import keep_freed_memory
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.episode_callbacks import EpisodeCallbacks
 from train.rllib.fragment_flow import Played
@@ -49,6 +48,7 @@ from train.rollouts.fragment import Fragment
 from train.rollouts.levels import level_returns
 from train.rollouts.reward_scaling import RewardScaler
 from train.runs.metrics import LEVEL_RETURNS, episode_sums
+from train.settings import PPOSettings
 from train.worlds.state import carry_on, progress_of, remember
 from train.worlds.symmetry import RandomViews
 

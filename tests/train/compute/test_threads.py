@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from envs.common.cores import usable_cores
-from train.rllib.threads import ThreadTuner
+from train.compute.threads import ThreadTuner
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,1 @@
+"""How learning uses the machine: threads, memory, GPUs, and the optimiser Muon."""
