@@ -125,7 +125,7 @@ setup(
         "train": ["py.typed", "experiments/*.yaml", "sagemaker/*.yaml", "sagemaker/image/*"],
         "serve": [
             "py.typed",
-            "viewer/static/*",
+            "browser/viewer/static/*",
             "deploy/*",
             "deploy/*/*",
             "aicrowd/template/*",

@@ -230,8 +230,8 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     from agents.analysis.game import NODES, analyse
     from agents.analysis.played import played_by
     from agents.parallel import processes
-    from serve.review.reviews import Reviews
-    from serve.review.routes import PAGE, review_app
+    from serve.browser.review.reviews import Reviews
+    from serve.browser.review.routes import PAGE, review_app
     from serve.server import running
 
     nodes = options.nodes or NODES

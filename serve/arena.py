@@ -2,7 +2,7 @@
 
 `GET /` returns the snake's info; `POST /start`, `/move` and `/end` carry the game. Several snakes
 live at `/snakes/<name>/`, and the first one also answers at the root. `/health`, `/metrics` and the
-viewer's pages (`serve.viewer`) are for whoever runs the server. Source: docs.battlesnake.com/api.
+viewer's pages (`serve.browser.viewer`) are for whoever runs the server. Source: docs.battlesnake.com/api.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from envs.battlesnake.webhook import Turn, UnheldBoardError, WebhookError
 from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
-from serve import metrics, openapi
+from serve import openapi
 from serve.archive.store import GameStore
-from serve.cores import Cores
+from serve.browser.viewer import Access, home_page, is_a_web_pages, viewer_blueprint
 from serve.customizations import Look
-from serve.deadline import MAX_THINK_MS, Decider
-from serve.draining import DRAINING, Draining
-from serve.game_memory import GameMemory
-from serve.metrics import Metrics
+from serve.monitoring import metrics
+from serve.monitoring.draining import DRAINING, Draining
+from serve.monitoring.metrics import Metrics
+from serve.timing.cores import Cores
+from serve.timing.deadline import MAX_THINK_MS, Decider
+from serve.timing.game_memory import GameMemory
 from serve.transport.rate_limit import NewGames, RateLimit
 from serve.transport.request_body import MAX_BODY_BYTES, TooLargeError, read_body
 from serve.transport.trusted_proxies import TRUSTED_PROXIES, TrustedProxies
-from serve.viewer import Access, home_page, is_a_web_pages, viewer_blueprint
 
 __all__ = ["Look", "create_app"]
 
@@ -90,7 +91,7 @@ def create_app(
     * `max_think_ms` is how long one call may think at most.
 
     Bodies are limited as `serve.transport.request_body` says. A malformed request gets 400 with a
-    JSON reason. `serve.deadline` answers for an agent that fails or is late. On a board that the
+    JSON reason. `serve.timing.deadline` answers for an agent that fails or is late. On a board that the
     engine can't hold no agent is asked, and the safest move is the answer. So `/move` always gets a
     legal answer.
 

@@ -34,7 +34,7 @@ from envs.common.errors import ConfigError, UnknownNameError, reason
 from envs.common.printable import printable
 from serve.analyse import ANALYSE_HELP, add_analyse, run_analyse
 from serve.archive.option import SQLITE, add_database, without_password
-from serve.by_hand.commands import add_by_hand, play_by_hand, refuse_without_a_person
+from serve.browser.by_hand.commands import add_by_hand, play_by_hand, refuse_without_a_person
 from serve.doctor.commands import DOCTOR_HELP, add_doctor, run_doctor
 from serve.export_commands import EXPORT_HELP, add_export
 from serve.ladder.commands import ARENA_HELP, add_arena
@@ -356,7 +356,8 @@ def run_serve(options: argparse.Namespace) -> int:
     """Run `procsnake serve`: in worker processes under gunicorn, or in this process where gunicorn
     can't run.
     """
-    from serve import logs, processes
+    from serve import processes
+    from serve.monitoring import logs
     from serve.server import begin_to_listen, bind, url_of, warm_up
 
     logs.configure(as_json=options.log_json)
@@ -460,8 +461,8 @@ def _served(options: argparse.Namespace) -> dict[str, Any]:
 def _make_app(options: argparse.Namespace, served: dict[str, Any], store: Any = None) -> Any:
     from envs.common.cores import usable_cores
     from serve.arena import create_app
+    from serve.browser.viewer import Access
     from serve.customizations import Look
-    from serve.viewer import Access
 
     chosen = {
         name: {part: _chosen(getattr(options, part), part, name, served) for part in LOOK_PARTS}

@@ -223,10 +223,10 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     """
     from flask import Flask, redirect
 
+    from serve.browser.viewer import viewer_blueprint
+    from serve.browser.viewer.hosted_game import HostedGame
     from serve.server import running, warm_up
     from serve.transport.request_body import MAX_BODY_BYTES
-    from serve.viewer import viewer_blueprint
-    from serve.viewer.hosted_game import HostedGame
 
     with tempfile.TemporaryDirectory() as scratch:
         if options.record is None:

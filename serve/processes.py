@@ -23,8 +23,8 @@ from flask import Flask
 
 from envs.common.errors import ConfigError, ProcsnakeError
 from serve.arena import GAMES
-from serve.logs import gunicorn_logger
-from serve.metrics import SHARED_FOLDER
+from serve.monitoring.logs import gunicorn_logger
+from serve.monitoring.metrics import SHARED_FOLDER
 from serve.server import STOP_S, Loop, keep_from_garbage_search, say_when_answering
 
 _MEMORY = "/dev/shm"
@@ -121,7 +121,7 @@ def run(
     """Serve on a bound socket, which gunicorn takes over, until a signal ends it. Each worker calls
     `make_app`.
 
-    The workers may take `drain_s` seconds to drain (`serve.draining`).
+    The workers may take `drain_s` seconds to drain (`serve.monitoring.draining`).
 
     A closed terminal ends it, too, unless this process ignores SIGHUP. Raises `SystemExit` at the
     end, as gunicorn does."""

@@ -55,8 +55,8 @@ def main() -> int:
     `PROCSNAKE_AGENT` names.
     """
     import agents
-    from serve import logs
     from serve.arena import create_app
+    from serve.monitoring import logs
     from serve.server import keep_from_garbage_search, listen, warm_up
 
     logs.configure()

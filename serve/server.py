@@ -31,9 +31,9 @@ from envs.battlesnake.state import UP
 from envs.battlesnake.webhook import game_object, move_request, read_move_request
 from envs.common.errors import ProcsnakeError
 from serve.archive.outcome import cause_of_death
-from serve.deadline import safest_move
-from serve.draining import DRAINING, Draining
-from serve.logs import Seldom
+from serve.monitoring.draining import DRAINING, Draining
+from serve.monitoring.logs import Seldom
+from serve.timing.deadline import safest_move
 from serve.transport.connections import Connections, protocols
 from serve.transport.front import Front
 from serve.transport.trusted_proxies import TRUSTED_PROXIES

@@ -50,7 +50,7 @@ EXPECTED = {
         "needs a Procgen run; notebook 4 makes one and measures it",
         "needs a Procgen run; notebook 6 makes one and exports it",
         "needs an entry; notebook 6 makes one",
-        "shows its game until Ctrl-C; tests/serve/viewer/browser/test_game.py watches one",
+        "shows its game until Ctrl-C; tests/serve/browser/chromium/test_game.py watches one",
         "trains for minutes; `make play` calls it",
         "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
         (
@@ -61,7 +61,7 @@ EXPECTED = {
         "needs the stores of 1200 games; tests/agents/analysis/test_fitting.py has small ones",
         "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder",
         "is long; other tournaments are played",
-        "is played by a person; tests/serve/by_hand plays",
+        "is played by a person; tests/serve/browser/by_hand plays",
         "trains several times; tests/train/tuning/test_tune.py does so",
         "tests/docs/test_contributing.py runs it",
         "tests/docs/test_your_own_parts.py runs it",

@@ -16,7 +16,7 @@ from envs.battlesnake.webhook import WebhookError
 from envs.common.errors import ProcsnakeError
 from serve.archive.rows import Event, GameRows, rows_of
 from serve.archive.tables import Database
-from serve.logs import Seldom
+from serve.monitoring.logs import Seldom
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from serve.doctor import load as company
 from serve.doctor import requests
 from serve.doctor.client import Reply, SnakeClient
 from serve.doctor.findings import FAULT, FINE, Finding, Report
-from serve.margins import REACH_MS
+from serve.timing.margins import REACH_MS
 
 MAX_GAMES = 20
 MAX_MOVES = 2000

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-from serve.logs import Seldom
+from serve.monitoring.logs import Seldom
 from serve.transport.rate_limit import caller_of
 from serve.transport.trusted_proxies import TrustedProxies
 

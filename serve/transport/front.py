@@ -20,9 +20,9 @@ from flask import Flask
 from werkzeug.wrappers import Response
 
 from serve.arena import ARRIVED, REPLY
+from serve.browser.viewer.spectators import MAX_SPECTATORS, SPECTATE, Spectator
 from serve.transport.request_body import MAX_OTHER_BYTES
 from serve.transport.trusted_proxies import TRUSTED_PROXIES, TrustedProxies
-from serve.viewer.spectators import MAX_SPECTATORS, SPECTATE, Spectator
 
 THREADS = 512
 """How many requests are worked on at a time.

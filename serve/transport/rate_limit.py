@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from envs.common.errors import ConfigError
-from serve.logs import Seldom
+from serve.monitoring.logs import Seldom
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from serve.game_memory import GameMemory
+from serve.timing.game_memory import GameMemory
 from tests.envs.battlesnake.arena_shape import (
     PlayedTurn,
     arena_game,

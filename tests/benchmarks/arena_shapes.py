@@ -23,7 +23,7 @@ from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.plain import board_from_state
 from envs.battlesnake.state import ALIVE, State
 from envs.battlesnake.webhook import move_request, read_move_request
-from serve.game_memory import GameMemory
+from serve.timing.game_memory import GameMemory
 from tests.envs.battlesnake.arena_shape import PlayedTurn, arena_game, shown_turns
 
 IDS = ("s0", "s1", "s2", "s3")

@@ -10,8 +10,9 @@ from packaging.specifiers import SpecifierSet
 
 import agents
 import procsnake
-from serve import deadline, margins, processes
-from serve.cores import Cores
+from serve import processes
+from serve.timing import deadline, margins
+from serve.timing.cores import Cores
 from serve.transport import front
 from tests.docs.commands import PAGES
 from tests.envs.battlesnake.positions import board

@@ -135,9 +135,9 @@ def reason_not_to_run(command: Command) -> str | None:
     if any("hf://" in word for word in command.words):
         return "needs the Hugging Face Hub; tests/agents/hub has a stand-in"
     if "--human" in command.words:
-        return "is played by a person; tests/serve/by_hand plays"
+        return "is played by a person; tests/serve/browser/by_hand plays"
     if "--browser" in command.words:
-        return "shows its game until Ctrl-C; tests/serve/viewer/browser/test_game.py watches one"
+        return "shows its game until Ctrl-C; tests/serve/browser/chromium/test_game.py watches one"
     if any(word.startswith("runs/corridor-") for word in command.words):
         return "tests/docs/test_contributing.py runs it"
     if "--levels" in command.words:

@@ -19,8 +19,8 @@ from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError
 from serve.archive.store import GameStore
 from serve.arena import Look, create_app
+from serve.browser.viewer import Access
 from serve.transport.request_body import MAX_VALUES
-from serve.viewer import Access
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request, recorded
 from tests.serve.agents import Raises

@@ -18,9 +18,9 @@ from envs.common import command_line
 from envs.common.command_line import add_game_options, game_settings
 from serve.archive.store import GameStore
 from serve.arena import create_app
+from serve.browser.viewer import engine
+from serve.browser.viewer.hosted_game import SNAKE, HostedGame
 from serve.server import running
-from serve.viewer import engine
-from serve.viewer.hosted_game import SNAKE, HostedGame
 from tests.command_line import Terminal
 from tests.serve.archive.played import play, tell_all
 from tests.serve.snakes import INFO, as_json, good_snake, served

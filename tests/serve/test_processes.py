@@ -26,7 +26,7 @@ from serve.archive.reader import GameArchive
 from serve.archive.store import GameStore
 from serve.background import Background
 from serve.doctor import CHECK_PREFIX
-from serve.metrics import SHARED_FOLDER
+from serve.monitoring.metrics import SHARED_FOLDER
 from serve.processes import can_fork
 from serve.server import begin_to_listen, bind
 from tests.command_line import run

@@ -121,7 +121,7 @@ import json, sys
 from numba.core.dispatcher import Dispatcher
 import agents
 from serve.arena import create_app
-from serve.deadline import safest_move
+from serve.timing.deadline import safest_move
 from serve.server import warm_up
 from envs.battlesnake.webhook import read_move_request
 

@@ -1,0 +1,1 @@
+"""Pages in a browser: watching games, reviewing recorded ones, and playing by hand."""

@@ -1,0 +1,145 @@
+"""Says in sentences what a person's game is about: who died of what, how it ended, and what the
+search advises.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.agent import Decision
+from agents.search.evaluation.evaluate import SURE
+from envs.battlesnake.render.scene import display_name, is_dead
+from envs.battlesnake.state import MOVE_NAMES
+from serve.browser.by_hand.game import HumanGame
+from serve.browser.by_hand.table import MAX_TURNS, YOU
+
+Snake = dict[str, Any]
+
+
+def news(game: HumanGame) -> list[str]:
+    """Return a sentence for each snake that died on the last turn, and for each request that
+    failed.
+    """
+    board = game.board()
+    names = game.referee.names
+    failed = game.failures.items()
+    died = [
+        death(board, snake)
+        for snake in board["snakes"]
+        if is_dead(snake) and snake["eliminatedOnTurn"] == game.turn
+    ]
+    return [
+        *died,
+        *(
+            f"{display_name({'name': names[slot]})} played its last move again: {why}."
+            for slot, why in failed
+        ),
+    ]
+
+
+def death(board: dict[str, Any], snake: Snake) -> str:
+    """Return how a dead snake of a board died, in a sentence with the turn."""
+    return f"{_capital(_who(snake))} {_cause(board, snake)} on turn {snake['eliminatedOnTurn']}."
+
+
+def _cause(board: dict[str, Any], snake: Snake) -> str:
+    killer = next(
+        (other for other in board["snakes"] if other["id"] == snake["eliminatedBy"] != snake["id"]),
+        None,
+    )
+    if killer is None:
+        whose, against = ("another snake's", "another snake")
+    else:
+        whose, against = (_whose(killer), _who(killer))
+    is_mutual = killer is not None and killer.get("eliminatedBy") == snake["id"]
+    match snake["eliminatedCause"]:
+        case "wall-collision":
+            return "left the board"
+        case "snake-self-collision":
+            return f"ran into {'your' if _is_you(snake) else 'its'} own body"
+        case "snake-collision":
+            return f"ran into {whose} body"
+        case "head-collision" if is_mutual:
+            return f"met {against} head to head, both of one length,"
+        case "head-collision":
+            return f"lost a head-to-head with {against}"
+        case "out-of-health":
+            return "starved"
+        case "hazard":
+            return "died in a hazard"
+        case other:
+            return f"died ({other})"
+
+
+def ending(game: HumanGame) -> str:
+    """Return how the game stands for a person whose snake is dead or whose game is over; "" while
+    it plays.
+    """
+    board = game.board()
+    you = board["snakes"][YOU]
+    snakes = board["snakes"]
+    told = death(board, you) if is_dead(you) else ""
+    turns = "1 turn" if game.turn == 1 else f"{game.turn} turns"
+    if game.referee.result is None:
+        if told:
+            return f"You are out. {told} The others play on."
+        return ""
+    if len(snakes) == 1:
+        return (
+            f"The game is over after {turns}, with a length of {len(you['body'])}. {told}".rstrip()
+        )
+    if game.result == "won":
+        return f"You win after {turns}."
+    if game.result == "draw":
+        return f"A draw after {turns}. {told or _capped()}"
+    winner = next(
+        (display_name(snake) for snake in snakes if snake["name"] == game.referee.result.winner),
+        "Nobody",
+    )
+    return f"You lose. {told} {winner} wins after {turns}."
+
+
+def _capped() -> str:
+    return f"Games are stopped after {MAX_TURNS} turns."
+
+
+def advice(game: HumanGame, decision: Decision) -> str:
+    """Return a hint in a sentence."""
+    depth = decision.note.get("depth")
+    ahead = f"{depth} turn{'s' * (depth != 1)} ahead " if depth else ""
+    outlook = _outlook(decision)
+    adviser = game.hint_by.partition("?")[0]
+    return (
+        f"{adviser} would go"
+        f" {MOVE_NAMES[decision.move]}{f': {ahead}it {outlook}' if outlook else ''}."
+    )
+
+
+def _outlook(decision: Decision) -> str:
+    score = decision.note.get("score")
+    if score is not None and abs(score) > SURE:
+        if score > 0:
+            return "sees a certain win"
+        return "finds no way out if all play against you"
+    if decision.value is None:
+        return ""
+    scale = " (−1 lost, 1 won)" if score is not None else ""
+    return f"expects {decision.value:+.2f}{scale}".replace("-", "−")
+
+
+def _is_you(snake: Snake) -> bool:
+    return bool(snake["id"] == str(YOU))
+
+
+def _who(snake: Snake) -> str:
+    return "you" if _is_you(snake) else display_name(snake)
+
+
+def _whose(snake: Snake) -> str:
+    if _is_you(snake):
+        return "your"
+    return f"{display_name(snake)}'s"
+
+
+def _capital(who: str) -> str:
+    return "You" if who == "you" else who

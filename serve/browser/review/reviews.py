@@ -1,0 +1,224 @@
+"""The games that are open for review, and the one thread that analyses them, snake by snake."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agents.parallel import Tell
+from envs.battlesnake.recording import Recording
+from envs.common.errors import ProcsnakeError
+from serve.archive.outcome import DRAW, LOST, WON
+from serve.archive.rows import clean
+from serve.browser.review.opened_game import SNAKE, OpenedGame
+
+log = logging.getLogger(__name__)
+
+MAX_OPEN = 8
+"""How many games are open at a time. One more closes the one that was opened first."""
+Judge = Callable[[Recording, str, Tell], dict[str, Any]]
+"""Analyses the part of the snake with this id in a recording, and tells how far it is. It may raise
+`ProcsnakeError`.
+"""
+
+
+class ClosedError(Exception):
+    """The game that is being analysed was closed meanwhile."""
+
+
+@dataclass
+class Side:
+    """One snake's part in an open game, and how far its analysis is."""
+
+    snake: str
+    """The snake's id."""
+    name: str
+    state: Literal["waiting", "running", "done", "refused"] = "waiting"
+    done: float = 0.0
+    """The share of the work that is done, from 0 to 1."""
+    reason: str = ""
+    """Why the part can't be analysed, if it is refused."""
+    analysis: dict[str, Any] | None = None
+
+    def progress(self) -> dict[str, Any]:
+        """Return what the page shows while it waits."""
+        return {
+            "id": self.snake,
+            "name": self.name,
+            "state": self.state,
+            "done": round(self.done, 3),
+            "reason": self.reason,
+        }
+
+
+class Reviews:
+    """Games that are open, at most `MAX_OPEN`, in the form in which the viewer asks for games
+    (`serve.browser.viewer.routes.Games`).
+
+    `judge` is called in one thread while `working()` lasts, for one snake at a time: those of the
+    game that was opened last come first."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._open: OrderedDict[str, tuple[OpenedGame, list[Side]]] = OrderedDict()
+        self._changed = threading.Condition()
+        self._is_over = False
+
+    def open(self, recording: Recording, name: str, *, first: str | None = None) -> OpenedGame:
+        """Open a game; the snake with the id `first` is analysed before the others. One that is
+        open already stays so.
+
+        Raises what `OpenedGame` raises.
+        """
+        game = OpenedGame(recording, clean(name))
+        first = first or game.default
+        with self._changed:
+            if game.id not in self._open:
+                order = sorted(game.snakes, key=lambda snake: snake[0] != first)
+                self._open[game.id] = game, [Side(*snake) for snake in order]
+                while len(self._open) > MAX_OPEN:
+                    self._open.popitem(last=False)
+                self._changed.notify()
+            return self._open[game.id][0]
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Return the open games for the page that lists them, the one that was opened last
+        first.
+        """
+        found = reversed(list(self._open.values()))
+        told = (
+            {
+                "name": game.name,
+                "path": game.path,
+                "turns": game.last_turn,
+                "snakes": [name for _, name in game.snakes],
+                "done": (
+                    sum(1.0 if side.state in ("done", "refused") else side.done for side in sides)
+                    / len(sides)
+                ),
+            }
+            for game, sides in found
+        )
+        return list(told)
+
+    def sides(self, game_id: str) -> list[Side] | None:
+        """Return the snakes of a game, in the order in which they are analysed; None if it isn't
+        open.
+        """
+        found = self._open.get(game_id)
+        return found and found[1]
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Analyse what is open, in a thread that ends with the context."""
+        thread = threading.Thread(target=self._work, name="analysis", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_over = True
+                self._changed.notify()
+            thread.join()
+
+    def _work(self) -> None:
+        while (found := self._next()) is not None:
+            game, side = found
+            side.state = "running"
+            try:
+                side.analysis = self._judge(game.recording, side.snake, self._teller(game, side))
+                side.state = "done"
+            except ClosedError:
+                continue
+            except ProcsnakeError as error:
+                side.reason = clean(str(error))
+                side.state = "refused"
+            except Exception as error:
+                # The next game is to be analysed all the same.
+                log.exception("the analysis of %s failed", game.id)
+                side.reason = clean(f"the analysis failed: {type(error).__name__}")
+                side.state = "refused"
+
+    def _next(self) -> tuple[OpenedGame, Side] | None:
+        """Wait for a snake whose analysis is due; None at the end."""
+        with self._changed:
+            while not self._is_over:
+                for game, sides in reversed(self._open.values()):
+                    for side in sides:
+                        if side.state == "waiting":
+                            return game, side
+                self._changed.wait()
+        return None
+
+    def _teller(self, game: OpenedGame, side: Side) -> Tell:
+        def tell(done: int, of: int) -> None:
+            if self._is_over or game.id not in self._open:
+                raise ClosedError
+            side.done = done / max(1, of)
+
+        return tell
+
+    def games(
+        self, *, live: bool | None = None, limit: int = 50, offset: int = 0
+    ) -> list[dict[str, Any]]:
+        """Return the open games, the one that was opened last first (`GameArchive.games`); none is
+        live.
+        """
+        if live:
+            shown = []
+        else:
+            shown = [game.entry() for game, _ in reversed(list(self._open.values()))]
+        return [entry for entry in shown if entry is not None][offset : offset + limit]
+
+    def bodies(self, game_id: str) -> list[dict[str, Any]]:
+        """Return a game as each of its snakes saw it (`GameArchive.bodies`)."""
+        if game_id not in self._open:
+            return []
+        game, sides = self._open[game_id]
+        return [entry for side in sides if (entry := game.entry(side.snake)) is not None]
+
+    def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
+        """Return a game as one snake saw it (`GameArchive.game`); `analysis` is the address of what
+        `sides` tells.
+        """
+        found = self._open.get(game_id) if snake == SNAKE else None
+        return found and found[0].entry(you)
+
+    def turns(
+        self,
+        game_id: str,
+        snake: str,
+        *,
+        since: int = 0,
+        you: str | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return a game's turns (`GameArchive.turns`)."""
+        shown = self.game(game_id, snake, you)
+        found = self._open.get(game_id)
+        if shown and found:
+            return found[0].turns(shown["you"], since, limit)
+        return []
+
+    def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
+        """Return a game as a recording."""
+        found = self._open.get(game_id) if self.game(game_id, snake, you) else None
+        return found and found[0].recording
+
+    def statistics(self) -> dict[str, Any]:
+        """Return figures in the form of `GameArchive.statistics`, of which only the number of games
+        means something here.
+        """
+        nothing = dict.fromkeys(("live", "checks", WON, LOST, DRAW, "timeouts", "errors"), 0)
+        return {
+            "games": len(self._open),
+            **nothing,
+            "causes": {},
+            "snakes": {},
+            **dict.fromkeys(("p50", "p95", "p99")),
+        }

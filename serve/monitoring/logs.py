@@ -1,0 +1,127 @@
+"""A server's log on standard error: time, level, the part that speaks, the game, and the message,
+for people or as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from typing import Any
+
+from flask import g, has_request_context
+
+from envs.common.printable import printable
+
+_EVERY_S = 60.0
+_BURST = 10
+
+
+class _Line(logging.Formatter):
+    """`2026-11-22T20:15:00.123Z WARNING serve.timing.deadline game=… message`; a trace follows indented,
+    so that no text of a stranger can look like a line of ours."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+    def format(self, record: logging.LogRecord) -> str:
+        game = game_of(record)
+        said = " ".join(
+            (
+                f"{self.formatTime(record)} {record.levelname} {record.name}",
+                *([f"game={printable(game)}"] if game else []),
+                printable(record.getMessage()),
+            )
+        )
+        return "\n".join(
+            [said, *([textwrap.indent(trace, "  ")] if (trace := self.trace_of(record)) else [])]
+        )
+
+    def trace_of(self, record: logging.LogRecord) -> str:
+        """The record's trace, "" if it has none."""
+        if record.exc_info:
+            return printable(self.formatException(record.exc_info), keep="\n")
+        return ""
+
+
+class _Json(_Line):
+    """One JSON object per line: `time`, `level`, `logger`, `message`, and where there are any
+    `game` and `trace`.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = {
+            "time": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "game": game_of(record),
+            "message": record.getMessage(),
+            "trace": self.trace_of(record),
+        }
+        return json.dumps({name: value for name, value in told.items() if value})
+
+
+def game_of(record: logging.LogRecord) -> str | None:
+    """Return the id of the game that a record is about: its own `game`, or that of the current
+    request; None without either.
+    """
+    return getattr(record, "game", None) or (g.get("game") if has_request_context() else None)
+
+
+class Seldom(logging.Filter):
+    """Lets one kind of message through once per minute of `clock`: whoever sends nonsense doesn't
+    fill the disk.
+
+    After a quiet time it lets `burst` of them through at once. As a logging filter it counts the
+    messages of one line of code as one kind, whatever they say."""
+
+    def __init__(self, *, burst: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._burst = burst
+        self._clock = clock
+        self._due: dict[str, float] = {}
+
+    def allows(self, kind: str) -> bool:
+        """Whether a message of this kind is let through now."""
+        now = self._clock()
+        # When the next one would be due if each had waited for its minute; a burst runs ahead of
+        # that.
+        due = max(now, self._due.get(kind, -math.inf))
+        if due > now + (self._burst - 1) * _EVERY_S:
+            return False
+        self._due[kind] = due + _EVERY_S
+        return True
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return self.allows(f"{record.pathname}:{record.lineno}")
+
+
+def configure(*, as_json: bool = False) -> None:
+    """Have all loggers of this process write warnings and worse in this form, other libraries' too.
+
+    Of one line of code ten messages are written at once, and then one per minute: no caller can
+    fill the disk with them."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(Seldom(burst=_BURST))
+    handler.setFormatter(_Json() if as_json else _Line())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def gunicorn_logger() -> type:
+    """Return a class for gunicorn's `logger_class` with which gunicorn's messages are written as
+    `configure` says.
+    """
+    from gunicorn.glogging import Logger
+
+    class Passing(Logger):
+        def setup(self, cfg: Any) -> None:
+            for log in (self.error_log, self.access_log):
+                log.handlers.clear()
+                log.propagate = True
+
+    return Passing

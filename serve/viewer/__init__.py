@@ -1,8 +1,0 @@
-"""The pages for watching: live games, past games, replays that show why a move was made, and the
-official board's protocol.
-"""
-
-from serve.viewer.access import Access, is_a_web_pages
-from serve.viewer.routes import home_page, viewer_blueprint
-
-__all__ = ["Access", "home_page", "is_a_web_pages", "viewer_blueprint"]
