@@ -532,8 +532,8 @@ def _print_scores(run: Path, games: int) -> Sequence[Any]:
     and games are the same.
     """
     from agents.bundle import load
-    from agents.evaluation import evaluate, table
-    from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, read_record
+    from agents.measure.evaluation import evaluate, table
+    from agents.measure.evaluation.record import STANDARD_BOARD, EvaluationRecord, read_record
     from agents.policy import Policy
     from envs.common.cores import usable_cores
     from train.runs.report import write_report
@@ -556,7 +556,7 @@ def _print_scores(run: Path, games: int) -> Sequence[Any]:
 def _play_over_http(run: Path, delay: float | None) -> tuple[Path, dict[str, Any]]:
     """The game's recording, and how it ended."""
     import agents
-    from agents.evaluation.referee import Referee
+    from agents.measure.evaluation.referee import Referee
     from serve.arena import Look, create_app
     from serve.match import as_json
     from serve.server import running, warm_up

@@ -118,9 +118,9 @@ setup(
         "agents": [
             "py.typed",
             "champions/*/*",
-            "pages/static/*",
+            "measure/pages/static/*",
             "search/evaluation/shipped/*",
-            "analysis/*.json",
+            "measure/analysis/*.json",
         ],
         "train": ["py.typed", "experiments/*.yaml", "sagemaker/*.yaml", "sagemaker/image/*"],
         "serve": [

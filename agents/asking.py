@@ -8,10 +8,10 @@ import json
 from typing import Any
 
 from agents.agent import Agent
-from agents.analysis.game import Turn, judge
-from agents.analysis.played import Position as JudgedPosition
-from agents.analysis.win_probability import WinProbability
-from agents.analysis.words import chance_text
+from agents.measure.analysis.game import Turn, judge
+from agents.measure.analysis.played import Position as JudgedPosition
+from agents.measure.analysis.win_probability import WinProbability
+from agents.measure.analysis.words import chance_text
 from agents.opened_recording import Position
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.columns import in_columns

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from agents.effort import add_effort, effort_of, tell_own_efforts
 from agents.hub.commands import PUSH_HELP, add_push, run_push
+from agents.measure.sprt.commands import SPRT_HELP, add_sprt, run_sprt
+from agents.measure.tournament.commands import TOURNAMENT_HELP, add_tournament, run_tournament
 from agents.opened_recording import (
     add_position,
     chosen_position,
@@ -17,8 +19,6 @@ from agents.opened_recording import (
     position_of,
     turn_of,
 )
-from agents.sprt.commands import SPRT_HELP, add_sprt, run_sprt
-from agents.tournament.commands import TOURNAMENT_HELP, add_tournament, run_tournament
 from envs.common.command_line import (
     Commands,
     Progress,
@@ -44,7 +44,7 @@ from envs.common.whole_files import make_folder_of, write_whole
 if TYPE_CHECKING:
     from agents.agent import Agent
     from agents.bundle import Bundle
-    from agents.evaluation import MatchupScore
+    from agents.measure.evaluation import MatchupScore
     from agents.opened_recording import Position
     from envs.battlesnake.recording import Recording
 
@@ -226,8 +226,8 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Run `procsnake evaluate`. Returns the exit code."""
-    from agents.evaluation import evaluate, opponents_text, table
-    from agents.evaluation.episodes import bundle_of_a_world
+    from agents.measure.evaluation import evaluate, opponents_text, table
+    from agents.measure.evaluation.episodes import bundle_of_a_world
 
     if options.num_snakes and not options.against:
         raise ConfigError(
@@ -283,7 +283,7 @@ def _opponents(
     against: Sequence[Agent], num_snakes: int | None, position: Position | None
 ) -> Sequence[Sequence[str | Agent]]:
     """The groups that the agent meets: at a position, there are as many others as it has."""
-    from agents.evaluation import STANDARD_OPPONENTS
+    from agents.measure.evaluation import STANDARD_OPPONENTS
 
     if position is None:
         if against:
@@ -316,7 +316,7 @@ def _refuse_battlesnakes_options(options: argparse.Namespace) -> None:
 
 
 def _evaluate_solo(options: argparse.Namespace) -> int:
-    from agents.evaluation.solo import MAX_TURNS, evaluate_solo, table
+    from agents.measure.evaluation.solo import MAX_TURNS, evaluate_solo, table
 
     if options.against or options.levels:
         raise ConfigError("with --solo nobody else plays; leave out --against and --levels")
@@ -358,7 +358,7 @@ def _evaluate_solo(options: argparse.Namespace) -> int:
 
 def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Namespace) -> None:
     """A run is measured against all built-in opponents: its report shall say what came of it."""
-    from agents.evaluation.record import EvaluationRecord, board_of, policy_of
+    from agents.measure.evaluation.record import EvaluationRecord, board_of, policy_of
 
     policy = policy_of(run)
     if policy is None:
@@ -374,8 +374,8 @@ def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Na
 
 def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
     """As the world says that policies are measured."""
-    from agents.evaluation import episodes
-    from agents.evaluation.record import WorldRecord, policy_of
+    from agents.measure.evaluation import episodes
+    from agents.measure.evaluation.record import WorldRecord, policy_of
 
     world = episodes.world_of(bundle, num_games=1)
     world.close()
@@ -407,7 +407,7 @@ def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
 
 
 def _evaluate_on_levels(options: argparse.Namespace) -> int:
-    from agents.evaluation.procgen import aggregates_by_split, evaluate, table
+    from agents.measure.evaluation.procgen import aggregates_by_split, evaluate, table
 
     _refuse_battlesnakes_options(options)
     runs = [Path(agent) for agent in options.agents]
@@ -436,7 +436,7 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
     else:
         print(table(scores))
     if report:
-        from agents.evaluation.procgen_report import write_evaluation
+        from agents.measure.evaluation.procgen_report import write_evaluation
 
         curve = one_run / "progress.csv" if one_run else None
         write_evaluation(report, ", ".join(run.name for run in runs), played, curve)

@@ -47,8 +47,8 @@ import os
 import time
 
 import agents
-from agents.evaluation import evaluate, table
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation import evaluate, table
+from agents.measure.evaluation.referee import Referee
 from envs.battlesnake.render.notebook import LivePicture
 from envs.battlesnake.render.scene import scene
 from serve.background import Background

@@ -46,8 +46,8 @@ from matplotlib import pyplot as plt
 from PIL import Image
 
 import envs
-from agents.pages import Chart, Line
-from agents.pages.figure import draw
+from agents.measure.pages import Chart, Line
+from agents.measure.pages.figure import draw
 from envs.battlesnake import EgocentricPlanes, Rewards
 from envs.battlesnake.observations import PLANES
 from envs.battlesnake.render.rgb import rgb_array

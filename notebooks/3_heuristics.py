@@ -45,8 +45,8 @@ import os
 from IPython.display import display
 
 import agents
-from agents.evaluation import evaluate, table
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation import evaluate, table
+from agents.measure.evaluation.referee import Referee
 from agents.workbench.widget import Workbench
 from serve.background import Background
 

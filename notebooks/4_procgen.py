@@ -51,10 +51,10 @@ from matplotlib import pyplot as plt
 from PIL import Image
 
 import envs
-from agents.evaluation.procgen import POLICY, evaluate, table
-from agents.evaluation.procgen_episodes import animation
-from agents.pages import Chart, Line
-from agents.pages.figure import draw
+from agents.measure.evaluation.procgen import POLICY, evaluate, table
+from agents.measure.evaluation.procgen_episodes import animation
+from agents.measure.pages import Chart, Line
+from agents.measure.pages.figure import draw
 from envs.procgen.games import GAMES
 from train.config import Experiment
 from train.run import train

@@ -50,8 +50,8 @@ from pathlib import Path
 from IPython.display import Image, Markdown, display
 
 import procsnake
-from agents.evaluation.procgen import POLICY, evaluate, table
-from agents.evaluation.procgen_episodes import animation
+from agents.measure.evaluation.procgen import POLICY, evaluate, table
+from agents.measure.evaluation.procgen_episodes import animation
 from train.config import Experiment
 from train.run import train
 

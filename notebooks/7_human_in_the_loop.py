@@ -53,9 +53,9 @@ from matplotlib import pyplot as plt
 
 import agents
 import envs
-from agents.evaluation import play_games, wilson_interval
-from agents.pages import Chart
-from agents.pages.figure import draw
+from agents.measure.evaluation import play_games, wilson_interval
+from agents.measure.pages import Chart
+from agents.measure.pages.figure import draw
 from envs.battlesnake import BattlesnakeVectorEnv
 from envs.battlesnake.state import CAUSE_NAMES
 from train.comparison.statistics import mean_line

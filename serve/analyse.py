@@ -30,8 +30,8 @@ from serve.archive.option import add_database, without_password
 from serve.recorded_games import find_game, last_games
 
 if TYPE_CHECKING:
-    from agents.analysis.game import Analysis
-    from agents.analysis.win_probability import WinProbability
+    from agents.measure.analysis.game import Analysis
+    from agents.measure.analysis.win_probability import WinProbability
     from agents.parallel import Tell
     from envs.battlesnake.recording import Recording
 
@@ -135,8 +135,8 @@ def run_analyse(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from agents.analysis.played import played_by
-    from agents.analysis.shares import explain, in_words
+    from agents.measure.analysis.played import played_by
+    from agents.measure.analysis.shares import explain, in_words
 
     played = played_by(*find_game(options.games[0], options.database, options.snake))
     position = next((one for one in played.positions if one.turn == options.explain), None)
@@ -187,10 +187,10 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _analyse_one(options: argparse.Namespace) -> int:
-    from agents.analysis.as_json import as_json
-    from agents.analysis.game import NODES, analyse
-    from agents.analysis.played import played_by, played_by_each
-    from agents.analysis.words import in_words
+    from agents.measure.analysis.as_json import as_json
+    from agents.measure.analysis.game import NODES, analyse
+    from agents.measure.analysis.played import played_by, played_by_each
+    from agents.measure.analysis.words import in_words
     from agents.parallel import processes
 
     recording, snake = find_game(options.games[0], options.database, options.snake)
@@ -226,9 +226,9 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     """The viewer shows the game with its analysis, and analyses the files that are dropped on its
     pages.
     """
-    from agents.analysis.as_json import as_json
-    from agents.analysis.game import NODES, analyse
-    from agents.analysis.played import played_by
+    from agents.measure.analysis.as_json import as_json
+    from agents.measure.analysis.game import NODES, analyse
+    from agents.measure.analysis.played import played_by
     from agents.parallel import processes
     from serve.browser.review.reviews import Reviews
     from serve.browser.review.routes import PAGE, review_app
@@ -263,7 +263,7 @@ def _in_the_browser(options: argparse.Namespace) -> int:
 
 
 def _sum_up(options: argparse.Namespace) -> int:
-    from agents.analysis.summary import in_words, summary
+    from agents.measure.analysis.summary import in_words, summary
     from agents.parallel import processes
 
     with processes(_jobs(options)) as pool, _Progress("game") as tell:
@@ -295,8 +295,8 @@ def _analyse_all(
     options: argparse.Namespace, pool: ProcessPoolExecutor | None, tell: _Progress
 ) -> tuple[list[Analysis], list[str]]:
     """The analyses of the last games, and a sentence on each that can't be analysed."""
-    from agents.analysis.game import analyse
-    from agents.analysis.played import played_by
+    from agents.measure.analysis.game import analyse
+    from agents.measure.analysis.played import played_by
     from agents.parallel import WorkerLostError
 
     done = list[Any]()
@@ -321,7 +321,7 @@ def _analyse_all(
 
 
 def _fit(options: argparse.Namespace) -> int:
-    from agents.analysis.fitting import fit, table
+    from agents.measure.analysis.fitting import fit, table
     from agents.parallel import processes
 
     if not options.games:
@@ -360,7 +360,7 @@ def _jobs(options: argparse.Namespace) -> int:
 
 
 def _curves(options: argparse.Namespace) -> WinProbability:
-    from agents.analysis.win_probability import WinProbability
+    from agents.measure.analysis.win_probability import WinProbability
 
     if options.curves:
         return WinProbability.read(options.curves)

@@ -142,7 +142,7 @@ def check_record(record: str | None) -> None:
 
 def make_referee(options: argparse.Namespace) -> Any:
     """Return the `Referee` of the game that the options describe."""
-    from agents.evaluation.referee import Referee
+    from agents.measure.evaluation.referee import Referee
     from agents.registry import is_server, split_name
 
     check_record(options.record)

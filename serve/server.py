@@ -25,7 +25,7 @@ import uvicorn
 from flask import Flask
 
 from agents.agent import Agent
-from agents.evaluation.connection import CALL_ERRORS, Connection
+from agents.measure.evaluation.connection import CALL_ERRORS, Connection
 from envs.battlesnake.plain import setup_board, state_from_board
 from envs.battlesnake.state import UP
 from envs.battlesnake.webhook import game_object, move_request, read_move_request

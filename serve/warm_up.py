@@ -155,8 +155,8 @@ def play(player: str) -> None:
 
 
 def _play_on(agent: Agent, side: int) -> None:
-    from agents.evaluation import play_games
-    from agents.evaluation.referee import Referee
+    from agents.measure.evaluation import play_games
+    from agents.measure.evaluation.referee import Referee
 
     for seats in (4, 2):
         for _ in Referee(

@@ -27,7 +27,7 @@ from envs.common.whole_files import make_folder_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from agents.evaluation.episodes import ShownEpisode
+    from agents.measure.evaluation.episodes import ShownEpisode
 
 TURN_S = 0.12
 _STEPS_PER_SECOND = 8
@@ -57,7 +57,7 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
 
     Raises `ConfigError` for more players than one, a policy of another world and options that the
     world refuses."""
-    from agents.evaluation.episodes import (
+    from agents.measure.evaluation.episodes import (
         RANDOM,
         ShownEpisode,
         as_measured,

@@ -22,7 +22,11 @@ BELOW = {
 HEAVY = {"torch", "ray"}
 LIGHT_AT_LOAD = ("envs", "agents", "serve")
 """Rooms that can be imported where neither torch nor Ray is installed."""
-HEAVY_ONES = ("agents.networks.", "agents.tournament.on_cluster", "agents.search.tuning.on_cluster")
+HEAVY_ONES = (
+    "agents.networks.",
+    "agents.measure.tournament.on_cluster",
+    "agents.search.tuning.on_cluster",
+)
 """The networks and the play on Ray's workers, which nothing imports at load."""
 TEMPLATE = "serve/aicrowd/template"
 """Files of another repository, which never run among ours."""

@@ -21,6 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from agents.measure.sprt.play import SprtProgress, play_sprt
+from agents.measure.sprt.settings import Sprt
+from agents.measure.sprt.statistics import Hypotheses
+from agents.measure.tournament.settings import derived_seed
+from agents.measure.tournament.store import Store
+from agents.measure.tournament.workers import InProcesses, InThreads, MakeWorkers
 from agents.registry import EVALUATION, make
 from agents.search.alphabeta.agent import AlphaBeta
 from agents.search.evaluation.learned import LearnedEvaluation
@@ -28,12 +34,6 @@ from agents.search.tuning.gate import figures_of, gate_of
 from agents.search.tuning.learning import Fitting, learn
 from agents.search.tuning.parameters import with_values
 from agents.search.tuning.self_play import PlayBlocks, SelfPlay, play_games, read_games, read_turns
-from agents.sprt.play import SprtProgress, play_sprt
-from agents.sprt.settings import Sprt
-from agents.sprt.statistics import Hypotheses
-from agents.tournament.settings import derived_seed
-from agents.tournament.store import Store
-from agents.tournament.workers import InProcesses, InThreads, MakeWorkers
 from envs.common.bounded import parse_json, read_text
 from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
@@ -145,8 +145,8 @@ class EvaluationTrainer:
 
         The cluster's machines must see the run's folder at its path, because players name their
         evaluations by it."""
+        from agents.measure.tournament.on_cluster import OnCluster, cluster_cpus
         from agents.search.tuning.on_cluster import blocks_on_cluster
-        from agents.tournament.on_cluster import OnCluster, cluster_cpus
 
         self._processes = self.settings.num_processes or cluster_cpus()
         self._workers = OnCluster

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from agents.card import Card
-from agents.evaluation.record import read_record, read_world_record
 from agents.hub.address import Address
 from agents.hub.client import library
+from agents.measure.evaluation.record import read_record, read_world_record
 
 _TASK = "reinforcement-learning"
 """The Hub's own name for what these models do; it is both their task and their pipeline."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.evaluation.referee import RemoteSnake
+from agents.measure.evaluation.referee import RemoteSnake
 from agents.registry import is_server, make
 from agents.workbench import arrangement
 from envs.battlesnake.games import play_turn, start_games

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import envs
-from agents.pages import Chart, Line
-from agents.pages.figure import save_charts
+from agents.measure.pages import Chart, Line
+from agents.measure.pages.figure import save_charts
 from envs.procgen.games import GAMES
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.evaluation.connection import (
+from agents.measure.evaluation.connection import (
     CALL_ERRORS,
     Answer,
     AnswerTooLargeError,

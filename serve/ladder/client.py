@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from agents.card import library_versions
-from agents.evaluation.connection import CALL_ERRORS, Answer, Connection, in_words
+from agents.measure.evaluation.connection import CALL_ERRORS, Answer, Connection, in_words
 from envs.common.bounded import parse_json
 from envs.common.printable import printable
 from serve.ladder.errors import (

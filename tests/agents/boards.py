@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.evaluation import play_games
 from agents.heuristics import RandomLegal
+from agents.measure.evaluation import play_games
 from envs.battlesnake.plain import state_from_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import State

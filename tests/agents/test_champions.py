@@ -13,10 +13,10 @@ import agents
 import procsnake
 from agents import bundle, champions
 from agents.card import BundleError, Card
-from agents.evaluation import play_games
-from agents.evaluation.procgen import evaluate
-from agents.evaluation.solo import evaluate_solo
 from agents.export.shrink import shrink
+from agents.measure.evaluation import play_games
+from agents.measure.evaluation.procgen import evaluate
+from agents.measure.evaluation.solo import evaluate_solo
 from agents.policy import Policy
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.settings import Settings

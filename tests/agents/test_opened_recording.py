@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import procsnake
-from agents.evaluation.battlesnake import play_games
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.battlesnake import play_games
+from agents.measure.evaluation.referee import Referee
 from agents.opened_recording import open_position
 from agents.registry import make
 from envs.battlesnake.recording import Recording

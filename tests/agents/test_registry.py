@@ -8,8 +8,8 @@ import pytest
 import agents
 from agents.bundle import BundleError
 from agents.effort import Effort
-from agents.evaluation.episodes import bundle_of_a_world
 from agents.heuristics import FloodFill
+from agents.measure.evaluation.episodes import bundle_of_a_world
 from agents.options_file import OptionsFile, OptionsFileError
 from agents.policy import Policy
 from agents.registry import _FACTORIES, EVALUATION, content_of, options_of

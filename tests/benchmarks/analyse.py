@@ -1,7 +1,7 @@
 """Does `procsnake analyse` flag the right turn, and how long does it take? `python -m
 tests.benchmarks.analyse [--nodes N]`.
 
-The games are those of `tests.agents.analysis.throw_aways`: each has a move that loses by force,
+The games are those of `tests.agents.measure.analysis.throw_aways`: each has a move that loses by force,
 proven by trying everything, where another one doesn't. Right is an analysis of the loser's game
 that names that turn as the one where the game was lost. With `--time` it also analyses a duel of
 300 turns by the command line, with its own number of nodes and on all cores."""
@@ -17,14 +17,14 @@ from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
-from agents.analysis.game import NODES, analyse
-from agents.analysis.played import played_by
-from agents.analysis.win_probability import WinProbability
-from agents.evaluation.referee import Referee
+from agents.measure.analysis.game import NODES, analyse
+from agents.measure.analysis.played import played_by
+from agents.measure.analysis.win_probability import WinProbability
+from agents.measure.evaluation.referee import Referee
 from agents.parallel import processes, spread
 from agents.registry import make
 from envs.common.cores import usable_cores
-from tests.agents.analysis.throw_aways import Proof, kept
+from tests.agents.measure.analysis.throw_aways import Proof, kept
 from tests.benchmarks.measure import arguments, machine, tell
 
 _TURNS = 300

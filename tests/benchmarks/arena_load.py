@@ -33,7 +33,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import agents
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.plain import board_from_state

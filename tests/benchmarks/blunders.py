@@ -14,7 +14,7 @@ import numpy as np
 
 import agents
 from agents.agent import Agent
-from agents.evaluation.battlesnake import wilson_interval
+from agents.measure.evaluation.battlesnake import wilson_interval
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
 from tests.agents.tactics.brute_force import Solver, World, position_of

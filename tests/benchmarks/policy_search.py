@@ -11,7 +11,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import agents
-from agents.evaluation import play_games, wilson_interval
+from agents.measure.evaluation import play_games, wilson_interval
 from agents.search import AlphaBeta
 from tests.benchmarks.measure import arguments, machine
 

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 import envs
-from agents.evaluation.procgen_aggregates import aggregates, probability_of_improvement
+from agents.measure.evaluation.procgen_aggregates import aggregates, probability_of_improvement
 from envs.common.errors import ProcsnakeError
 from envs.procgen.scores import normalised
 from tests.benchmarks.measure import arguments, machine

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from agents import registry
+from agents.measure.sprt.play import SprtProgress
+from agents.measure.sprt.statistics import log_likelihood_ratio, possible_scores
 from agents.search import AlphaBeta
-from agents.sprt.play import SprtProgress
-from agents.sprt.statistics import log_likelihood_ratio, possible_scores
 from tests.agents.boards import board
 from tests.benchmarks import yardstick
 from tests.benchmarks.yardstick import TODAY, Elsewhere

@@ -25,13 +25,13 @@ import numpy as np
 import agents
 from agents.agent import Agent, Decision
 from agents.heuristics import FloodFill
-from agents.sprt.commands import Live, line
-from agents.sprt.page import verdict_in_words
-from agents.sprt.play import play_sprt
-from agents.sprt.settings import Sprt
-from agents.sprt.statistics import Hypotheses
-from agents.tournament.settings import Player
-from agents.tournament.store import Store
+from agents.measure.sprt.commands import Live, line
+from agents.measure.sprt.page import verdict_in_words
+from agents.measure.sprt.play import play_sprt
+from agents.measure.sprt.settings import Sprt
+from agents.measure.sprt.statistics import Hypotheses
+from agents.measure.tournament.settings import Player
+from agents.measure.tournament.store import Store
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
 from tests.benchmarks import one_version

@@ -32,7 +32,7 @@ DARK = (1280, "dark")
 LIGHT = (1280, "light")
 PHONE = (390, "light")
 WORLDS = ("envs", "envs.battlesnake", "envs.battlesnake.recording", "envs.procgen")
-PUBLIC = (*WORLDS, "agents", "agents.bundle", "agents.evaluation")
+PUBLIC = (*WORLDS, "agents", "agents.bundle", "agents.measure.evaluation")
 """Packages whose `__all__` says what others may use."""
 
 

@@ -12,9 +12,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from agents.analysis.win_probability import WinProbability
+from agents.measure.analysis.win_probability import WinProbability
 from serve.archive.store import GameStore
-from tests.agents.analysis.throw_aways import kept
+from tests.agents.measure.analysis.throw_aways import kept
 from tests.command_line import run
 from tests.envs.battlesnake.traces import DATA
 from tests.serve.archive.played import play, tell_all

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 import procsnake
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee
 from agents.registry import make
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.settings import Settings
@@ -138,7 +138,7 @@ def test_a_game_that_is_interrupted_leaves_no_part_of_a_recording(
         assert (tmp_path / "game.jsonl.part").is_file()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("agents.evaluation.referee.play_turn", interrupt)
+    monkeypatch.setattr("agents.measure.evaluation.referee.play_turn", interrupt)
     record = ["--record", str(tmp_path / "game.jsonl")]
     assert procsnake.main([command, "random", "greedy", "--delay", "0", *SMALL, *record]) == 130
     assert list(tmp_path.iterdir()) == []

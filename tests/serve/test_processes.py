@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee
 from envs.battlesnake.recording import Recording
 from serve import processes
 from serve.archive.reader import GameArchive

@@ -10,9 +10,9 @@ import pytest
 import envs
 import procsnake
 from agents.bundle import load
-from agents.evaluation.episodes import ShownEpisode, drawn, likeliest
+from agents.measure.evaluation.episodes import ShownEpisode, drawn, likeliest
 from envs.procgen.games import load_library
-from tests.agents.evaluation.test_episodes import run, steps  # noqa: F401  (fixtures)
+from tests.agents.measure.evaluation.test_episodes import run, steps  # noqa: F401  (fixtures)
 
 
 def test_random_play_in_a_game_of_procgen_is_shown_and_told(capsys):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import agents
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee
 from train.config import Experiment
 
 SCALES = [1.0, 1.0, 0.25, *[0.02] * 9]

@@ -13,7 +13,7 @@ import yaml
 
 import agents
 import procsnake
-from agents.evaluation.battlesnake import play_games
+from agents.measure.evaluation.battlesnake import play_games
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import ALIVE, State
 from envs.common.errors import ConfigError

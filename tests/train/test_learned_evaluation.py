@@ -168,7 +168,7 @@ def test_a_cluster_plays_the_same_games_and_tests(one_ray, tmp_path, monkeypatch
     alone = train(small(), runs_dir=tmp_path / "alone")
     # From here on this process can play no game itself.
     monkeypatch.setattr("agents.search.tuning.self_play.play_block", None)
-    monkeypatch.setattr("agents.tournament.workers.play_game", None)
+    monkeypatch.setattr("agents.measure.tournament.workers.play_game", None)
     together = train(small(), runs_dir=tmp_path / "together", cluster="auto")
     assert together.finished
     assert curve(together.path) == curve(alone.path)

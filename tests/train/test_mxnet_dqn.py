@@ -9,7 +9,7 @@ import torch
 
 from agents import make, networks
 from agents.agent import Agent
-from agents.evaluation import play_games
+from agents.measure.evaluation import play_games
 from agents.policy import Policy
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy_q

@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from agents.pages import Chart, chart_grid, fold, html_page, lead, note, section, table
-from agents.pages.figure import save_charts
+from agents.measure.pages import Chart, chart_grid, fold, html_page, lead, note, section, table
+from agents.measure.pages.figure import save_charts
 from envs.common.columns import counted
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, UnknownNameError
@@ -196,7 +196,7 @@ def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> 
 
 def _end_of(run: Path, minutes: float) -> dict[str, float]:
     """What a run came to: in training, and its exported policy at play."""
-    from agents.evaluation import play_games
+    from agents.measure.evaluation import play_games
     from agents.policy import Policy
     from agents.registry import make
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from agents.card import library_versions
-from agents.evaluation.procgen import POLICY, Played, ProcgenScore, evaluate, score_matrix
-from agents.evaluation.procgen_aggregates import (
+from agents.measure.evaluation.procgen import POLICY, Played, ProcgenScore, evaluate, score_matrix
+from agents.measure.evaluation.procgen_aggregates import (
     AggregateEstimate,
     aggregates,
     probability_of_improvement,
 )
-from agents.evaluation.procgen_episodes import film
+from agents.measure.evaluation.procgen_episodes import film
 from envs.common.bounded import parse_json, read_text
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError

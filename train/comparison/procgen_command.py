@@ -130,7 +130,7 @@ def run_benchmark(options: argparse.Namespace) -> int:
         comparable(options.against, protocol)
     if options.cluster:
         with options.join_cluster(options.cluster):
-            from agents.tournament.on_cluster import cluster_cpus
+            from agents.measure.tournament.on_cluster import cluster_cpus
             from train.comparison.places import OnCluster, require_room
 
             cores = cluster_cpus()
@@ -168,7 +168,7 @@ def _run(protocol: Protocol, options: argparse.Namespace, cores: int, begin: Beg
 
 def _together(found: Mapping[str, Any]) -> str:
     """The figures over all games, each with its interval, as lines of text."""
-    from agents.evaluation.procgen_aggregates import interval_in_words
+    from agents.measure.evaluation.procgen_aggregates import interval_in_words
 
     told = [*found["aggregates"], *([found["against"]] if "against" in found else [])]
     rows = [

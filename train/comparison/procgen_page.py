@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from agents.evaluation.procgen import POLICY, RANDOM
-from agents.evaluation.procgen_aggregates import interval_in_words
-from agents.evaluation.procgen_report import profile_chart
-from agents.pages import (
+from agents.measure.evaluation.procgen import POLICY, RANDOM
+from agents.measure.evaluation.procgen_aggregates import interval_in_words
+from agents.measure.evaluation.procgen_report import profile_chart
+from agents.measure.pages import (
     Chart,
     chart_grid,
     columns,

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.pages import chart_grid, html_page, lead, note, section, table
+from agents.measure.pages import chart_grid, html_page, lead, note, section, table
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
 from train.comparison.statistics import (

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from agents.pages import Line
+from agents.measure.pages import Line
 from train.runs.history import Columns
 
 LAST_SHARE = 0.2

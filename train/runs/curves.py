@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from agents.pages import Chart, chart_grid, html_page, lead, note, section, table
-from agents.pages.figure import save_charts
+from agents.measure.pages import Chart, chart_grid, html_page, lead, note, section, table
+from agents.measure.pages.figure import save_charts
 from envs.common.errors import UnknownNameError
 from envs.common.whole_files import write_whole
 from train.comparison.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents import evaluation, make
-from agents.evaluation.anchored_elo import AnchoredGames, elo_against
-from agents.evaluation.episodes import GAMES_AT_ONCE, Answer, by_logits, play
+from agents import make
+from agents.measure import evaluation
+from agents.measure.evaluation.anchored_elo import AnchoredGames, elo_against
+from agents.measure.evaluation.episodes import GAMES_AT_ONCE, Answer, by_logits, play
 from envs.api import BatchEnv
 from envs.battlesnake.observations import choose_observation
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
@@ -75,9 +76,9 @@ class Evaluator:
 
         On Battlesnake these are, for each group of opponents, `win_rate_vs_<group>`,
         `draw_rate_vs_…`, `mean_turns_vs_…` and `mean_length_vs_…`, and `win_rate`, the mean over
-        the groups; with `ratings` also `elo` (`agents.evaluation.anchored_elo`). On other worlds
+        the groups; with `ratings` also `elo` (`agents.measure.evaluation.anchored_elo`). On other worlds
         they are `evaluation_return_mean` and `evaluation_len_mean`. Raises what
-        `agents.evaluation.play_games` raises."""
+        `agents.measure.evaluation.play_games` raises."""
         from train.runs.export import network_with
 
         began = time.monotonic()

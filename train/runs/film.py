@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agents import names
-from agents.evaluation import opponents_text
-from agents.evaluation.record import read_record
-from agents.pages import film, moving_picture, note
+from agents.measure.evaluation import opponents_text
+from agents.measure.evaluation.record import read_record
+from agents.measure.pages import film, moving_picture, note
 from envs.api import BatchEnv
 from envs.battlesnake.state import CAUSE_NAMES
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
@@ -55,7 +55,7 @@ def _game(run: Path, experiment: Experiment, world: BatchEnv) -> str:
     rules those of training.
     """
     from agents import make
-    from agents.evaluation.referee import Referee
+    from agents.measure.evaluation.referee import Referee
     from agents.policy import Policy
     from envs.battlesnake.recording import Recording
     from envs.battlesnake.render.svg import animated_svg
@@ -119,8 +119,8 @@ def _told(result: Any, rivals: list[str]) -> str:
 
 def _episode_on_levels(run: Path, experiment: Experiment, world: BatchEnv) -> str:
     """The first episode that the policy plays on the levels of its training."""
-    from agents.evaluation import procgen_episodes
-    from agents.evaluation.procgen import evaluate
+    from agents.measure.evaluation import procgen_episodes
+    from agents.measure.evaluation.procgen import evaluate
 
     one = evaluate([str(run)], levels="train", episodes=1)[0]
     episode = one.episodes[0]
@@ -133,7 +133,7 @@ def _episode_on_levels(run: Path, experiment: Experiment, world: BatchEnv) -> st
 def _episode(run: Path, experiment: Experiment, world: BatchEnv) -> str:
     """An episode in the world of its training, played as the policy is measured there."""
     from agents.bundle import load
-    from agents.evaluation.episodes import ShownEpisode, as_measured
+    from agents.measure.evaluation.episodes import ShownEpisode, as_measured
 
     policy = as_measured(load(run), world, seed=experiment.seed)
     episode = ShownEpisode(world, policy, seed=experiment.seed, most_steps=_MAX_STEPS)

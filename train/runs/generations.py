@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents.pages import Chart, Line, note, section, table
+from agents.measure.pages import Chart, Line, note, section, table
 from agents.registry import EVALUATION
 from envs.common.errors import ProcsnakeError
 from train.runs.folder import GENERATIONS

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import yaml
 
-from agents.evaluation import opponents_text, wilson_interval
-from agents.evaluation.record import (
+from agents.measure.evaluation import opponents_text, wilson_interval
+from agents.measure.evaluation.record import (
     RECORD,
     EvaluationRecord,
     WorldRecord,
     read_record,
     read_world_record,
 )
-from agents.pages import chart_grid, columns, fold, html_page, lead, note, section, table
+from agents.measure.pages import chart_grid, columns, fold, html_page, lead, note, section, table
 from agents.registry import EVALUATION
 from envs.common.columns import counted
 from envs.common.command_line import shell_command

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.evaluation import wilson_interval
-from agents.pages import Chart, Line
+from agents.measure.evaluation import wilson_interval
+from agents.measure.pages import Chart, Line
 from envs.battlesnake.state import CAUSE_NAMES
 from train.comparison.statistics import OTHER_MEANS
 from train.runs.history import Columns

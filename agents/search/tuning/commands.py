@@ -13,6 +13,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 from agents.effort import add_effort, tell_own_efforts
+from agents.measure.sprt.commands import Live
+from agents.measure.sprt.commands import line as sprt_line
+from agents.measure.sprt.page import verdict_in_words, write_page
+from agents.measure.sprt.play import SprtProgress, play_sprt
+from agents.measure.sprt.settings import Sprt
+from agents.measure.sprt.statistics import Hypotheses
+from agents.measure.tournament.settings import Player
+from agents.measure.tournament.store import Store
+from agents.measure.tournament.workers import InProcesses, InThreads
 from agents.options_file import OptionsFile, OptionsFileError
 from agents.registry import options_given, split_options
 from agents.search.tuning.gate import figures_of, seed_of_gate
@@ -30,15 +39,6 @@ from agents.search.tuning.parameters import (
 from agents.search.tuning.play import TuningProgress, movement, play_tuning
 from agents.search.tuning.regression import regress
 from agents.search.tuning.settings import Tuning
-from agents.sprt.commands import Live
-from agents.sprt.commands import line as sprt_line
-from agents.sprt.page import verdict_in_words, write_page
-from agents.sprt.play import SprtProgress, play_sprt
-from agents.sprt.settings import Sprt
-from agents.sprt.statistics import Hypotheses
-from agents.tournament.settings import Player
-from agents.tournament.store import Store
-from agents.tournament.workers import InProcesses, InThreads
 from envs.common.command_line import (
     Parser,
     add_game_options,

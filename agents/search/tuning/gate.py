@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from agents.measure.sprt.play import SprtProgress
+from agents.measure.sprt.settings import Sprt
+from agents.measure.sprt.statistics import Hypotheses
+from agents.measure.tournament.settings import Player, derived_seed
 from agents.search.tuning.parameters import with_values
-from agents.sprt.play import SprtProgress
-from agents.sprt.settings import Sprt
-from agents.sprt.statistics import Hypotheses
-from agents.tournament.settings import Player, derived_seed
 
 
 def gate_of(

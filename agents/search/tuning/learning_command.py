@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agents.measure.sprt.commands import duration
 from agents.search.tuning.gate import seed_of_gate
 from agents.search.tuning.learning import Fitting, Learned, learn
 from agents.search.tuning.parameters import with_values
 from agents.search.tuning.self_play import GAMES_PER_BLOCK, SelfPlay, collect
-from agents.sprt.commands import duration
 from envs.battlesnake.settings import Settings
 from envs.common.command_line import (
     game_settings,

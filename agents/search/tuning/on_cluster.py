@@ -1,4 +1,4 @@
-"""Plays blocks of self-play as tasks of a Ray cluster, as `agents.tournament.on_cluster` plays
+"""Plays blocks of self-play as tasks of a Ray cluster, as `agents.measure.tournament.on_cluster` plays
 single games.
 
 Every machine of the cluster must have procsnake, and the player's files, such as its learned
@@ -13,9 +13,9 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from agents.measure.tournament.on_cluster import cannot_play, cluster_cpus
 from agents.parallel import WorkerLostError
 from agents.search.tuning.self_play import SelfPlay, block_file
-from agents.tournament.on_cluster import cannot_play, cluster_cpus
 from envs.common.errors import ProcsnakeError
 
 _RETRIES = 2

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from agents.measure.sprt.openings import opening
+from agents.measure.sprt.play import points
+from agents.measure.sprt.settings import FIRST, SECOND
+from agents.measure.tournament.game import Fixture
+from agents.measure.tournament.play import play_side_by_side
+from agents.measure.tournament.settings import Game, Match, Player
+from agents.measure.tournament.store import Store
+from agents.measure.tournament.workers import InThreads
 from agents.search.tuning.parameters import with_values
 from agents.search.tuning.settings import Tuning
 from agents.search.tuning.spsa import Sides, Spsa
-from agents.sprt.openings import opening
-from agents.sprt.play import points
-from agents.sprt.settings import FIRST, SECOND
-from agents.tournament.game import Fixture
-from agents.tournament.play import play_side_by_side
-from agents.tournament.settings import Game, Match, Player
-from agents.tournament.store import Store
-from agents.tournament.workers import InThreads
 
 
 class TuningProgress:

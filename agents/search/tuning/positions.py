@@ -11,6 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from agents.measure.sprt.settings import Sprt
+from agents.measure.tournament.game import replayed
+from agents.measure.tournament.settings import Game, Match, Tournament
+from agents.measure.tournament.store import Store, StoreError
 from agents.search.alphabeta.agent import AlphaBeta
 from agents.search.evaluation.evaluate import SURE, Weights, weigh
 from agents.search.evaluation.fill import divide
@@ -20,10 +24,6 @@ from agents.search.make_unmake import search_rules
 from agents.search.options import ranges_of
 from agents.search.players import head_distance
 from agents.search.tuning.settings import Tuning
-from agents.sprt.settings import Sprt
-from agents.tournament.game import replayed
-from agents.tournament.settings import Game, Match, Tournament
-from agents.tournament.store import Store, StoreError
 from envs.battlesnake.state import ALIVE, State
 from envs.common.errors import ConfigError
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.measure.tournament.settings import Player, derived_seed
 from agents.parallel import processes, spread
 from agents.registry import make
 from agents.search.alphabeta.agent import AlphaBeta
@@ -26,7 +27,6 @@ from agents.search.evaluation.territory import new_territory, survey
 from agents.search.make_unmake import search_rules
 from agents.search.tuning.parameters import search_of
 from agents.search.tuning.positions import is_quiet
-from agents.tournament.settings import Player, derived_seed
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, MAX_SIDE, MIN_SIDE, State

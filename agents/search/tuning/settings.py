@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from agents.measure.sprt.settings import FIRST, SECOND, Sprt
 from agents.search.tuning.parameters import Parameter
-from agents.sprt.settings import FIRST, SECOND, Sprt
 from envs.common.errors import ConfigError
 
 

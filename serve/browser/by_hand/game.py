@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.agent import Agent, Decision
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee
 from envs.battlesnake.render.scene import direction, scene
 from envs.battlesnake.state import ALIVE, MOVE_NAMES, UP
 from envs.common.errors import ProcsnakeError

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.agent import Agent
-from agents.evaluation.referee import Frame, Referee
+from agents.measure.evaluation.referee import Frame, Referee
 from agents.registry import split_name
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.rules import is_over

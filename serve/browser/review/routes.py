@@ -20,7 +20,7 @@ from typing import Any
 from flask import Blueprint, Flask, Response, abort, jsonify, request
 from werkzeug.wrappers import Response as BaseResponse
 
-from agents.analysis.win_probability import WinProbability
+from agents.measure.analysis.win_probability import WinProbability
 from envs.battlesnake.recording import Recording
 from envs.common.errors import ProcsnakeError
 from serve.browser.own_browsers import own_app, own_pages, refusal

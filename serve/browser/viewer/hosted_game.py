@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agents.agent import Decision
-from agents.evaluation.referee import Frame, Referee
+from agents.measure.evaluation.referee import Frame, Referee
 from envs.battlesnake.plain import board_from_state
 from envs.battlesnake.recording import Recording, unfinished
 from envs.battlesnake.state import ALIVE, CAUSE_NAMES, MOVE_NAMES

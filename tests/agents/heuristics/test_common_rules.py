@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from agents.agent import Agent
-from agents.evaluation import play_games
 from agents.heuristics import RandomLegal
 from agents.heuristics import common_rules as rules
 from agents.heuristics.composition import Heuristics, classics, starter_pack
 from agents.heuristics.sight import Sight
+from agents.measure.evaluation import play_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import RULESETS, Settings
 from envs.battlesnake.state import CAUSE_NAMES, DOWN, LEFT, RIGHT, UP

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.tournament.settings import Tournament
-from agents.tournament.store import Store
+from agents.measure.tournament.settings import Tournament
+from agents.measure.tournament.store import Store
 from tests.agents.hub.stand_in import Hub
 from tests.command_line import run
 from train.runs.initial_weights import as_overrides

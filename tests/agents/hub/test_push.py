@@ -12,11 +12,11 @@ from huggingface_hub import ModelCard
 import agents
 from agents import bundle, champions
 from agents.bundle import BundleError
-from agents.evaluation import MatchupScore
-from agents.evaluation.episodes import WorldScore
-from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, WorldRecord
 from agents.hub import HubError
 from agents.hub.push import push
+from agents.measure.evaluation import MatchupScore
+from agents.measure.evaluation.episodes import WorldScore
+from agents.measure.evaluation.record import STANDARD_BOARD, EvaluationRecord, WorldRecord
 from agents.policy import Policy
 from tests.agents.boards import played_boards
 from tests.agents.hub.stand_in import OTHERS_TOKEN, READ_TOKEN

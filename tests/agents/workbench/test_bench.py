@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import agents
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee
 from agents.workbench import Bench
 from envs.battlesnake.plain import ruleset_step
 from envs.battlesnake.recording import Recording, RecordingError

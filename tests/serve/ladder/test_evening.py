@@ -7,7 +7,7 @@ import json
 from contextlib import closing
 
 import agents
-from agents.evaluation.connection import Connection
+from agents.measure.evaluation.connection import Connection
 from serve.archive.store import GameStore
 from serve.arena import create_app
 from serve.server import running

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from agents.evaluation.procgen import POLICY, RANDOM, evaluate
+from agents.measure.evaluation.procgen import POLICY, RANDOM, evaluate
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from envs.procgen.scores import EASY

@@ -9,7 +9,7 @@ import scipy.stats
 
 import procsnake
 from envs.common.errors import ConfigError, UnknownNameError
-from tests.agents.pages.reading import Page
+from tests.agents.measure.pages.reading import Page
 from tests.train.runs.test_report import a_run
 from train.comparison.run_comparison import compare_runs, rows_of
 from train.comparison.statistics import difference, holm, mean_line, p_value, reached_at

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import agents
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee
 from envs.common.errors import UnknownNameError
 from tests.envs.battlesnake.traces import DATA
 from tests.train.recorded import cloning, record_games

@@ -6,7 +6,7 @@ from scipy.stats import t
 
 import procsnake
 from envs.common.errors import UnknownNameError
-from tests.agents.pages.reading import Page
+from tests.agents.measure.pages.reading import Page
 from tests.train.runs.test_report import a_run
 from train.config import Experiment
 from train.runs.curves import groups_of, rows_of, usual, write_curves

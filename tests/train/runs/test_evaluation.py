@@ -9,8 +9,8 @@ import agents
 import envs
 from agents.agent import Agent
 from agents.bundle import load
-from agents.evaluation import evaluate, procgen
-from agents.evaluation.anchored_elo import AnchoredGames, elo_against
+from agents.measure.evaluation import evaluate, procgen
+from agents.measure.evaluation.anchored_elo import AnchoredGames, elo_against
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy

@@ -14,15 +14,15 @@ import pytest
 import yaml
 
 from agents import champions
-from agents.evaluation import MatchupScore, wilson_interval
-from agents.evaluation.record import (
+from agents.measure.evaluation import MatchupScore, wilson_interval
+from agents.measure.evaluation.record import (
     STANDARD_BOARD,
     EvaluationRecord,
     policy_of,
     read_record,
     read_world_record,
 )
-from tests.agents.pages.reading import Page
+from tests.agents.measure.pages.reading import Page
 from tests.train.experiments import toy
 from train.runs.folder import RunError, RunFolder
 from train.runs.history import read_columns

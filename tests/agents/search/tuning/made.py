@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from agents.measure.tournament.settings import Player
+from agents.measure.tournament.store import Store
 from agents.search.evaluation.evaluate import Weights, judge
 from agents.search.evaluation.territory import Territory, survey
 from agents.search.make_unmake import search_rules
 from agents.search.tuning.parameters import choose, parameters_of
 from agents.search.tuning.play import play_tuning
 from agents.search.tuning.settings import Tuning
-from agents.tournament.settings import Player
-from agents.tournament.store import Store
 from envs.battlesnake.state import State
 
 START = "alphabeta?weights.length=60"

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 import agents
+from agents.measure.sprt.openings import opening
+from agents.measure.sprt.play import play_sprt
+from agents.measure.sprt.settings import Sprt
+from agents.measure.tournament.store import Store
 from agents.options_file import OptionsFile
 from agents.search.tuning.settings import Tuning
-from agents.sprt.openings import opening
-from agents.sprt.play import play_sprt
-from agents.sprt.settings import Sprt
-from agents.tournament.store import Store
 from procsnake import main
 from tests.agents.search.tuning.made import START, play, small
 

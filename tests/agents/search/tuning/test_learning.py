@@ -10,13 +10,13 @@ import pytest
 from scipy.optimize import minimize
 
 import agents
+from agents.measure.tournament.settings import derived_seed
 from agents.search.evaluation.learned import UNIT, LearnedEvaluation
 from agents.search.evaluation.learned_features import NUM_FEATURES, OWN
 from agents.search.tuning import learning
 from agents.search.tuning.learning import Fitting, corrections, learn, ridge_regression, targets
 from agents.search.tuning.self_play import SelfPlay, Views
 from agents.search.tuning.texel import probability
-from agents.tournament.settings import derived_seed
 from envs.common.errors import ConfigError
 from procsnake import main
 from tests.agents.search.evaluation.test_learned import correction, random_weights

@@ -11,14 +11,14 @@ import time
 import numpy as np
 import pytest
 
+from agents.measure.tournament.store import Store
 from agents.registry import split_options
 from agents.search.tuning.play import TuningProgress
 from agents.search.tuning.settings import Tuning
-from agents.tournament.store import Store
 from envs.common.errors import ConfigError
+from tests.agents.measure.sprt.made import num_played
+from tests.agents.measure.tournament.made import game
 from tests.agents.search.tuning.made import START, play, small
-from tests.agents.sprt.made import num_played
-from tests.agents.tournament.made import game
 
 WORDS = [
     "tune",

@@ -7,20 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agents.measure.tournament.store import Store, StoreError
 from agents.search.evaluation.evaluate import SCALE, Weights
 from agents.search.evaluation.territory import new_territory, survey
 from agents.search.make_unmake import search_rules
 from agents.search.tuning.positions import LINEAR, UNIT, collect, features_of, is_quiet, read_games
 from agents.search.tuning.regression import regress
 from agents.search.tuning.settings import Tuning
-from agents.tournament.store import Store, StoreError
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, State, head_cell
 from envs.common.errors import ConfigError, UnknownNameError
+from tests.agents.measure.sprt import made as sprt
 from tests.agents.search.tuning.made import START, evaluate, play, small
-from tests.agents.sprt import made as sprt
 
 GAMES = [
     (2, Settings()),

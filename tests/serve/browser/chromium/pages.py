@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import agents
-from agents.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee
 from envs.battlesnake.settings import Settings
 from serve.archive.store import GameStore
 from serve.arena import create_app

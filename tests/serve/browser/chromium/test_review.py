@@ -11,10 +11,10 @@ from functools import cache
 
 import pytest
 
-from agents.analysis.as_json import as_json
-from agents.analysis.game import analyse
-from agents.analysis.played import played_by
-from agents.analysis.win_probability import WinProbability
+from agents.measure.analysis.as_json import as_json
+from agents.measure.analysis.game import analyse
+from agents.measure.analysis.played import played_by
+from agents.measure.analysis.win_probability import WinProbability
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from agents.analysis.played import played_by
+from agents.measure.analysis.played import played_by
 from envs.battlesnake.recording import Recording
 from envs.common.errors import ConfigError
 from serve.browser.review.reviews import Reviews
-from tests.agents.analysis.throw_aways import kept
+from tests.agents.measure.analysis.throw_aways import kept
 from tests.waiting import until
 
 PATIENCE_S = 20.0

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from agents.analysis.played import played_by
+from agents.measure.analysis.played import played_by
 from envs.battlesnake.recording import Recording, RecordingError
 from envs.common.errors import ConfigError
 from serve.browser.review.opened_game import MAX_TURNS, OpenedGame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.analysis.win_probability import GROUPS, WinProbability
+from agents.measure.analysis.win_probability import GROUPS, WinProbability
 from serve.browser.review.reviews import Reviews
 from serve.browser.review.routes import MAX_FILE_BYTES, fit_in_json, review_app
 from tests.serve.browser.review.games import in_no_time, lost_game, text_of, wait_for

@@ -1,0 +1,44 @@
+"""How a snake died, in one of a few words that people use, from the last board and the moves that
+it had there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from agents.measure.analysis.game import Analysis
+from agents.measure.analysis.move_classes import FAULTS
+
+Cause = Literal["no room", "head-on", "hunger", "hazard", "crash", "unknown"]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+TOLD: dict[Cause, str] = {
+    "no room": "it ran out of room: every move on its last turn was certain death",
+    "head-on": "it met a head of a snake that was as long or longer",
+    "hunger": "its health ran out",
+    "hazard": "a hazard took the rest of its health",
+    "crash": "it ran into a wall or a body although it had another move",
+    "unknown": "the recording doesn't tell how it died",
+}
+"""What each cause means."""
+_CRASHES = ("wall-collision", "snake-collision", "snake-self-collision")
+
+
+def cause_of(analysis: Analysis) -> Cause | None:
+    """Return how the snake died; None if it lived."""
+    how = analysis.played.ending["eliminatedCause"]
+    last = analysis.turns[-1]
+    if not how:
+        return None
+    if how == "head-collision":
+        return "head-on"
+    if how in ("out-of-health", "hazard"):
+        return "hunger" if how == "out-of-health" else "hazard"
+    if not any(last.safe):
+        return "no room"
+    return "crash" if how in _CRASHES else "unknown"
+
+
+def faults(analysis: Analysis) -> dict[str, int]:
+    """Return how many inaccuracies, mistakes and blunders the snake made."""
+    classes = [turn.move_class for turn in analysis.turns]
+    return {name: classes.count(name) for name in FAULTS}

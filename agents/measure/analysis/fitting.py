@@ -1,0 +1,219 @@
+"""Fits the curves of win probability to the games in stores of tournaments, and measures them on
+games held out of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.measure.analysis.opinions import MoveSearch
+from agents.measure.analysis.win_probability import GROUPS, Curve, WinProbability, group_of
+from agents.measure.tournament.game import replayed
+from agents.measure.tournament.settings import Game, Match
+from agents.parallel import Tell, spread
+from agents.search.evaluation.evaluate import SURE
+from agents.search.tuning.learning import ridge_regression
+from agents.search.tuning.positions import read_games
+from agents.search.tuning.texel import mean_loss
+from envs.battlesnake.state import ALIVE
+from envs.common.columns import in_columns
+from envs.common.errors import ConfigError
+
+EVERY = 16
+"""The turns between two positions of a game that are used. Neighbouring positions tell nearly the
+same.
+"""
+HELD_OUT = 5
+"""Every so manieth game is held out of the fit, to measure it."""
+_LEAST = 100
+_UNIT = 1000.0
+_RIDGE = 1e-6
+_BINS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
+
+
+class Position(NamedTuple):
+    """What one snake's search thought of a position, and how the game ended for the snake."""
+
+    group: str
+    score: int
+    result: float  # 1 if it alone came first, an equal share of a shared first place, else 0
+    is_held_out: bool
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The positions of the held-out games whose fitted probability lies in a range."""
+
+    low: float
+    high: float
+    positions: int
+    expected: float
+    """The mean of the fitted probabilities."""
+    won: float
+    """The share of points that were won."""
+
+    @property
+    def row(self) -> tuple[int, float, float]:
+        """Return what files keep of it: the positions, and rounded to a thousandth what was
+        expected and what was won.
+        """
+        return self.positions, round(self.expected, 3), round(self.won, 3)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How good a curve is on the games that were held out."""
+
+    positions: int
+    loss: float
+    """The mean negative log-likelihood in nats."""
+    loss_of_the_mean: float
+    """The same for somebody who knows only the mean result."""
+    bins: tuple[Bin, ...]
+
+
+def fit(
+    stores: Sequence[Path], *, nodes: int, pool: ProcessPoolExecutor | None, tell: Tell
+) -> tuple[WinProbability, dict[str, Measured]]:
+    """Fit all curves to the games of these stores, and measure them by group.
+
+    Raises `StoreError` for files that are no stores, and `ConfigError` if there are too few
+    positions of some group."""
+    recorded = [read_games(path) for path in stores]
+    games = [
+        (match, game, n % HELD_OUT == 0)
+        for match, all_games in recorded
+        for n, game in enumerate(all_games)
+    ]
+    found = [
+        one
+        for some in spread(pool, partial(positions_of, nodes=nodes), games, tell)
+        for one in some
+    ]
+    curves = {}
+    measured = {}
+    for group in GROUPS:
+        own = [one for one in found if one.group == group]
+        curves[group] = fit_curve(group, [one for one in own if not one.is_held_out])
+        measured[group] = measure(curves[group], [one for one in own if one.is_held_out])
+    training = {
+        "stores": [
+            {**match.to_dict(), "games_kept": len(all_games)} for match, all_games in recorded
+        ],
+        "nodes": nodes,
+        "every": EVERY,
+        "bins": {group: [one.row for one in found.bins] for group, found in measured.items()},
+        "held_out": {
+            group: [one.positions, one.loss, one.loss_of_the_mean]
+            for group, one in measured.items()
+        },
+    }
+    return WinProbability(curves, training), measured
+
+
+def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Position]:
+    """Return every sixteenth position of a game, as each living snake sees it. Openings that nobody
+    chose are left out.
+    """
+    match, game, is_held_out = recorded
+    search = MoveSearch(nodes)
+    found = list[Position]()
+    begins = match.turns_of_opening(game.round)
+    for turn, state in replayed(match, game):
+        if turn % EVERY == 0 and turn >= begins:
+            living = np.flatnonzero(state.arrays.cause[0] == ALIVE)
+            group = group_of(len(living), search.is_learned(state))
+            for slot in map(int, living):
+                score = search(state, slot).best_score
+                found.append(Position(group, score, float(game.share(slot)), is_held_out))
+    return found
+
+
+def fit_curve(group: str, positions: Sequence[Position]) -> Curve:
+    """Fit a curve. Raises `ConfigError` if the positions are too few, or their scores foretell
+    nothing.
+    """
+    scores, results = _columns(positions)
+    open_ones = np.abs(scores) <= SURE
+    if open_ones.sum() < _LEAST:
+        told = f"there are {open_ones.sum()} positions of the group {group!r} with no proven score"
+        raise ConfigError(
+            f"{told}; at least {_LEAST} are needed. Give stores of duels on 11×11 and of games of"
+            " four"
+        )
+    features = np.column_stack([scores[open_ones] / _UNIT, np.ones(open_ones.sum())])
+    slope, offset = ridge_regression(features, results[open_ones], np.zeros(len(features)), _RIDGE)
+    if slope <= 0:
+        raise ConfigError(
+            f"the scores foretell nothing of the results of the group {group!r}; use games of"
+            " stronger players"
+        )
+    lost = results[scores < -SURE]
+    won = results[scores > SURE]
+    # One result of ½ is added to each, so that no share is exactly 0 or 1.
+    shares = ((part.sum() + 0.5) / (len(part) + 1) for part in (lost, won))
+    proven_loss, proven_win = (round(float(share), 4) for share in shares)
+    scale = round(_UNIT / float(slope), 1)
+    return Curve(
+        scale=scale, offset=round(float(offset), 4), proven_loss=proven_loss, proven_win=proven_win
+    )
+
+
+def measure(curve: Curve, positions: Sequence[Position]) -> Measured:
+    """Compare a curve with the results of positions that it wasn't fitted to."""
+    scores, results = _columns(positions)
+    expected = np.array([curve(int(score)) for score in scores])
+    logits = np.log(expected / (1 - expected))
+    mean = float(results.mean())
+    place = np.searchsorted(_BINS[1:-1], expected, side="right")
+    bins = tuple(
+        Bin(
+            _BINS[n],
+            _BINS[n + 1],
+            int(chosen.sum()),
+            float(expected[chosen].mean()),
+            float(results[chosen].mean()),
+        )
+        for n in range(len(_BINS) - 1)
+        if (chosen := place == n).any()
+    )
+    return Measured(
+        len(results),
+        mean_loss(logits, results),
+        mean_loss(np.full(1, _logit(mean)), np.array([mean])),
+        bins,
+    )
+
+
+def _columns(positions: Sequence[Position]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([one.score for one in positions], float), np.array(
+        [one.result for one in positions], float
+    )
+
+
+def _logit(share: float) -> float:
+    return float(np.log(share / (1 - share)))
+
+
+def table(curves: WinProbability, measured: dict[str, Measured]) -> str:
+    """Return the curves and their calibration in words and columns."""
+    lines: list[str] = []
+    for group, one in measured.items():
+        curve: Any = curves.curves[group]
+        shape = f"scale {curve.scale:.0f}, offset {curve.offset:+.2f}"
+        proven = f"proven losses {curve.proven_loss:.1%} won, proven wins {curve.proven_win:.1%}"
+        loss = f"loss {one.loss:.3f} nats, {one.loss_of_the_mean:.3f} by the mean alone"
+        bins = [
+            (f"{b.low:.0%} to {b.high:.0%}", str(b.positions), f"{b.expected:.1%}", f"{b.won:.1%}")
+            for b in one.bins
+        ]
+        lines.append(f"{group}: {shape}; {proven}; {loss}")
+        lines.append(in_columns(bins, ("expected", "positions", "expected", "won"), indent="  "))
+    return "\n".join(lines)

@@ -1,0 +1,31 @@
+"""Reports: pages that are one file and need nothing else, and the same charts as pictures."""
+
+from agents.measure.pages.chart import Chart, Intervals, Line
+from agents.measure.pages.page import (
+    chart_grid,
+    columns,
+    film,
+    fold,
+    html_page,
+    lead,
+    moving_picture,
+    note,
+    section,
+    table,
+)
+
+__all__ = [
+    "Chart",
+    "Intervals",
+    "Line",
+    "chart_grid",
+    "columns",
+    "film",
+    "fold",
+    "html_page",
+    "lead",
+    "moving_picture",
+    "note",
+    "section",
+    "table",
+]

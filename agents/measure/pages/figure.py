@@ -1,0 +1,102 @@
+"""Draws charts with matplotlib, for notebooks, PNG files and the documentation. The first chart
+imports matplotlib.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents.measure.pages.chart import COLOURS, Chart
+from envs.common.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTH = 8.0
+_HEIGHT = 3.4
+_DPI = 140
+_MOST_LETTERS = 30
+
+
+def draw(figure: Figure, charts: Sequence[Chart]) -> None:
+    """Draw the charts below each other into an empty matplotlib figure. A chart without a point
+    becomes an empty frame.
+
+    In a notebook, call `draw(plt.figure(figsize=(8, 3), layout="constrained"), [chart])`.
+    """
+    import matplotlib
+
+    # Names may hold dollar signs, which are no formulas.
+    with matplotlib.rc_context({"text.parse_math": False}):
+        for axes, chart in zip(
+            figure.subplots(len(charts), squeeze=False)[:, 0], charts, strict=True
+        ):
+            _draw_chart(axes, chart)
+
+
+def save_charts(path: Path, charts: Sequence[Chart]) -> None:
+    """Write the charts below each other as a PNG. Raises `ConfigError` if it can't be written."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, _HEIGHT * len(charts)), layout="constrained")
+    picture = io.BytesIO()
+    draw(figure, charts)
+    # No version in the file: the same charts are the same bytes.
+    figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
+    write_whole(path, picture.getvalue())
+
+
+def _draw_chart(axes: Any, chart: Chart) -> None:
+    from matplotlib.ticker import EngFormatter, PercentFormatter
+
+    drawn = chart.drawn()
+    entries = []
+    for k, line in enumerate(drawn):
+        colour = COLOURS[k % len(COLOURS)]
+        if line.low is not None and line.high is not None:
+            axes.fill_between(
+                line.x,
+                line.low,
+                line.high,
+                color=colour,
+                alpha=0.7 if chart.stacked else 0.2,
+                linewidth=0,
+            )
+        top = line.high if chart.stacked else line.y
+        entries += axes.plot(
+            line.x,
+            top,
+            color=colour,
+            linewidth=1.6,
+            marker="o" if len(line.x) <= 12 else None,
+            markersize=3,
+        )
+    axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
+    if drawn and max(line.x.max() for line in drawn) >= 1e4:
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    if chart.shares:
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        axes.set_ylim(0.0, 1.02)
+    elif (chart.from_zero or chart.stacked) and axes.dataLim.ymin >= 0.0:
+        axes.set_ylim(bottom=0.0)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(drawn) > 1:
+        axes.legend(
+            entries,
+            [_short(line.name) for line in drawn],
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+            frameon=False,
+        )
+
+
+def _short(name: str) -> str:
+    """The legend must leave room for the lines."""
+    if len(name) <= _MOST_LETTERS:
+        return name
+    return f"…{name[1 - _MOST_LETTERS :]}"

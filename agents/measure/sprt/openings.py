@@ -1,0 +1,196 @@
+"""Makes openings: random turns after the official start by which nobody has lost. Reads and writes
+books of openings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.measure.sprt.settings import Opening, Sprt
+from agents.measure.tournament.settings import derived_seed
+from agents.search.alphabeta.agent import AlphaBeta
+from agents.search.evaluation.evaluate import SURE, Weights
+from agents.search.evaluation.learned import HAND_WRITTEN
+from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import ALIVE, State
+from envs.common.bounded import parse_json, read_text
+from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.whole_files import write_whole
+
+_NODES = 500
+"""The number of nodes of the search that finds out whether a snake is lost."""
+_ATTEMPTS = 100
+_VERSION = 1
+_MAX_BYTES = 1 << 20
+_MAX_OPENINGS = 10_000
+
+
+class BookError(ProcsnakeError):
+    """A file of openings can't be read, or is for other games."""
+
+
+@dataclass(frozen=True)
+class _Board:
+    """The games for which a book's openings are made."""
+
+    seats: int
+    width: int
+    height: int
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, test: Sprt) -> _Board:
+        return cls(test.seats, test.width, test.height, asdict(test.settings))
+
+
+def opening(test: Sprt, block: int) -> Opening:
+    """Return how the games of a block begin, as a function of the test's seed and the block, or as
+    the test's book says.
+
+    Raises `ConfigError` if a player has lost after every random opening that was tried.
+    """
+    if test.book:
+        return test.book[block]
+    for attempt in range(_ATTEMPTS):
+        seed = derived_seed(test.seed, block, attempt)
+        found = _random_opening(test, seed)
+        if found is not None:
+            return found
+    raise ConfigError(
+        f"of {_ATTEMPTS} random openings of {test.opening_turns} turns none left everybody with a"
+        " chance. Ask for fewer turns"
+    )
+
+
+def _random_opening(test: Sprt, seed: int) -> Opening | None:
+    """A random opening, or None if a snake dies during it or is lost after it."""
+    random = np.random.default_rng(seed)
+    slots = np.arange(test.seats)
+    state, running = _start(test, seed)
+    played = []
+    for _ in range(test.opening_turns):
+        safe = safe_moves(state, np.zeros_like(slots), slots)
+        played.append([int(random.choice(np.flatnonzero(row))) for row in safe])
+        play_turn(state, np.array([played[-1]], np.int8), running)
+        if not _all_play(state, running):
+            return None
+    if _is_lost_for_someone(state):
+        return None
+    return Opening.of(seed, played)
+
+
+def _start(test: Sprt, seed: int) -> tuple[State, np.ndarray]:
+    state = State(
+        1, width=test.width, height=test.height, num_snakes=test.seats, settings=test.settings
+    )
+    state.seed(seed)
+    return state, start_games(state)
+
+
+def _all_play(state: State, running: np.ndarray) -> bool:
+    return bool(running[0]) and bool((state.arrays.cause[0] == ALIVE).all())
+
+
+def _is_lost_for_someone(state: State) -> bool:
+    # The same weights always, so that a test's openings stay the same whichever evaluation
+    # alphabeta has by default.
+    search = AlphaBeta(nodes=_NODES, weights=Weights(), evaluation=HAND_WRITTEN)
+    return any(
+        search.act(state.copy(), slot).note["score"] < -SURE for slot in range(state.num_snakes)
+    )
+
+
+def write_book(path: Path, test: Sprt, openings: Iterable[Opening]) -> int:
+    """Write a book: a line of JSON that says for which games it is, then one line per opening.
+    Returns the number of openings.
+
+    Raises `BookError` at the first opening with which the book would be larger than `read_book`
+    takes."""
+    lines = [json.dumps({"procsnake_book": _VERSION, **asdict(_Board.of(test))}) + "\n"]
+    size = len(lines[0])
+    number = 0
+    for number, one in enumerate(openings, 1):
+        lines.append(json.dumps({"seed": one.seed, "moves": list(one.moves)}) + "\n")
+        size += len(lines[-1])
+        if number > _MAX_OPENINGS or size > _MAX_BYTES:
+            raise BookError(
+                f"{path} isn't written: a book has at most {_MAX_OPENINGS} openings and"
+                f" {_MAX_BYTES} bytes, and there are more. Ask for at most --games"
+                f" {(number - 1) * test.seats}, or for fewer --opening-turns"
+            )
+    write_whole(path, "".join(lines))
+    return number
+
+
+def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
+    """Return the openings in a book.
+
+    Raises `BookError` for a file that is no book, for one that is too large, and for a book of
+    other games."""
+    try:
+        head, *lines = map(parse_json, read_text(path, _MAX_BYTES).splitlines())
+        if head["procsnake_book"] != _VERSION:
+            raise BookError(
+                f"{path} has version {head['procsnake_book']!r}, this procsnake reads {_VERSION}"
+            )
+        if len(lines) > _MAX_OPENINGS:
+            raise BookError(
+                f"{path} has {len(lines)} openings, and {_MAX_OPENINGS} are the most. Make two"
+                " books of it"
+            )
+        board = _Board(*(head[name] for name in ("seats", "width", "height", "settings")))
+        openings = tuple(_opening(line) for line in lines)
+    except OSError as error:
+        raise BookError(f"{path} can't be read: {error.strerror or error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
+        raise BookError(
+            f"{path} is no book of openings ({error}). To write one: --write-book FILE"
+        ) from error
+    other = [
+        name for name, asked in asdict(_Board.of(test)).items() if getattr(board, name) != asked
+    ]
+    if other:
+        raise BookError(f"{path} is for games with other {', '.join(other)} than were asked for")
+    if not openings:
+        raise BookError(f"{path} has no openings")
+    for number, one in enumerate(openings, 1):
+        if not _can_be_played(test, one):
+            raise BookError(
+                f"opening {number} of {path} doesn't leave {test.seats} snakes alive in a game that"
+                " goes on"
+            )
+    return openings
+
+
+def _opening(line: Any) -> Opening:
+    moves = tuple(line["moves"])
+    if not all(isinstance(turn, str) for turn in moves):
+        raise ValueError("moves are texts")
+    return Opening(line["seed"], moves)
+
+
+def _can_be_played(test: Sprt, one: Opening) -> bool:
+    if any(len(turn) != test.seats for turn in one.moves):
+        return False
+    state, running = _start(test, one.seed)
+    return all(
+        _all_play(*_after(state, running, turn)) for turn in one.as_array(test.seats)
+    ) and _all_play(state, running)
+
+
+def _after(state: State, running: np.ndarray, turn: np.ndarray) -> tuple[State, np.ndarray]:
+    play_turn(state, turn[None], running)
+    return state, running
+
+
+def openings(test: Sprt, count: int) -> Iterator[Opening]:
+    """Yield the openings of the first `count` blocks, or fewer if the book has fewer."""
+    for block in range(min(count, len(test.book) or count)):
+        yield opening(test, block)

@@ -1,0 +1,352 @@
+"""Describes a tournament: the players, the form, the boards.
+
+It is JSON-able, so that a store can tell if it is the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, TypeVar, get_args
+
+import numpy as np
+
+from agents.effort import ONE_LIMIT, Effort
+from agents.measure.evaluation.connection import without_secrets
+from agents.registry import is_server, split_name, split_options
+from envs.battlesnake.maps import check_game
+from envs.battlesnake.settings import Settings
+from envs.common.errors import ConfigError, UnknownNameError
+
+Form = Literal["round-robin", "swiss", "ladder", "bracket"]
+FORMS: tuple[str, ...] = get_args(Form)
+MAX_SEATS = 8
+MAX_PLAYERS = 1000
+MAX_ROUNDS = 1_000_000
+MAX_GAMES_OF_ROUND = 1_000_000
+"""Nobody plays more, but a stranger's store may ask for it, and a round's games are drawn up at
+once.
+"""
+M = TypeVar("M", bound="Match")
+
+
+@dataclass(frozen=True)
+class Player:
+    """A player that takes part in a tournament."""
+
+    name: str
+    spec: str
+    """The player in the form that `agents.make` takes, or its URL."""
+
+    @property
+    def is_remote(self) -> bool:
+        return is_server(self.spec)
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether the player is a file of rules, alone or on top of another player."""
+        path, _ = split_options(self.spec)
+        return not self.is_remote and (path.endswith(".py") or ".py+" in path)
+
+    @classmethod
+    def parse(cls, text: str) -> Player:
+        """Read `SPEC` or `NAME=SPEC`. Without a name, the player is called as its spec; of a URL,
+        secrets are left out.
+        """
+        name, spec = split_name(text)
+        if is_server(spec):
+            own_name = without_secrets(spec)
+        else:
+            own_name = spec.removesuffix("/")
+        return cls(name or own_name, spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """The players and their boards. Tournaments and sequential tests have this in common, and a
+    store keeps games of it.
+
+    Raises `ConfigError` or `UnknownNameError` for settings that can't be played.
+    """
+
+    kind: ClassVar[str]
+    """The name of this kind of match in a store."""
+    may_grow: ClassVar[tuple[str, ...]] = ()
+    """The fields that may change when a match is continued."""
+
+    players: tuple[Player, ...]
+    seats: int = 2
+    """The number of snakes per game."""
+    width: int = 11
+    height: int = 11
+    settings: Settings = field(default_factory=Settings)
+    seed: int = 0
+    timeout_ms: int = 500
+    """The time for an answer over HTTP, in milliseconds; with `tell_deadline` also for local
+    agents.
+    """
+    tell_deadline: bool = False
+    """Local agents think until the time-out instead of by a fixed effort. Then the same seed
+    doesn't give the same games.
+    """
+    max_turns: int = 5000
+    """The most turns of a game. If a game isn't over by then, it is a draw of the living snakes."""
+    nodes: int | None = None
+    """Nodes per move, for agents that count them; others keep an effort of their own."""
+    cpu_ms: float | None = None
+    """Milliseconds of processor time per move, measured on the agent's thread, for agents that can
+    be limited so.
+    """
+
+    def __post_init__(self) -> None:
+        names = self.names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(
+                f"two players are called {twice!r}; give one another name, as in {twice}-2={twice}"
+            )
+        for name in ("timeout_ms", "max_turns"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed is {self.seed}; it must be from 0 to 2**63 - 1")
+        if self.effort.options and self.tell_deadline:
+            raise ConfigError(ONE_LIMIT)
+        check_game(self.settings, width=self.width, height=self.height, num_snakes=self.seats)
+
+    @property
+    def names(self) -> list[str]:
+        return [player.name for player in self.players]
+
+    @property
+    def effort(self) -> Effort:
+        """What agents may spend on a move."""
+        return Effort(nodes=self.nodes, cpu_ms=self.cpu_ms)
+
+    @property
+    def names_and_specs(self) -> list[tuple[str, str]]:
+        return [(player.name, player.spec) for player in self.players]
+
+    @property
+    def effort_in_words(self) -> str:
+        """What agents may spend on a move, and who keeps an effort of its own."""
+        if self.tell_deadline:
+            return f"{self.timeout_ms} ms of wall time per move"
+        told = self.effort.told(self.names_and_specs)
+        return f"{self.effort} ({told})" if told else str(self.effort)
+
+    def turns_of_opening(self, round_: int) -> int:
+        """Return with how many turns that nobody chose the games of a round begin."""
+        return 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values from which `from_dict` makes an equal tournament."""
+        return {**asdict(self), "players": [asdict(player) for player in self.players]}
+
+    @classmethod
+    def from_dict(cls: type[M], data: dict[str, Any]) -> M:
+        """Return the match of such plain values, which may be a stranger's.
+
+        Raises `ValueError` for values of another type than their field, and what `Settings` and the
+        match itself raise."""
+        _check_types(cls, data)
+        for player in data["players"]:
+            _check_types(Player, player)
+        players = tuple(Player(**p) for p in data["players"])
+        settings = Settings(**data["settings"])
+        known = {f.name for f in fields(cls)}
+        return cls(
+            **{
+                **{k: v for k, v in data.items() if k in known},
+                "players": players,
+                "settings": settings,
+            }
+        )
+
+
+_JSON_TYPES: dict[str, set[type]] = {
+    "str": {str},
+    "bool": {bool},
+    "int": {int},
+    "float": {int, float},
+    "None": {type(None)},
+}
+
+
+def _check_types(kind: type[Match | Player], values: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for a value that isn't of its field's type. Fields that hold objects are
+    left to these.
+    """
+    for one in fields(kind):
+        declared = str(one.type).split(" | ")
+        if one.name not in values or not _JSON_TYPES.keys() >= set(declared):
+            continue
+        if type(values[one.name]) not in set().union(*(_JSON_TYPES[name] for name in declared)):
+            raise ValueError(
+                f"{one.name} is {values[one.name]!r:.50}; it must be of type {one.type}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tournament(Match):
+    """The settings of a tournament. Raises `ConfigError` or `UnknownNameError` for settings that
+    can't be played.
+    """
+
+    kind = "tournament"
+    may_grow = ("rounds",)
+
+    form: Form = "round-robin"
+    """In a round-robin, every group of `seats` players meets in every round. In swiss, neighbours
+    in the standings meet, those first who have met least. In a ladder, neighbours on the ladder
+    play for the places. A bracket is single elimination."""
+    rounds: int = 1
+    """How many rounds are played; of no account in a bracket, which has as many as it takes."""
+    games: int = 2
+    """The number of games per group and round; in a bracket, the odd number that each match is the
+    best of. The players change seats."""
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UnknownNameError("form of tournament", self.form, FORMS)
+        if not 2 <= self.seats <= MAX_SEATS or self.seats > len(self.players):
+            raise ConfigError(
+                f"seats is {self.seats} with {len(self.players)} players; 2 to {MAX_SEATS}, and no"
+                " more than there are"
+            )
+        for name in ("rounds", "games"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if (
+            len(self.players) > MAX_PLAYERS
+            or self.rounds > MAX_ROUNDS
+            or self._games_of_round > MAX_GAMES_OF_ROUND
+        ):
+            raise ConfigError(
+                f"{len(self.players)} players for {self.rounds} rounds of {self._games_of_round}"
+                f" games are too many; up to {MAX_PLAYERS} players, {MAX_ROUNDS} rounds and"
+                f" {MAX_GAMES_OF_ROUND} games per round are played"
+            )
+        if self.form == "bracket" and self.seats != 2:
+            raise ConfigError(
+                f"seats is {self.seats}; a bracket's matches are duels, so it must be 2"
+            )
+        if self.form == "bracket" and self.games % 2 == 0:
+            raise ConfigError(
+                f"games is {self.games}; a bracket's match is the best of an odd number, as 1, 3"
+                " or 5"
+            )
+        super().__post_init__()
+
+    @property
+    def _games_of_round(self) -> int:
+        """The most games that a round can have."""
+        is_everybody = self.form == "round-robin"
+        if is_everybody:
+            groups = math.comb(len(self.players), self.seats)
+        else:
+            groups = len(self.players)
+        return groups * self.games
+
+    def game_seed(self, round_: int, number: int) -> int:
+        """Return the seed of a game, as a function of the tournament's seed and the game's round
+        and number.
+        """
+        return derived_seed(self.seed, round_, number)
+
+
+def derived_seed(*numbers: int) -> int:
+    """Return a seed from 0 to 2**63 - 1 that follows from these numbers."""
+    words = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
+    return int(words[0] >> np.uint64(1))
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The result of one player in one game."""
+
+    player: int
+    """The player's place in `Tournament.players`."""
+    place: int
+    """The place in the game; 1 is best. Snakes that died on the same turn share a place, and so do
+    all that survived.
+    """
+    cause: str
+    """The cause of death; "" for survivors."""
+    died: int
+    """The turn of the death; 0 for survivors."""
+    length: int
+    latency_ms: float
+    """The median time of a move, in milliseconds; 0 if there was no move."""
+    slowest_ms: float
+    failures: int
+    """The number of failed requests: late, refused, or with a nonsensical answer."""
+    failure: str = ""
+    """The reason why the first of these requests failed."""
+    cpu_ms: float = 0.0
+    """The mean processor time of a move, in milliseconds; 0 where it isn't known, as for snakes
+    behind URLs.
+    """
+    excused: int = 0
+    """The number of turns on which it was asked again because it was late in a burst of load
+    (`agents.measure.evaluation.busy`).
+    """
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game that was played. `moves` is int8 (turns, seats), -1 for dead snakes. Moves and seed
+    determine the whole game.
+    """
+
+    round: int
+    number: int
+    seed: int
+    turns: int
+    seats: tuple[Seat, ...]
+    moves: np.ndarray = field(compare=False)
+
+    @property
+    def winner(self) -> int | None:
+        """The player that is first alone; None after a draw."""
+        first = [seat.player for seat in self.seats if seat.place == 1]
+        return first[0] if len(first) == 1 else None
+
+    def share(self, slot: int) -> Fraction:
+        """Return a seat's score: 1 if it alone comes first, an equal share of a shared first place,
+        else 0.
+        """
+        first = [seat.place == 1 for seat in self.seats]
+        return Fraction(first[slot], sum(first))
+
+    def comparisons(self) -> list[tuple[int, int, float]]:
+        """Return (player, other, result) for each pair.
+
+        The result is 1 if the player did better, ½ if both did equally well, else 0.
+        """
+        found = []
+        for k, a in enumerate(self.seats):
+            for b in self.seats[k + 1 :]:
+                found.append(
+                    (a.player, b.player, 0.5 if a.place == b.place else float(a.place < b.place))
+                )
+        return found
+
+
+def scores(games: Sequence[Game], num_players: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points, float64 (P,), and numbers of games, int64 (P,), of all players.
+
+    A game's points are the share of the others that the player outlived.
+    """
+    points = np.zeros(num_players)
+    count = np.zeros(num_players, np.int64)
+    for game in games:
+        share = 1 / (len(game.seats) - 1)
+        for a, b, score in game.comparisons():
+            points[a] += share * score
+            points[b] += share * (1 - score)
+        for seat in game.seats:
+            count[seat.player] += 1
+    return points, count
