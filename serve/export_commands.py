@@ -171,7 +171,7 @@ def run_aicrowd(options: argparse.Namespace) -> int:
         raise NoCounterpartError(f"{error}. Try: {_mended(options, error.settings)}") from error
     body = exported.translation.body
     print(f"written: {options.out} ({body['run']}, {body['stop']['timesteps_total']:,} steps)")
-    for sentence in exported.told:
+    for sentence in exported.notes:
         print(printable(f"  {sentence}"))
     for note in exported.translation.notes:
         print(f"  note: {note}")

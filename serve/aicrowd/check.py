@@ -18,7 +18,14 @@ from envs.common.errors import ConfigError, reason
 from serve.aicrowd.check_code import base_environment, contract, imports, sources
 from serve.aicrowd.check_settings import environment, model, training, validation
 from serve.aicrowd.check_stack import dockerfile, requirements
-from serve.aicrowd.competition import CHALLENGE, LOCAL, MAX_FILE_BYTES, SAMPLE_AUTHORS
+from serve.aicrowd.competition import (
+    CHALLENGE,
+    DEFAULT_IMAGE,
+    LOCAL,
+    MAX_FILE_BYTES,
+    SAMPLE_AUTHORS,
+    SAMPLE_DESCRIPTIONS,
+)
 from serve.aicrowd.submission import Breach, Submission, is_checkpoint
 
 __all__ = ["Breach", "Submission", "check"]
@@ -92,6 +99,12 @@ def _files(submission: Submission) -> Iterator[Breach]:
                 f"{size:,} bytes; files of more than {MAX_FILE_BYTES:,} are scrubbed",
                 "Remove it",
             )
+    for place in submission.virtual_environments:
+        yield Breach(
+            str(place),
+            "it is a Python environment that git doesn't ignore, so it would be handed in",
+            f"Add the line {place}/ to .gitignore",
+        )
     ignored = re.search(r"^/?outputs(/.*)?$", submission.text(".gitignore"), re.MULTILINE)
     if not ignored:
         yield Breach(".gitignore", "outputs/ isn't ignored by git", "Add the line: outputs/")
@@ -127,20 +140,35 @@ def _entry(submission: Submission) -> Iterator[Breach]:
         )
     elif any(author in SAMPLE_AUTHORS for author in authors):
         yield Breach(
-            "aicrowd.json", f"authors is {authors!r}, which names nobody", "Put your names there"
+            "aicrowd.json",
+            f"authors is {authors!r}, which names nobody of your team",
+            "Put your names there",
         )
     if not isinstance(entry.get("description"), str):
         yield Breach(
             "aicrowd.json", f"description is {entry.get('description')!r}", "Make it a text"
         )
+    elif entry["description"] in SAMPLE_DESCRIPTIONS:
+        yield Breach(
+            "aicrowd.json",
+            f"description is {entry['description']!r}, the starter kit's sample text",
+            "Say what the entry is",
+        )
     for key in ("docker_build", "debug"):
         if not isinstance(entry.get(key), bool):
             yield Breach("aicrowd.json", f"{key} is {entry.get(key)!r}", "Make it true or false")
+    if entry.get("docker_build") is False:
+        yield Breach(
+            "aicrowd.json",
+            "docker_build is false, so AIcrowd would install neither requirements.txt nor the"
+            f" Dockerfile and run the entry in its own image, which has {DEFAULT_IMAGE}",
+            "Set it to true",
+        )
     if entry.get("docker_build") is True and not (submission.folder / "Dockerfile").is_file():
         yield Breach(
             "aicrowd.json",
             "docker_build is true, but there is no Dockerfile",
-            "Set it to false, or add one",
+            "Add one; an export without --starter-kit brings one",
         )
 
 

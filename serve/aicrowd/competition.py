@@ -21,7 +21,14 @@ LOCAL = "local package with trained weights"
 """The text in aicrowd.json that marks a package with weights. The competition forbids weights."""
 PLACEHOLDER = "your name <your address>"
 """The author that is written into an entry if no authors were given."""
-SAMPLE_AUTHORS = (PLACEHOLDER, "aicrowd-bot")
-"""Authors that stand for nobody: our placeholder, and the starter kit's."""
+SAMPLE_AUTHORS = (PLACEHOLDER, "aicrowd-bot", "Sharada Mohanty <mohanty@aicrowd.com>")
+"""Authors that aren't of the team: our placeholder, and those of the starter kit's page and file."""
+SAMPLE_DESCRIPTIONS = (
+    "Procgen test submission",
+    "NeurIPS 2020: Procgen Competition Agent",
+)
+"""Descriptions that say nothing of the entry: those of the starter kit's file and page."""
+DEFAULT_IMAGE = "TensorFlow 1.14, Ray 0.8.5 and no torch"
+"""What an entry finds if it has `docker_build: false`."""
 FOR_KIT_VALIDATION = ("num_workers", "num_gpus", "num_gpus_per_worker")
 """Keys of the configuration that AIcrowd's validation reads."""

@@ -19,7 +19,15 @@ from agents import bundle as bundles
 from agents.bundle import Bundle
 from envs.common.errors import ConfigError
 from serve.aicrowd import folder
-from serve.aicrowd.competition import CHALLENGE, CLOSED, LOCAL, PLACEHOLDER
+from serve.aicrowd.competition import (
+    CHALLENGE,
+    CLOSED,
+    DEFAULT_IMAGE,
+    LOCAL,
+    PLACEHOLDER,
+    SAMPLE_AUTHORS,
+    SAMPLE_DESCRIPTIONS,
+)
 from serve.aicrowd.folder import Files
 from serve.aicrowd.legacy_weights import checkpoint, npz, policy_weights, read_weights
 from serve.aicrowd.starter_kit import merge
@@ -30,6 +38,8 @@ WEIGHTS = "weights/policy.npz"
 CHECKPOINT = "checkpoint/checkpoint_1/checkpoint-1"
 _ENTRY = "aicrowd.json"
 _PAGE = "README.md"
+_MANY = 12
+"""Above so many files of a folder, the folder is named instead of each file."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class Exported:
 
     translation: Translation
     """The experiment as the entry has it."""
-    told: list[str]
+    notes: list[str]
     """A sentence about each file that differs from what procsnake would have written: the user's,
     or the starter kit's.
     """
@@ -91,23 +101,72 @@ def export(
     if bundle and with_weights:
         ours |= _weights(bundle, translation, framework)
     files = ours
-    told = list[str]()
+    notes = list[str]()
+    of_the_kit: list[str] = []
+    entry = folder.read_json(target / _ENTRY)
+    is_renewed = bool(entry)
     if starter_kit is not None:
         _require_apart(Path(starter_kit), target)
         ours["PROCSNAKE.md"] = ours.pop(_PAGE)
-        files, told = merge(Path(starter_kit), ours, experiment)
-    older = folder.read_json(target / _ENTRY)
-    found = older or folder.read_json(Path(starter_kit or target) / _ENTRY)
+        merged = merge(Path(starter_kit), ours, experiment)
+        files, notes, of_the_kit = (merged.files, merged.notes, merged.of_the_kit)
+        if not is_renewed:
+            entry, without = _without_samples(folder.read_json(Path(starter_kit) / _ENTRY))
+            notes += without
     description = _description(translation, track)
     written = folder.read_manifest(target).get("description")
-    files[_ENTRY] = _entry(found, description, authors, written)
-    if older and older.get("authors") != [PLACEHOLDER]:
-        told.append(
+    files[_ENTRY] = _entry(entry, description, authors, written)
+    if is_renewed and entry.get("authors") != [PLACEHOLDER]:
+        notes.append(
             f"{_ENTRY} keeps what you put there; only a description that procsnake wrote is"
             " renewed."
         )
-    kept = folder.write(target, files, description=description, merged=[_ENTRY] if older else [])
-    return Exported(translation, [*told, *(f"{name} is as you left it." for name in kept)])
+    result = folder.write(
+        target,
+        files,
+        description=description,
+        merged=[_ENTRY] if is_renewed else [],
+        of_the_kit=of_the_kit,
+    )
+    notes += _by_folder(result.kept, "as you left it")
+    notes += _by_folder(result.removed, "of the older export, and was removed")
+    return Exported(translation, notes)
+
+
+def _by_folder(names: Sequence[str], what: str) -> list[str]:
+    """A sentence per file, or per folder in the export that has many of them."""
+    by_folder: dict[str, list[str]] = {}
+    for name in names:
+        by_folder.setdefault(Path(name).parts[0], []).append(name)
+    sentences = []
+    for top, inside in by_folder.items():
+        if len(inside) > _MANY:
+            sentences.append(f"{top}/, with {len(inside)} files, is {what}.")
+        else:
+            sentences += [f"{name} is {what}." for name in inside]
+    return sentences
+
+
+def _without_samples(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The starter kit's aicrowd.json without what stands there for example, and a sentence about
+    what is left out.
+    """
+    team = dict(entry)
+    notes = []
+    authors = team.get("authors")
+    if isinstance(authors, list) and any(author in SAMPLE_AUTHORS for author in authors):
+        del team["authors"]
+        notes.append(f"{_ENTRY} names you instead of the kit's sample author.")
+    if team.get("description") in SAMPLE_DESCRIPTIONS:
+        del team["description"]
+        notes.append(f"{_ENTRY} describes the entry instead of having the kit's sample text.")
+    if team.get("docker_build") is False:
+        del team["docker_build"]
+        notes.append(
+            f"{_ENTRY} has docker_build: true; with the kit's false AIcrowd would run the entry in"
+            f" its own image, which has {DEFAULT_IMAGE}."
+        )
+    return team, notes
 
 
 def _require_apart(clone: Path, target: Path) -> None:

@@ -14,11 +14,13 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envs.common.bounded import parse_json, read_text
 from envs.common.errors import ConfigError
+from serve.aicrowd.git_files import listed_files
 
 MANIFEST = ".procsnake-export.json"
 MAX_JSON_BYTES = 4 << 20
@@ -70,34 +72,63 @@ def read_json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def write(
-    target: Path, files: Mapping[str, bytes], *, description: str, merged: Collection[str] = ()
-) -> list[str]:
-    """Write `files` to `target` and return the paths that were left as the user has them.
+@dataclass(frozen=True)
+class Written:
+    """What became of the files of an older export."""
 
-    `merged`: paths whose new content holds the user's changes already. The folder appears whole or
-    not at all. Raises `ConfigError` if it holds something else than an export, if files that the
-    user changed would be overwritten, if it is the working directory or around it, or if it can't
-    be written."""
+    kept: list[str]
+    """The paths that were left as the user has them."""
+    removed: list[str]
+    """The paths of the older export that the new one doesn't have."""
+
+
+def write(
+    target: Path,
+    files: Mapping[str, bytes],
+    *,
+    description: str,
+    merged: Collection[str] = (),
+    of_the_kit: Collection[str] = (),
+) -> Written:
+    """Write `files` to `target`.
+
+    `merged`: paths whose new content holds the user's changes already. `of_the_kit`: paths that
+    the starter kit has, too. The folder appears whole or not at all. Raises `ConfigError` if it
+    holds something else than an export, if files that the user changed would be overwritten, if
+    files of a starter kit would be removed, if it is the working directory or around it, or if it
+    can't be written."""
     target = Path(os.path.realpath(target))
     _require_apart_from_work(target)
     kept, gone = _reconcile(target, files, merged)
+    if not of_the_kit:
+        _require_no_kit(target)
     written = {name: content for name, content in files.items() if name not in kept}
     # A file that was kept stays the user's in the next export, too.
     old = read_manifest(target).get("files", {})
     hashes = {name: old[name] for name in kept if name in old} | {
         name: _hash(content) for name, content in written.items()
     }
-    manifest = (
-        json.dumps({"description": description, "files": hashes}, indent=1, sort_keys=True) + "\n"
-    )
+    about = {"description": description, "files": hashes, "of_the_kit": sorted(of_the_kit)}
+    manifest = json.dumps(about, indent=1, sort_keys=True) + "\n"
     try:
         _replace(target, {**written, MANIFEST: manifest.encode()}, gone)
     except OSError as error:
         raise ConfigError(
             f"{target} can't be written: {error.strerror or error}. Choose another place with --out"
         ) from error
-    return kept
+    return Written(kept, gone)
+
+
+def _require_no_kit(target: Path) -> None:
+    """Refuse to take the starter kit's files out of an entry that was merged with it."""
+    theirs = read_json(target / MANIFEST).get("of_the_kit")
+    if isinstance(theirs, list) and theirs:
+        raise ConfigError(
+            f"{target} was merged with the starter kit, and without it {len(theirs)} files of the"
+            f" kit would be removed or replaced: {', '.join(map(str, theirs[:5]))}, … Nothing was"
+            " changed. Name the clone again: --starter-kit CLONE; or choose another folder with"
+            " --out"
+        )
 
 
 def _require_apart_from_work(target: Path) -> None:
@@ -152,19 +183,9 @@ def _reconcile(
         for name in base
         if name not in files and _hash_of(target / name) not in (None, base[name])
     ]
-    strangers = sorted(
-        {str(path.relative_to(target)) for path in _own_files(target)} - base.keys() - set(files)
-    )
+    listed = {str(path) for path in listed_files(target)} - {MANIFEST}
+    strangers = sorted(listed - base.keys() - set(files))
     return [*kept, *mine, *strangers], gone
-
-
-def _own_files(target: Path) -> list[Path]:
-    """The paths of all files, except those of git, the outputs, and Python's compiled files."""
-    found = []
-    for parent, folders, names in os.walk(target):
-        folders[:] = [name for name in folders if name not in (".git", "__pycache__", "outputs")]
-        found += [Path(parent) / name for name in names if name != MANIFEST]
-    return found
 
 
 def _replace(target: Path, files: Mapping[str, bytes], gone: list[str]) -> None:
@@ -173,7 +194,10 @@ def _replace(target: Path, files: Mapping[str, bytes], gone: list[str]) -> None:
     old = fresh.with_suffix(".old")
     try:
         if target.exists():
-            shutil.copytree(target, fresh, symlinks=True, dirs_exist_ok=True)
+            # Links to the same content: a virtual environment of gigabytes isn't copied.
+            shutil.copytree(
+                target, fresh, symlinks=True, dirs_exist_ok=True, copy_function=_link_or_copy
+            )
             _require_no_way_out(fresh, target, [*gone, *files])
         for name in gone:
             (fresh / name).unlink()
@@ -181,8 +205,8 @@ def _replace(target: Path, files: Mapping[str, bytes], gone: list[str]) -> None:
         for name, content in files.items():
             path = fresh / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_symlink():
-                path.unlink()
+            # The old folder has the same file under its own name, and stays as it is.
+            path.unlink(missing_ok=True)
             path.write_bytes(content)
             if content.startswith(b"#!"):
                 path.chmod(0o755)
@@ -198,6 +222,14 @@ def _replace(target: Path, files: Mapping[str, bytes], gone: list[str]) -> None:
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _link_or_copy(source: str, destination: str) -> str:
+    try:
+        os.link(source, destination)
+    except OSError:  # Not every file system has hard links, nor lets us make them.
+        return str(shutil.copy2(source, destination))
+    return destination
 
 
 def _require_no_way_out(fresh: Path, target: Path, names: Collection[str]) -> None:

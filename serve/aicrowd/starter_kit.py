@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from envs.common.errors import ConfigError
 from serve.aicrowd.folder import Files
+from serve.aicrowd.git_files import listed_files
 
 _THE_KITS = (
     "aicrowd_helpers/", "algorithms/__init__.py", "callbacks.py", "Dockerfile", "envs/procgen_env_wrapper.py", "preprocessors/",
@@ -38,9 +40,19 @@ _ROLLOUT = re.compile(r"(\bpython3?\s+)(?:\./)?rollout\.py\b")
 _STAND_IN = "utils/rollout_on_ray_086.py"
 
 
-def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
-    """Return all files of the merged entry, and a sentence about each file of the clone of which
-    procsnake has another version.
+@dataclass(frozen=True)
+class Merged:
+    """An entry made of a clone of the starter kit and procsnake's files."""
+
+    files: Files
+    notes: list[str]
+    """A sentence about each file of the clone of which procsnake has another version."""
+    of_the_kit: list[str]
+    """The paths of the clone's files."""
+
+
+def merge(clone: Path, ours: Files, experiment: str) -> Merged:
+    """Add procsnake's files to those of a clone.
 
     Raises `ConfigError` if `clone` is no starter kit, whose run.sh must name an experiment.
     """
@@ -51,59 +63,56 @@ def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
             f"{clone} is no clone of the starter kit: it has no run.sh that sets"
             " EXPERIMENT_DEFAULT. Leave --starter-kit away to do without one"
         )
-    merged = {**theirs, **ours}
-    told = [f"{name} is a link to what is no file of the kit, and was left out." for name in links]
-    merged["algorithms/procsnake_registry.py"] = ours["algorithms/registry.py"]
-    edited = {
-        "run.sh": (
-            _DEFAULT.sub(
-                rf'\g<1>"{experiment}"', _ROLLOUT.sub(rf"\g<1>{_STAND_IN}", run_sh)
-            ).encode()
-        )
-    }
-    told.append(
+    notes = [f"{name} is a link to what is no file of the kit, and was left out." for name in links]
+    edited, edits = _edited(theirs, ours, experiment)
+    notes += edits
+    for name in sorted((theirs.keys() & ours.keys()) - edited.keys()):
+        stays = name.startswith(_THE_KITS)
+        if stays:
+            edited[name] = theirs[name]
+        if theirs[name] != ours[name]:
+            owner, other = ("the kit's", "procsnake's") if stays else ("procsnake's", "the kit's")
+            notes.append(f"{name} is {owner}; {other} was left out.")
+    registry = {"algorithms/procsnake_registry.py": ours["algorithms/registry.py"]}
+    files = {**theirs, **ours, **registry, **edited}
+    return Merged(files, notes, sorted(theirs))
+
+
+def _edited(theirs: Files, ours: Files, experiment: str) -> tuple[Files, list[str]]:
+    """The files of the clone to which something is added, and a sentence about each."""
+    run_sh = _ROLLOUT.sub(rf"\g<1>{_STAND_IN}", theirs["run.sh"].decode("utf-8", "replace"))
+    edited = {"run.sh": _DEFAULT.sub(rf'\g<1>"{experiment}"', run_sh).encode()}
+    notes = [
         f"run.sh is the kit's, but it names {experiment} and starts rollouts through {_STAND_IN}."
-    )
+    ]
     for name, addition, what in (
         ("algorithms/registry.py", _REGISTER, "procsnake's algorithms"),
         ("callbacks.py", _CALL_BACK, "raw_return and raw_length"),
     ):
         if name in theirs:
             edited[name] = _appended(theirs[name], addition)
-            told.append(f"{name} is the kit's, with {what} added at its end.")
+            notes.append(f"{name} is the kit's, with {what} added at its end.")
     if "requirements.txt" in theirs:
-        edited["requirements.txt"], added = _requirements(
-            theirs["requirements.txt"], ours["requirements.txt"]
-        )
-        told.append(f"requirements.txt is the kit's, with {', '.join(added) or 'nothing'} added.")
+        pins, added = _requirements(theirs["requirements.txt"], ours["requirements.txt"])
+        edited["requirements.txt"] = pins
+        notes.append(f"requirements.txt is the kit's, with {', '.join(added) or 'nothing'} added.")
     if ".gitignore" in theirs:
         edited[".gitignore"] = _with_lines(theirs[".gitignore"], ours[".gitignore"])
-    for name in sorted((theirs.keys() & ours.keys()) - edited.keys()):
-        the_kits = name.startswith(_THE_KITS)
-        if the_kits:
-            edited[name] = theirs[name]
-        if theirs[name] != ours[name]:
-            told.append(
-                f"{name} is "
-                + ("the kit's; procsnake's" if the_kits else "procsnake's; the kit's")
-                + " was left out."
-            )
-    return {**merged, **edited}, told
+    return edited, notes
 
 
 def _read(clone: Path) -> tuple[Files, list[str]]:
-    """The clone's files, without those of git and of runs, and the names of the links that don't
+    """The clone's files, without those that git ignores, and the names of the links that don't
     lead to any of these.
     """
     files: Files = {}
     links: list[str] = []
-    for parent, folders, names in os.walk(clone):
-        folders[:] = sorted(name for name in folders if name not in _NOT_THE_KITS)
-        for path in (Path(parent) / name for name in sorted([*folders, *names])):
-            if path.is_symlink() and not _leads_to_a_file(path, clone):
-                links.append(str(path.relative_to(clone)))
-            elif path.is_file():
-                files[str(path.relative_to(clone))] = path.read_bytes()
+    for name in listed_files(clone):
+        path = clone / name
+        if path.is_symlink() and not _leads_to_a_file(path, clone):
+            links.append(str(name))
+        elif path.is_file():
+            files[str(name)] = path.read_bytes()
     return files, links
 
 

@@ -5,7 +5,6 @@ empty.
 from __future__ import annotations
 
 import ast
-import os
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,6 +13,7 @@ from typing import Any
 
 from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from serve.aicrowd.competition import LOCAL
+from serve.aicrowd.git_files import listed_files, virtual_environments
 
 _PYTHON = (3, 7)
 _WEIGHT_FILES = (
@@ -51,19 +51,20 @@ class Submission:
 
     @cached_property
     def files(self) -> list[str]:
-        """The paths of all files, sorted. Those of git, of outputs/ and of bytecode caches are left
-        out.
+        """The paths of all files that git would hand in, sorted. Those of a virtual environment are
+        left out.
         """
-        found = []
-        for parent, folders, names in os.walk(self.folder):
-            at = Path(parent).relative_to(self.folder)
-            folders[:] = [
-                name
-                for name in folders
-                if name not in (".git", "__pycache__") and at / name != Path("outputs")
-            ]
-            found += [str(at / name) for name in names]
-        return sorted(found)
+        environments = set(self.virtual_environments)
+        return [str(path) for path in self._listed if not environments & set(path.parents)]
+
+    @cached_property
+    def virtual_environments(self) -> list[Path]:
+        """The folders with a Python environment that git doesn't ignore."""
+        return virtual_environments(self.folder, self._listed)
+
+    @cached_property
+    def _listed(self) -> list[Path]:
+        return listed_files(self.folder)
 
     def text(self, path: str) -> str:
         """Return the content of a file, which is empty if the file doesn't exist or isn't text."""

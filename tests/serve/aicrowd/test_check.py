@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,12 +91,22 @@ def skipping(entry: Path) -> None:
 
 
 def by_gym(entry: Path) -> None:
-    old = "ProcgenEnvWrapper({key: value for key, value in config.items() if key not in OPTIONS})"
-    change(entry, "envs/procsnake_env.py", old, 'gym.make("procgen:procgen-coinrun-v0")')
+    old = "self.env = ProcgenEnvWrapper("
+    change(entry, "envs/procsnake_env.py", old, 'self.env = gym.make("procgen:procgen-coinrun-v0",')
 
 
 def option(key: str, value: object) -> Callable[[Path], None]:
     return lambda entry: set_key(entry, f"config.{key}", value)
+
+
+def virtual_environment(entry: Path, name: str) -> None:
+    """A folder as `python3.7 -m venv` makes it, with a module that no Python 3.7 reads."""
+    packages = entry / name / "lib" / "python3.7" / "site-packages"
+    packages.mkdir(parents=True)
+    (entry / name / "pyvenv.cfg").write_text("version = 3.7.16\n")
+    (packages / "new.py").write_text("if (n := 1):\n    pass\n")
+    (packages / "weights.npz").write_bytes(b"")
+    (packages / "python").symlink_to("/usr/bin/python3")
 
 
 def image(text: str) -> Callable[[Path], object]:
@@ -259,6 +270,22 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "link-outside": (link("/etc/hostname"), "a link out of the repository"),
     "placeholder": (lambda e: edit_entry(e, authors=[PLACEHOLDER]), "names nobody"),
     "kits-author": (lambda e: edit_entry(e, authors=["aicrowd-bot"]), "names nobody"),
+    "kits-maintainer": (
+        lambda e: edit_entry(e, authors=["Sharada Mohanty <mohanty@aicrowd.com>"]),
+        "names nobody of your team",
+    ),
+    "kits-description": (
+        lambda e: edit_entry(e, description="Procgen test submission"),
+        "the starter kit's sample text",
+    ),
+    "default-image": (
+        lambda e: edit_entry(e, docker_build=False),
+        "its own image, which has TensorFlow 1.14, Ray 0.8.5 and no torch",
+    ),
+    "environment-that-git-takes": (
+        lambda e: virtual_environment(e, "mine"),
+        "mine: it is a Python environment that git doesn't ignore",
+    ),
     "json-list": (
         lambda e: (e / "aicrowd.json").write_text("[]"),
         "holds [] where an object is wanted",
@@ -357,6 +384,28 @@ def test_each_broken_rule_is_found_and_alone(entry, rule):
     if words is not None:
         assert len(findings) == 1, findings
         assert words in str(findings[0])
+
+
+@pytest.mark.parametrize("is_repository", [True, False])
+def test_what_git_ignores_is_not_looked_at(entry, is_repository):
+    if is_repository:
+        subprocess.run(["git", "init", "--quiet", entry], check=True)
+    # The first is what README.md tells users to make.
+    virtual_environment(entry, "legacy")
+    virtual_environment(entry, "mine")
+    with (entry / ".gitignore").open("a") as file:
+        file.write("mine/\n")
+    assert check(entry) == []
+
+
+def test_no_program_is_run_that_a_strangers_repository_names(entry, tmp_path):
+    subprocess.run(["git", "init", "--quiet", entry], check=True)
+    watcher = tmp_path / "watcher"
+    watcher.write_text(f"#!/bin/sh\ntouch {tmp_path / 'was-run'}\n")
+    watcher.chmod(0o755)
+    subprocess.run(["git", "-C", entry, "config", "core.fsmonitor", watcher], check=True)
+    assert check(entry) == []
+    assert not (tmp_path / "was-run").exists()
 
 
 def test_a_local_package_keeps_all_other_rules(bundle_of, tmp_path):

@@ -225,7 +225,9 @@ def test_an_older_export_is_renewed_and_keeps_its_git(bundle_of, tmp_path):
     again(target)
     (target / ".git").mkdir()
     (target / ".git" / "HEAD").write_text("ref: refs/heads/master\n")
-    assert again(target, "lars").told == []
+    assert again(target, "lars").notes == [
+        "experiments/procgen-ppo.yaml is of the older export, and was removed."
+    ]
     assert (target / ".git" / "HEAD").is_file()
     assert [path.name for path in (target / "experiments").iterdir()] == ["procgen-ppo-lars.yaml"]
     assert [path.name for path in tmp_path.iterdir()] == ["entry"]
@@ -248,7 +250,7 @@ def test_what_the_user_put_into_an_export_stays_and_is_told(tmp_path):
     )
     # Twice: what was kept once is the user's the next time, too.
     for recipe in ("lars", "ppo"):
-        told = again(target, recipe).told
+        told = again(target, recipe).notes
         assert all((target / name).read_text() == text for name, text in mine.items())
         assert {f"{name} is as you left it." for name in mine} <= set(told)
         entry = json.loads((target / "aicrowd.json").read_text())
@@ -257,6 +259,40 @@ def test_what_the_user_put_into_an_export_stays_and_is_told(tmp_path):
             "procgen-ppo-lars" if recipe == "lars" else "procgen-ppo:"
         )
         assert any("aicrowd.json keeps what you put there" in sentence for sentence in told)
+
+
+def test_an_environment_in_the_entry_is_neither_copied_nor_listed(tmp_path):
+    target = tmp_path / "entry"
+    again(target)
+    large = target / "legacy" / "lib" / "large.so"
+    large.parent.mkdir(parents=True)
+    large.write_bytes(bytes(1000))
+    inode = large.stat().st_ino
+    (target / "many").mkdir()
+    for number in range(30):
+        (target / "many" / f"{number}.txt").write_text("mine")
+    assert again(target).notes == ["many/, with 30 files, is as you left it."]
+    assert large.stat().st_ino == inode
+
+
+def test_what_is_written_anew_leaves_other_names_of_the_file_alone(tmp_path):
+    target = tmp_path / "entry"
+    again(target)
+    (tmp_path / "page").hardlink_to(target / "README.md")
+    before = (tmp_path / "page").read_text()
+    again(target, "lars")
+    assert (target / "README.md").read_text() != before == (tmp_path / "page").read_text()
+
+
+def test_a_merged_entry_keeps_the_kits_files(tmp_path):
+    target = tmp_path / "entry"
+    again(target, starter_kit=KIT)
+    before = tree(target)
+    with pytest.raises(ConfigError, match=r"merged with the starter kit.*--starter-kit CLONE"):
+        again(target)
+    assert tree(target) == before
+    again(target, starter_kit=KIT)
+    assert tree(target) == before
 
 
 def test_weights_go_when_an_export_without_follows(bundle_of, tmp_path):
@@ -328,7 +364,7 @@ def test_what_no_exporter_can_have_written_is_not_taken_from_a_manifest(tmp_path
     again(target)
     before = tree(target)
     claim(target, files)
-    assert again(target).told == []
+    assert again(target).notes == []
     assert tree(target) == before
 
 
@@ -376,7 +412,7 @@ def test_a_device_in_the_folder_is_the_users_and_is_not_read(tmp_path):
     again(target)
     (target / "zero").symlink_to("/dev/zero")
     claim(target, {"zero": "1"})
-    assert again(target).told == ["zero is as you left it."]
+    assert again(target).notes == ["zero is as you left it."]
 
 
 def claim(target, files):

@@ -18,6 +18,7 @@ import yaml
 
 from envs.procgen.games import load_library
 from serve.aicrowd import export
+from serve.aicrowd.competition import PLACEHOLDER
 from serve.aicrowd.export import TEMPLATE
 from tests.serve.aicrowd.entries import RECIPES, settings
 from tests.serve.aicrowd.starter_kit import KIT, NOT_TO_BE_EDITED, put_back
@@ -218,7 +219,7 @@ def kit(tmp_path) -> Path:
 
 def test_nothing_of_the_clone_is_overwritten_silently(kit, tmp_path):
     entry = tmp_path / "entry"
-    told = " ".join(export(settings("ppo"), entry, track="generalization", starter_kit=kit).told)
+    told = " ".join(export(settings("ppo"), entry, track="generalization", starter_kit=kit).notes)
     for path in (path for path in kit.rglob("*") if path.is_file()):
         name = str(path.relative_to(kit))
         if name == "aicrowd.json":
@@ -247,7 +248,11 @@ def test_nothing_of_the_clone_is_overwritten_silently(kit, tmp_path):
         "numpy==1.18.5",
     } <= set(lines)
     assert [line for line in lines if line.startswith("tensorflow")] == ["tensorflow-gpu==2.2.0"]
-    assert json.loads((entry / "aicrowd.json").read_text())["docker_build"] is False
+    # What stands in the kit for example isn't the team's.
+    merged_entry = json.loads((entry / "aicrowd.json").read_text())
+    assert merged_entry["docker_build"] is True
+    assert merged_entry["authors"] == [PLACEHOLDER]
+    assert "aicrowd.json has docker_build: true" in told
     assert (entry / "README.md").read_text() == "the kit\n"
     assert "The competition closed in 2020" in (entry / "PROCSNAKE.md").read_text()
     assert list(yaml.safe_load((entry / "experiments" / "procgen-ppo.yaml").read_text())) == [
@@ -272,7 +277,7 @@ def test_a_link_out_of_the_clone_is_left_out_and_named(kit, tmp_path):
         (kit / name).symlink_to(end)
     exported = export(settings("ppo"), tmp_path / "entry", track="generalization", starter_kit=kit)
     told = [f"{name} is a link to what is no file of the kit, and was left out." for name in led]
-    assert sorted(exported.told[: len(led)]) == sorted(told)
+    assert sorted(exported.notes[: len(led)]) == sorted(told)
     assert {path.name for path in (tmp_path / "entry").iterdir()} & set(led) == {"aicrowd.json"}
     assert "auths" not in json.loads((tmp_path / "entry" / "aicrowd.json").read_text())
     assert (tmp_path / "entry" / "own").read_bytes() == (kit / "run.sh").read_bytes()
