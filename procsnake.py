@@ -434,7 +434,7 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     """The newest finished run of the experiment; else one is resumed or begun. None if it was
     interrupted.
     """
-    from envs.battlesnake.kernel_cache import is_compiled
+    from envs.battlesnake.jit.cache import is_compiled
     from train.commands import train_and_tell
     from train.config import Experiment
     from train.runs.folder import find_runs

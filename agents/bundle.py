@@ -24,9 +24,15 @@ from agents.card import BundleError, Card
 from agents.hub.address import SCHEME
 from agents.hub.download import fetch
 from agents.onnx_file import has_external_data
-from envs.common.bounded import PIECE_BYTES, InPieces, parse_json, read_bytes, refuse_unbounded
 from envs.common.command_line import shell_command
 from envs.common.errors import reason
+from envs.common.strangers.bounded import (
+    PIECE_BYTES,
+    InPieces,
+    parse_json,
+    read_bytes,
+    refuse_unbounded,
+)
 from envs.common.whole_files import write_folder
 
 if TYPE_CHECKING:

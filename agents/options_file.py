@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.common.errors import ProcsnakeError
+from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.common.whole_files import write_whole
 
 _VERSION = 1

@@ -17,8 +17,8 @@ from agents.card import BundleError, Card
 from agents.sampling import choose, uniforms
 from envs.api import Views
 from envs.battlesnake.observations import is_observation_type, observation_from_contract
+from envs.battlesnake.observing.symmetry import views_of_snakes
 from envs.battlesnake.state import MOVE_NAMES, State
-from envs.battlesnake.symmetry import views_of_snakes
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
 

@@ -16,8 +16,8 @@ from agents import champions
 from agents.agent import Agent
 from agents.hub.address import SCHEME
 from agents.options_file import read_options
-from envs.common.bounded import read_bytes
 from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.strangers.bounded import read_bytes
 
 _FACTORIES: dict[str, str | Callable[..., Agent]] = {
     "random": "agents.heuristics.random_legal:RandomLegal",

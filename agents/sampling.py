@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake import rng
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.state import State
 from envs.common.errors import whole_seed
 

@@ -21,7 +21,7 @@ def register_gymnasium() -> None:
         gymnasium.register(
             id=BATTLESNAKE,
             entry_point="envs.battlesnake.gym_env:BattlesnakeEnv",
-            vector_entry_point="envs.battlesnake.opponents_env:make_batch",
+            vector_entry_point="envs.battlesnake.adapters.opponents_env:make_batch",
         )
     for game in GAMES:
         if (name := f"procsnake/procgen-{game}-v0") not in gymnasium.registry:
@@ -40,7 +40,9 @@ def register_old_gym() -> None:
     from gym.envs.registration import register, registry
 
     if BATTLESNAKE not in registry:
-        register(id=BATTLESNAKE, entry_point="envs.battlesnake.old_gym_env:OldGymBattlesnakeEnv")
+        register(
+            id=BATTLESNAKE, entry_point="envs.battlesnake.adapters.old_gym_env:OldGymBattlesnakeEnv"
+        )
 
 
 def register_all() -> None:

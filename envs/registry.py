@@ -15,7 +15,7 @@ from envs.procgen.games import GAMES
 
 
 def _make_procgen(game: str, **options: Any) -> BatchEnv:
-    from envs.procgen.wrappers import make_procgen
+    from envs.procgen.make import make_procgen
 
     return make_procgen(game, **options)
 

@@ -50,9 +50,9 @@ from agents.measure.pages import Chart, Line
 from agents.measure.pages.figure import draw
 from envs.battlesnake import EgocentricPlanes, Rewards
 from envs.battlesnake.observations import PLANES
+from envs.battlesnake.observing.starter_pack import KINDS
 from envs.battlesnake.render.rgb import rgb_array
 from envs.battlesnake.rewards import EVENTS, PRESETS
-from envs.battlesnake.starter_pack import KINDS
 from train.config import Experiment
 from train.run import train
 from train.runs.history import read_columns

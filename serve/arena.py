@@ -19,7 +19,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from agents.agent import Agent, Decision
-from envs.battlesnake.plain_safety import safest_plain_move
+from envs.battlesnake.plain.safety import safest_plain_move
 from envs.battlesnake.state import MOVE_NAMES
 from envs.battlesnake.webhook import Turn, UnheldBoardError, WebhookError
 from envs.common.command_line import shell_command

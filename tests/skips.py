@@ -34,7 +34,7 @@ EXPECTED = {
     "tests/train/runs/test_trackers.py": [
         "the trackers are not installed"
     ],  # `make test-trackers` runs it
-    "tests/envs/common/test_sqlite_files.py": ["Python 3.10 can't set SQLite's limits"],
+    "tests/envs/common/strangers/test_sqlite_files.py": ["Python 3.10 can't set SQLite's limits"],
     "tests/train/engines/test_kuberay.py": [
         "KubeRay's CRD is not in schemas/"
     ],  # others' data, which isn't committed

@@ -14,7 +14,7 @@ import pytest
 import envs
 import procsnake
 import train.commands
-from envs.battlesnake import kernel_cache
+from envs.battlesnake.jit import cache as kernel_cache
 from train.config import Experiment
 from train.runs.folder import RunFolder
 

@@ -19,8 +19,8 @@ from safetensors.numpy import load_file, save_file
 from agents.networks.mxnet_runtime import mx, to_mxnet
 from agents.networks.mxnet_starter_pack import build, set_weights, to_planes, weights_of
 from agents.networks.starter_pack_shape import shape_of
-from envs.common.bounded import parse_json, read_text
 from envs.common.errors import reason
+from envs.common.strangers.bounded import parse_json, read_text
 from train.config import Experiment, NetworkSettings
 from train.runs.export import WEIGHTS, network_with
 from train.runs.folder import RunError

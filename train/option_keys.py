@@ -17,7 +17,7 @@ from typing import Any
 
 from agents.networks import class_path
 from agents.networks.starter_pack_shape import KINDS
-from envs.battlesnake.starter_pack import KINDS as TYPES
+from envs.battlesnake.observing.starter_pack import KINDS as TYPES
 from envs.common.parts import is_path
 
 REQUIRED = "required"
@@ -40,7 +40,7 @@ _WORLDS = {
         "envs.battlesnake.vector_env:BattlesnakeVectorEnv",
         "envs.battlesnake.settings:Settings",
     ),
-    _PROCGEN: ("envs.procgen.wrappers:make_procgen", "envs.procgen.vector_env:ProcgenVectorEnv"),
+    _PROCGEN: ("envs.procgen.make:make_procgen", "envs.procgen.vector_env:ProcgenVectorEnv"),
     "mixture": ("train.worlds.mixture:Mixture",),
     "several": (
         "train.worlds.mixture:Mixture",
@@ -55,7 +55,7 @@ _STARTER_PACK = "starter-pack"
 _SHAPE = "agents.networks.starter_pack_shape:StarterPackShape"
 _OBSERVATIONS = {
     "With type egocentric-planes: ": "envs.battlesnake.observations:EgocentricPlanes",
-    "With the starter pack's types: ": "envs.battlesnake.starter_pack:StarterPackObservation",
+    "With the starter pack's types: ": "envs.battlesnake.observing.starter_pack:StarterPackObservation",
 }
 _OBSERVATION_TYPE = Option(
     "observation.type",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.reach import ReachArrays, fill, new_reach_arrays, note_bodies
 from envs.battlesnake.safety import write_safe_moves
 from envs.battlesnake.settings import Rules

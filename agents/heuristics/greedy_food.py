@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from agents.agent import Agent, Decision
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.safety import write_safe_moves
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State, head_cell, step_offset

@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import max_pool2d
 
 from agents.networks.threads import in_parts
-from envs.battlesnake.kernels import compiled_for, kernel
+from envs.battlesnake.jit import compiled_for, kernel
 
 _PICTURES_A_PART = 32
 # A bfloat16's bits as the upper half of an int32, negative numbers' turned round, are in the order

@@ -15,7 +15,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from agents.networks.threads import in_parts
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 
 _PICTURES_A_PART = 256
 _INPUTS_A_PART = 64

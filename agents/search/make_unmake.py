@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.rng import mix
 from envs.battlesnake.rules import step_board, straight_on
 from envs.battlesnake.safety import is_certain_death

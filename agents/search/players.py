@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, head_cell, is_alive
 

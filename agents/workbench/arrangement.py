@@ -8,8 +8,8 @@ from typing import Any
 from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.recording import Recording, RecordingError
 from envs.battlesnake.settings import Settings
-from envs.common.bounded import parse_json
 from envs.common.errors import InvalidStateError, UnknownNameError
+from envs.common.strangers.bounded import parse_json
 
 TOOLS = ("food", "hazard", "snake", "erase")
 _HEALTHY = 100

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake import maps, rng
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.settings import STANDARD_MAP, Rules
 from envs.battlesnake.state import Boards, State, clear_board

@@ -11,9 +11,9 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from envs.battlesnake.adapters.opponents import Opponent, RandomSafely, moves_of, name_of, seated
+from envs.battlesnake.adapters.single_game import RENDER_FPS, RENDER_MODES, SingleGame
 from envs.battlesnake.observations import Observation
-from envs.battlesnake.opponents import Opponent, RandomSafely, moves_of, name_of, seated
-from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
 from envs.common.errors import InvalidActionError
 
 

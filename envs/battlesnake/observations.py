@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.spaces import Box
 
-from envs.battlesnake.kernels import kernel
-from envs.battlesnake.observation_kernels import (
+from envs.battlesnake.jit import kernel
+from envs.battlesnake.observing.painting import (
     MAX_COUNT,
     PLANES,
     REACH_PLANES,
@@ -23,10 +23,10 @@ from envs.battlesnake.observation_kernels import (
     make_view,
     paint_observation,
 )
+from envs.battlesnake.observing.starter_pack import KINDS, StarterPackObservation
 from envs.battlesnake.rules import straight_on
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Rules
-from envs.battlesnake.starter_pack import KINDS, StarterPackObservation
 from envs.battlesnake.state import MAX_SIDE, UP, Boards, State
 from envs.common.errors import (
     ConfigError,

@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from pettingzoo import ParallelEnv
 
+from envs.battlesnake.adapters.single_game import RENDER_FPS, RENDER_MODES, SingleGame
 from envs.battlesnake.observations import Observation
-from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
 from envs.common.errors import InvalidActionError
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import (
     FULL_HEALTH,

@@ -10,7 +10,7 @@ from numbers import Real
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import (
     BODY_COLLISION,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 
 # What a draw is for; each purpose has its own sequence of draws in a turn.
 SPAWN_FOOD, START_CELLS, FIRST_FOOD, SHRINK, MAP_HAZARDS, MOVES = range(6)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake import rng
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import (
     ABSENT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State, head_cell, is_alive, step_offset, tail_cell
 

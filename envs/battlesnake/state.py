@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.battlesnake import rng
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules, Settings
 from envs.common.errors import InvalidStateError, check_range, whole_seed
 

@@ -17,8 +17,15 @@ from gymnasium.spaces import Discrete
 from envs.api import BatchEnv, Evaluation
 from envs.battlesnake import maps
 from envs.battlesnake.games import empty_board, start_games
-from envs.battlesnake.kernels import compiled_for, kernel
-from envs.battlesnake.observation_kernels import (
+from envs.battlesnake.jit import compiled_for, kernel
+from envs.battlesnake.observations import (
+    EgocentricPlanes,
+    Observation,
+    choose_observation,
+    heading_in,
+    to_move,
+)
+from envs.battlesnake.observing.painting import (
     Scene,
     View,
     clear_picture,
@@ -27,18 +34,12 @@ from envs.battlesnake.observation_kernels import (
     make_scene,
     paint_observation,
 )
-from envs.battlesnake.observations import (
-    EgocentricPlanes,
-    Observation,
-    choose_observation,
-    heading_in,
-    to_move,
-)
+from envs.battlesnake.observing.starter_pack import StarterPackObservation
+from envs.battlesnake.observing.symmetry import views_of_snakes
 from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, choose_rewards, pay_board
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import is_certain_death, move_tails, write_safe_moves
 from envs.battlesnake.settings import STANDARD_MAP, Rules, Settings
-from envs.battlesnake.starter_pack import StarterPackObservation
 from envs.battlesnake.state import (
     ALIVE,
     MAX_BOARDS,
@@ -49,7 +50,6 @@ from envs.battlesnake.state import (
     is_alive,
     step_offset,
 )
-from envs.battlesnake.symmetry import views_of_snakes
 from envs.common.cores import MAX_THREADS
 from envs.common.errors import (
     ConfigError,

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from envs.common.bounded import read_bytes
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, reason
+from envs.common.strangers.bounded import read_bytes
 from serve.aicrowd.check_code import base_environment, contract, imports, sources
 from serve.aicrowd.check_settings import environment, model, training, validation
 from serve.aicrowd.check_stack import dockerfile, requirements

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envs.common.bounded import parse_json, read_text
 from envs.common.errors import ConfigError
+from envs.common.strangers.bounded import parse_json, read_text
 from serve.aicrowd.git_files import listed_files
 
 MANIFEST = ".procsnake-export.json"

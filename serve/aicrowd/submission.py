@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
+from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from serve.aicrowd.competition import LOCAL
 from serve.aicrowd.git_files import listed_files, virtual_environments
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from envs.battlesnake.living import LifeRules
+from envs.battlesnake.plain.living import LifeRules
 from envs.battlesnake.recording import EXTRAS, Recording, RecordingError
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import NewerDatabaseError
 from envs.common.printable import file_name, printable
-from envs.common.sqlite_files import UnsafeDatabaseError
+from envs.common.strangers.sqlite_files import UnsafeDatabaseError
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack
 from serve.archive.story import (

@@ -20,7 +20,7 @@ from agents.agent import Decision
 from envs.battlesnake.plain import hazard_layers
 from envs.battlesnake.state import MAX_SIDE, MOVE_NAMES, State
 from envs.battlesnake.webhook import Turn, WebhookError, game_object, most_hazards
-from envs.common.bounded import inflate, parse_json
+from envs.common.strangers.bounded import inflate, parse_json
 
 MAX_TEXT = 256
 MAX_NOTE_BYTES = 16 * 1024

@@ -23,7 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from envs.common.errors import ConfigError, MissingDependencyError, pip_install
 from envs.common.migrations import missing
-from envs.common.sqlite_files import (
+from envs.common.strangers.sqlite_files import (
     SchemaEntry,
     UnsafeDatabaseError,
     bound,

@@ -17,8 +17,8 @@ from typing import Any
 from envs.battlesnake.recording import Recording, deviations
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.webhook import game_object
-from envs.common.bounded import parse_json, read_text
 from envs.common.errors import ConfigError
+from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import not_through_links
 from serve.ladder.client import PAGE, ArenaClient
 from serve.ladder.errors import ArenaError, StrangeAnswerError

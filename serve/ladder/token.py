@@ -11,8 +11,8 @@ import stat
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from envs.common.bounded import parse_json, read_text
 from envs.common.errors import ConfigError
+from envs.common.strangers.bounded import parse_json, read_text
 from serve.ladder.errors import WrongTokenError
 
 VARIABLE = "PROCSNAKE_ARENA_TOKEN"

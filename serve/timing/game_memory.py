@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from envs.battlesnake.living import LifeHistory
+from envs.battlesnake.plain.living import LifeHistory
 from envs.battlesnake.webhook import MAX_TEXT, Turn, read_end_request, read_move_request
 from serve.timing.margins import GameMargin
 

@@ -17,8 +17,8 @@ from agents.agent import Decision
 from agents.bundle import BundleError
 from agents.policy import Policy, _session
 from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.observing.starter_pack import StarterPackObservation
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.starter_pack import StarterPackObservation
 from envs.battlesnake.state import RIGHT
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.boards import board, played_boards

@@ -18,7 +18,7 @@ import numpy as np
 
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, State, maps
 from envs.battlesnake.games import empty_board, start_games
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.rng import MOVES, draw
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import write_safe_moves

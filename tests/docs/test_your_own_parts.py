@@ -16,7 +16,7 @@ import pytest
 
 from tests.docs.test_contributing import TITLED, environment, procsnake
 from tests.envs.battlesnake.positions import board
-from tests.envs.battlesnake.test_webhook import plain_request
+from tests.envs.battlesnake.webhook.test_requests import plain_request
 
 PAGE = (Path(__file__).parents[2] / "docs" / "your-own-parts.md").read_text(encoding="utf-8")
 FILES = {title: text for _, title, text in TITLED.findall(PAGE)}

@@ -15,8 +15,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
 
 from envs import gym_registration
+from envs.battlesnake.adapters.opponents_env import BattlesnakeOpponentsEnv
 from envs.battlesnake.gym_env import BattlesnakeEnv
-from envs.battlesnake.opponents_env import BattlesnakeOpponentsEnv
 from envs.compliance import check_world
 
 PAGE = Path("docs/other-libraries.md")

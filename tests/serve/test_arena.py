@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 import agents
-from envs.battlesnake import webhook
 from envs.battlesnake.state import MOVE_NAMES
+from envs.battlesnake.webhook import requests as webhook
 from envs.common.errors import ConfigError
 from serve.archive.store import GameStore
 from serve.arena import Look, create_app
 from serve.browser.viewer import Access
 from serve.transport.request_body import MAX_VALUES
 from tests.envs.battlesnake.positions import board
-from tests.envs.battlesnake.test_webhook import plain_request, recorded
+from tests.envs.battlesnake.webhook.test_requests import plain_request, recorded
 from tests.serve.agents import Raises
 
 

@@ -33,7 +33,7 @@ from serve.sagemaker_endpoint import Endpoint
 from serve.server import running
 from serve.transport.request_body import MAX_BODY_BYTES
 from tests.envs.battlesnake.positions import board
-from tests.envs.battlesnake.test_webhook import plain_request
+from tests.envs.battlesnake.webhook.test_requests import plain_request
 from tests.linters import lint
 from tests.serve.snakes import open_ways
 from tests.waiting import until

@@ -18,7 +18,7 @@ from schemathesis import GenerationMode
 import agents
 from serve import openapi
 from serve.arena import create_app
-from tests.envs.battlesnake.test_webhook import recorded
+from tests.envs.battlesnake.webhook.test_requests import recorded
 
 CALLS = ("start", "move", "end")
 QUICK = 20

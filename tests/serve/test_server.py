@@ -24,7 +24,7 @@ from serve.arena import create_app
 from serve.processes import can_fork
 from serve.server import Loop, PortInUseError, bind, listen, running, say_when_answering, warm_up
 from tests.envs.battlesnake.positions import board
-from tests.envs.battlesnake.test_webhook import plain_request
+from tests.envs.battlesnake.webhook.test_requests import plain_request
 from tests.serve.agents import Raises
 from tests.waiting import until
 

@@ -20,9 +20,9 @@ from agents.measure.evaluation.procgen_aggregates import (
     probability_of_improvement,
 )
 from agents.measure.evaluation.procgen_episodes import film
-from envs.common.bounded import parse_json, read_text
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 from train.comparison.places import Begin, on_this_machine
 from train.comparison.procgen_page import page

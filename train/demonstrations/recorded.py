@@ -23,8 +23,8 @@ from envs.battlesnake.recording.files import MAX_BYTES
 from envs.battlesnake.rewards import Rewards
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
-from envs.common.bounded import read_bytes
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError, reason
+from envs.common.strangers.bounded import read_bytes
 from envs.wrappers import layers
 from train.demonstrations.dataset import DemonstrationBatch
 from train.settings import CloningSettings

@@ -21,11 +21,11 @@ from typing import Any
 
 import yaml
 
-from envs.common import own_files
 from envs.common.addresses import require_path
-from envs.common.bounded import MAX_YAML_BYTES, parse_json, parse_yaml, read_text
 from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError, reason
+from envs.common.strangers import own_files
+from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_json, parse_yaml, read_text
 from envs.common.whole_files import not_through_links, replace_whole
 from train.config import Experiment
 from train.runs.manifest import write_manifest
@@ -188,7 +188,7 @@ class RunFolder:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def sign_config(self) -> None:
-        """Sign `config.yaml` as this machine's own (`envs.common.own_files`)."""
+        """Sign `config.yaml` as this machine's own (`envs.common.strangers.own_files`)."""
         with disk_errors(self.path):
             replace_whole(
                 self.path / CONFIG_SIGNATURE, own_files.sign((self.path / CONFIG).read_bytes())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
+from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from train.runs.folder import CONFIG, CURVE, RunError, RunFolder, not_a_run
 
 Columns = dict[str, np.ndarray]

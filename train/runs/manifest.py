@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from envs.common import own_files
-from envs.common.bounded import parse_json, read_bytes
+from envs.common.strangers import own_files
+from envs.common.strangers.bounded import parse_json, read_bytes
 from train.runs.export import WEIGHTS
 
 MANIFEST = "files.json"

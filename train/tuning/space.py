@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from envs.common.bounded import parse_yaml
 from envs.common.errors import ConfigError
+from envs.common.strangers.bounded import parse_yaml
 from train.config import Experiment
 from train.settings import ALGORITHMS
 

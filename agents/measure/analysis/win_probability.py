@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.search.evaluation.evaluate import SURE
-from envs.common.bounded import parse_json, read_text
 from envs.common.errors import ConfigError, reason
+from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 
 GROUPS = ("duel", "2", "3", "4")

@@ -16,8 +16,8 @@ import envs
 from agents.measure.evaluation.episodes import Decide
 from envs.api import BatchEnv
 from envs.common.mp4 import write_mp4
+from envs.procgen.make import innermost
 from envs.procgen.vector_env import GameState, ProcgenVectorEnv
-from envs.procgen.wrappers import innermost
 
 
 @dataclass(frozen=True, kw_only=True)

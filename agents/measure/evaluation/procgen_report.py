@@ -36,7 +36,7 @@ from agents.measure.pages import (
     section,
     table,
 )
-from envs.common.bounded import read_text
+from envs.common.strangers.bounded import read_text
 from envs.common.whole_files import write_whole
 from envs.procgen.scores import LARS_8M_ALL, PPO
 

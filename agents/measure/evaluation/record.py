@@ -14,7 +14,7 @@ from agents.bundle import CARD, MAX_FILE_BYTES
 from agents.measure.evaluation import MatchupScore
 from agents.measure.evaluation.episodes import WorldScore
 from envs.battlesnake.settings import Settings
-from envs.common.bounded import parse_json, read_text
+from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 
 RECORD = "evaluation.json"

@@ -20,8 +20,8 @@ from agents.search.evaluation.learned import HAND_WRITTEN
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, State
-from envs.common.bounded import parse_json, read_text
 from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 
 _NODES = 500

@@ -21,10 +21,10 @@ import numpy as np
 from agents.measure.tournament.settings import MAX_SEATS, Game, M, Match, Seat, Tournament
 from agents.registry import content_of
 from envs.common import own_files
-from envs.common.bounded import inflate, parse_json
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import missing
-from envs.common.sqlite_files import (
+from envs.common.strangers.bounded import inflate, parse_json
+from envs.common.strangers.sqlite_files import (
     bound,
     refuse_companions,
     schema_after,
@@ -147,7 +147,7 @@ class Store(Generic[M]):
             return self._holds.from_dict(config)
 
     def is_own(self) -> bool:
-        """Whether this machine named the players (`envs.common.own_files`)."""
+        """Whether this machine named the players (`envs.common.strangers.own_files`)."""
         config = self._config()
         kept = self.load()
         return kept is not None and own_files.is_signed(

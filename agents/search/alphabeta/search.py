@@ -32,7 +32,7 @@ from agents.search.make_unmake import (
     take_back,
 )
 from agents.search.players import choose_players, head_distance, is_player
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.safety import is_certain_death
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import HEAD_COLLISION, Boards, State, head_cell, is_alive, step_offset

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from agents.search.evaluation.evaluate import SURE
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 
 _Number: TypeAlias = int | np.int64
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from agents.search.evaluation.fill import divide
 from agents.search.evaluation.territory import NO_FOOD, Territory
 from agents.search.options import Range, ranges_of
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, is_alive
 from envs.common.errors import ConfigError, UnknownNameError

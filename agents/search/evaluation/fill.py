@@ -7,7 +7,7 @@ from __future__ import annotations
 from agents.search.evaluation.fill_rows import divide_rows
 from agents.search.evaluation.fill_words import divide_words
 from agents.search.evaluation.territory import Territory
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from agents.search.evaluation.territory import NO_FOOD, Territory, serve_longest_first
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, body_cell, head_cell, is_alive
 

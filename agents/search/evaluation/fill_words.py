@@ -15,7 +15,7 @@ from agents.search.evaluation.territory import (
     Territory,
     serve_longest_first,
 )
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, body_cell, head_cell, is_alive
 

@@ -44,7 +44,7 @@ from agents.search.time_management import (
     check_range,
     cpu_due,
 )
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import ALIVE, Boards, State
 from envs.common.errors import UnknownNameError

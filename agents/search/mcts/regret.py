@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 
 _CURIOSITY = 0.1
 

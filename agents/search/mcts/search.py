@@ -20,7 +20,7 @@ from agents.search.make_unmake import Turns, drift, play, position_hash, take_ba
 from agents.search.mcts.regret import Regrets, learn_regret, match_regret, new_regrets
 from agents.search.players import is_player
 from envs.battlesnake import rng
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.safety import is_certain_death
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, head_cell, is_alive, step_offset

@@ -30,8 +30,8 @@ from agents.search.tuning.positions import is_quiet
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, MAX_SIDE, MIN_SIDE, State
-from envs.common.bounded import DAMAGED_ARRAYS, parse_json, read_text, refuse_unbounded
 from envs.common.errors import ConfigError, check_range, reason
+from envs.common.strangers.bounded import DAMAGED_ARRAYS, parse_json, read_text, refuse_unbounded
 from envs.common.whole_files import make_folder_of, write_whole
 
 SETTINGS = "self-play.json"

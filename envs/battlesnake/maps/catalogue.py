@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from envs.battlesnake.kernel_cache import BOUNDSCHECK
-from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.jit import allocating_kernel, kernel
+from envs.battlesnake.jit.cache import BOUNDSCHECK
 from envs.battlesnake.maps.dispatch import set_up_board, update_board
 from envs.battlesnake.maps.drawings import DRAWINGS, size
 from envs.battlesnake.maps.maze import SMALLEST_SIDE
@@ -167,7 +167,7 @@ def register_map(
     `set_up(s, b, r)` lays out a new game on the empty board b: it places one snake per slot and
     returns 0, or another number if it can't. `update(s, b, r)` does the map's part at the end of a
     turn. Here s is a `Boards` and r the `Rules`. Both functions are written with `@kernel` from
-    `envs.battlesnake.kernels`, or with `@allocating_kernel` if they need scratch arrays, and may
+    `envs.battlesnake.jit`, or with `@allocating_kernel` if they need scratch arrays, and may
     use the helpers of `envs.battlesnake.state` and `envs.battlesnake.maps.standard`. They must draw
     random numbers by `rng.draw(s.key[b], …)` only, so that games can be repeated.
 

@@ -4,7 +4,7 @@ is played on it.
 
 from __future__ import annotations
 
-from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.jit import allocating_kernel, kernel
 from envs.battlesnake.maps.drawings import FIRST_DRAWN
 from envs.battlesnake.maps.drawn import ARCADE, set_up_drawn, update_drawn
 from envs.battlesnake.maps.maze import set_up_maze, update_maze

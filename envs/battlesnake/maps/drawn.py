@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake import rng
-from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.jit import allocating_kernel, kernel
 from envs.battlesnake.maps.drawings import FIRST_DRAWN, FOOD_SPOTS, LAYERS, SIZES, START_GROUPS
 from envs.battlesnake.maps.standard import (
     NO_FOOD_CELL,

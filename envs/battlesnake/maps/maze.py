@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake import rng
-from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.jit import allocating_kernel, kernel
 from envs.battlesnake.maps.standard import NO_START_CELL, OK, WRONG_SIZE, cell_at
 from envs.battlesnake.rules import remove_food
 from envs.battlesnake.settings import Rules

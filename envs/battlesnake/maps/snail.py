@@ -7,7 +7,7 @@ place."""
 
 from __future__ import annotations
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.state import Boards, add_hazard, body_cell, head_cell, is_alive, tail_cell
 
 

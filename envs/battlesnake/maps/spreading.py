@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake import rng
-from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.jit import allocating_kernel, kernel
 from envs.battlesnake.maps.standard import cell_at
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, add_hazard

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake import rng
-from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.jit import allocating_kernel, kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, add_food, add_snake, head_cell, is_alive, step_offset
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs.battlesnake.game_rules import game_in_webhook_form, integer_of
+from envs.battlesnake.webhook.flat_rules import game_in_webhook_form, integer_of
 
 Entry = dict[str, Any]
 _MILLISECONDS = 500

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from envs.battlesnake.living import Life, LifeHistory, LifeRules, Sighting
+from envs.battlesnake.plain.living import Life, LifeHistory, LifeRules, Sighting
 
 Entry = dict[str, Any]
 

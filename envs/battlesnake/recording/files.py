@@ -26,8 +26,8 @@ from envs.battlesnake.recording.parsing import (
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
 from envs.battlesnake.webhook import WebhookError, read_settings
-from envs.common.bounded import read_bytes
 from envs.common.errors import ConfigError, ProcsnakeError, reason
+from envs.common.strangers.bounded import read_bytes
 from envs.common.whole_files import not_through_links
 
 EXTRAS = "procsnake"

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from envs.battlesnake.recording.arena_frames import is_frames
-from envs.common.bounded import parse_json
+from envs.common.strangers.bounded import parse_json
 
 Entry = dict[str, Any]
 _BOARD_KEYS = {"width", "height", "snakes"}

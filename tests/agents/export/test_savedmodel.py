@@ -22,7 +22,7 @@ from agents.export.savedmodel import (
     savedmodel_forward,
 )
 from envs.battlesnake.observations import EgocentricPlanes
-from envs.battlesnake.starter_pack import StarterPackObservation
+from envs.battlesnake.observing.starter_pack import StarterPackObservation
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from huggingface_hub import constants
 
-from envs.battlesnake.kernel_cache import root
+from envs.battlesnake.jit.cache import root
 from tests.agents.hub.stand_in import TOKEN, Hub, standing_in
 
 PATIENCE_S = 1.0

@@ -21,7 +21,8 @@ from envs.battlesnake.compliance import check_ruleset
 from envs.battlesnake.maps import drawn, patterns, snail, spreading, standard
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import MOVE_NAMES, State
-from tests.envs.battlesnake import test_maps, test_rules, traces
+from tests.envs.battlesnake import test_rules, traces
+from tests.envs.battlesnake.maps import test_catalogue as test_maps
 
 
 class Mutation(NamedTuple):

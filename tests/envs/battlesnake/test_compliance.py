@@ -7,7 +7,7 @@ import pytest
 
 from envs.battlesnake import maps, rng
 from envs.battlesnake.compliance import check_map, check_ruleset, check_state
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.maps.catalogue import LIMITS
 from envs.battlesnake.maps.standard import cell_at, set_up_standard, update_standard
 from envs.battlesnake.rules import move_snakes, reduce_health, step_board

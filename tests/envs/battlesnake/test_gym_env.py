@@ -17,8 +17,8 @@ from gymnasium.utils.passive_env_checker import env_render_passive_checker
 from envs import gym_registration
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.gym_env import BattlesnakeEnv
+from envs.battlesnake.observing.starter_pack import KINDS
 from envs.battlesnake.settings import RULESETS
-from envs.battlesnake.starter_pack import KINDS
 from envs.common.errors import (
     ConfigError,
     InvalidActionError,

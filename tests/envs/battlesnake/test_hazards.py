@@ -9,15 +9,16 @@ import logging
 import numpy as np
 import pytest
 
-from envs.battlesnake import map_update, ruleset_step, webhook
+from envs.battlesnake import map_update, ruleset_step
 from envs.battlesnake.games import play_turn
 from envs.battlesnake.plain import state_from_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import MAX_LAYERS, add_hazard
 from envs.battlesnake.webhook import WebhookError, most_hazards, read_move_request
+from envs.battlesnake.webhook import requests as webhook
 from envs.common.errors import InvalidStateError
 from tests.envs.battlesnake.positions import board
-from tests.envs.battlesnake.test_webhook import plain_request
+from tests.envs.battlesnake.webhook.test_requests import plain_request
 
 
 def heap(layers, *, x=3, y=4):

@@ -8,7 +8,6 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from envs.battlesnake.observation_kernels import REACH_PLANES
 from envs.battlesnake.observations import (
     PLANES,
     EgocentricPlanes,
@@ -16,6 +15,7 @@ from envs.battlesnake.observations import (
     headings,
     observation_from_contract,
 )
+from envs.battlesnake.observing.painting import REACH_PLANES
 from envs.battlesnake.state import ALIVE, MOVE_NAMES
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.battlesnake.positions import board, living, neighbours, random_games

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
+from envs.battlesnake.observing.starter_pack import KINDS
 from envs.battlesnake.parallel_env import parallel_env
 from envs.battlesnake.settings import RULESETS
-from envs.battlesnake.starter_pack import KINDS
 from envs.common.errors import InvalidActionError
 
 with (

@@ -8,7 +8,7 @@ import pytest
 
 from envs.battlesnake import ruleset_step
 from envs.battlesnake.settings import RULESETS
-from tests.envs.battlesnake.test_maps import check_royale, points
+from tests.envs.battlesnake.maps.test_catalogue import check_royale, points
 from tests.envs.battlesnake.traces import games, start_boards, transitions
 
 RECORDED = {

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from agents.agent import Decision
-from envs.battlesnake import plain
+from envs.battlesnake.plain import boards as plain
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import LEFT, MOVE_NAMES, RIGHT, State
 from envs.battlesnake.webhook import read_move_request
@@ -24,7 +24,7 @@ from serve.archive import reader, rows, story, tables
 from serve.archive.store import GameStore
 from serve.archive.tables import ABANDONED_AFTER_S, summary
 from serve.doctor import CHECK_PREFIX
-from tests.envs.battlesnake.test_webhook import recorded
+from tests.envs.battlesnake.webhook.test_requests import recorded
 from tests.serve.archive.played import play, tell, tell_all, uneven_game
 
 

@@ -16,7 +16,7 @@ from serve.background import Background
 from serve.monitoring.draining import Draining
 from serve.server import running
 from tests.envs.battlesnake.positions import board
-from tests.envs.battlesnake.test_webhook import plain_request
+from tests.envs.battlesnake.webhook.test_requests import plain_request
 from tests.waiting import until
 
 CORNER = plain_request(board(7, 7, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))

@@ -26,7 +26,7 @@ from serve.transport import connections, front
 from serve.transport.connections import Connections
 from serve.transport.request_body import MAX_OTHER_BYTES
 from tests.envs.battlesnake.positions import board
-from tests.envs.battlesnake.test_webhook import plain_request
+from tests.envs.battlesnake.webhook.test_requests import plain_request
 
 PATIENCE_S = 30
 MOVE = json.dumps(

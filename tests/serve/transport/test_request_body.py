@@ -25,7 +25,7 @@ from serve.transport.request_body import (
     read_body,
 )
 from tests.envs.battlesnake.positions import board
-from tests.envs.battlesnake.test_webhook import plain_request
+from tests.envs.battlesnake.webhook.test_requests import plain_request
 
 COMPACT = (",", ":")
 SPACED = (", ", ": ")

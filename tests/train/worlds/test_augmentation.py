@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 
 from agents.augment import augment
 from envs.common.errors import ConfigError, UnknownNameError
-from tests.envs.procgen.test_wrappers import Counting
+from tests.envs.procgen.test_make import Counting
 from train.config import Experiment
 from train.runs.evaluation import Evaluator
 from train.runs.export import _card

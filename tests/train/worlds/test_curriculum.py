@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from envs.common.bounded import parse_yaml
 from envs.common.errors import ConfigError
+from envs.common.strangers.bounded import parse_yaml
 from tests.train.experiments import toy, toy_q
 from train.appo import APPOConfig
 from train.config import Experiment

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 from torch import nn
 
 from envs.common.errors import ConfigError
-from tests.envs.procgen.test_wrappers import Counting
+from tests.envs.procgen.test_make import Counting
 from train.worlds.build import make_world
 from train.worlds.rnd import CuriousWorld, NoveltyBonus
 from train.worlds.state import carry_on, progress_of

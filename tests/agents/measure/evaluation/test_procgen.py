@@ -31,8 +31,8 @@ from agents.measure.evaluation.procgen_episodes import animation, pictures, play
 from agents.measure.evaluation.procgen_report import _together
 from envs.common.errors import ConfigError
 from envs.procgen.games import load_library
+from envs.procgen.make import innermost
 from envs.procgen.vector_env import ProcgenVectorEnv
-from envs.procgen.wrappers import innermost
 from tests.agents.measure.pages.reading import Page
 
 OPTIONS = {"num_games": 64, "distribution_mode": "easy", "levels": "train:200"}

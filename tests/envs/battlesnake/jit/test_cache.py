@@ -33,7 +33,7 @@ except Exception:
 mix(1)
 print(sum(mix.stats.cache_misses.values()))
 """
-ENVS = Path(__file__).parents[3] / "envs"
+ENVS = Path(__file__).parents[4] / "envs"
 Said = Callable[..., list[str]]
 
 

@@ -1,6 +1,6 @@
 """How the kernels of this world are compiled: with `@kernel` in place of Numba's `njit`.
 
-Compiled kernels are kept on disk (`kernel_cache.py`).
+Compiled kernels are kept on disk (`cache.py`).
 
 Kernels release the GIL, so several threads may step different boards of one state.
 `PROCSNAKE_BOUNDSCHECK=1` compiles them with bounds checks; `NUMBA_DISABLE_JIT=1` leaves them plain
@@ -20,8 +20,8 @@ import numba
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
-from envs.battlesnake.compiling import Estimate
-from envs.battlesnake.kernel_cache import BOUNDSCHECK, cache_folder, cache_of, root
+from envs.battlesnake.jit.cache import BOUNDSCHECK, cache_folder, cache_of, root
+from envs.battlesnake.jit.estimate import Estimate
 
 _ANNOUNCED = "PROCSNAKE_COMPILING_ANNOUNCED"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.sqlite_files import (
+from envs.common.strangers.sqlite_files import (
     MAX_VALUE_BYTES,
     UnsafeDatabaseError,
     bound,

@@ -1,7 +1,7 @@
 """Turns the webhook's JSON (API v1) into a state, and a state into JSON. Requests may be hostile,
 so they are checked here.
 
-Engines differ in what they send. Dead snakes may stay in `board.snakes` (`envs.battlesnake.living`
+Engines differ in what they send. Dead snakes may stay in `board.snakes` (`envs.battlesnake.plain.living`
 finds them); hazards may be stacked, or lie above the board (snail mode); `game.map` may be empty;
 fields come and go. So only fields that decide a move are required."""
 
@@ -20,9 +20,8 @@ from operator import itemgetter, length_hint
 from typing import Any
 
 from envs.battlesnake import rng
-from envs.battlesnake.game_rules import game_in_webhook_form, integer_of
-from envs.battlesnake.living import Life, LifeHistory, LifeRules, Sighting, lives_in
-from envs.battlesnake.plain import board_from_state, place_hazards, state_from_board
+from envs.battlesnake.plain.boards import board_from_state, place_hazards, state_from_board
+from envs.battlesnake.plain.living import Life, LifeHistory, LifeRules, Sighting, lives_in
 from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings, within_limits
 from envs.battlesnake.state import (
     ALIVE,
@@ -33,6 +32,7 @@ from envs.battlesnake.state import (
     MIN_SIDE,
     State,
 )
+from envs.battlesnake.webhook.flat_rules import game_in_webhook_form, integer_of
 from envs.common.errors import InvalidStateError, ProcsnakeError
 
 log = logging.getLogger(__name__)
@@ -59,8 +59,8 @@ class UnheldBoardError(WebhookError):
     """A valid request is about a board that the engine can't hold: sides outside 3..25, or more
     than 16 living snakes.
 
-    The error carries what `envs.battlesnake.plain_safety` needs to answer nevertheless: `board`
-    (the plain dict of `envs.battlesnake.plain`, without hazards), `hazards` (layers by point),
+    The error carries what `envs.battlesnake.plain.safety` needs to answer nevertheless: `board`
+    (the plain dict of `envs.battlesnake.plain.boards`, without hazards), `hazards` (layers by point),
     `you` (our place in the list of snakes) and `settings` (the rules)."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Turn:
 
 def read_move_request(data: Any, *, history: LifeHistory | None = None) -> Turn:
     """Read the body of `/start` or `/move`. The state holds the living snakes, as
-    `envs.battlesnake.living` finds them.
+    `envs.battlesnake.plain.living` finds them.
 
     `history` is what earlier requests of the same game and the same `you` have shown; this one is
     added to it. Without it a snake that may be dead is listed in `Turn.undecided` and counts as
@@ -318,7 +318,7 @@ def _name(snake: Mapping[str, Any]) -> str:
 def read_settings(game: Mapping[str, Any], *, strict: bool = False) -> Settings:
     """Return the rules in a `game` object. Settings that are missing are as in a standard game.
 
-    Rules may also be the old engine's flat map (`envs.battlesnake.game_rules`), and numbers may be
+    Rules may also be the old engine's flat map (`envs.battlesnake.webhook.flat_rules`), and numbers may be
     texts.
 
     The official program takes any integer. It is read as the nearest that `Settings` takes, which

@@ -11,9 +11,9 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from envs.api import BatchEnv
+from envs.battlesnake.adapters.opponents import Opponent, RandomSafely, moves_of, seated
 from envs.battlesnake.games import play_turn
 from envs.battlesnake.observations import EgocentricPlanes, Observation, choose_observation
-from envs.battlesnake.opponents import Opponent, RandomSafely, moves_of, seated
 from envs.battlesnake.state import State
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 

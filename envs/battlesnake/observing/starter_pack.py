@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import MAX_SNAKES, Boards, State, body_cell, is_alive

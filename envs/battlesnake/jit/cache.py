@@ -58,7 +58,7 @@ def cache_folder(package: str) -> Path | None:
 
     Kernels of agents call those of the world, never the other way round.
     """
-    world = Path(__file__).parent
+    world = Path(__file__).parents[1]
     sources = _sources(world) + (
         _sources(world.parents[1] / "agents") if package == "agents" else []
     )

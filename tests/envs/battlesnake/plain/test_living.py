@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from envs.battlesnake.living import Life, LifeHistory, LifeRules, Sighting, lives_in
 from envs.battlesnake.plain import state_from_board
+from envs.battlesnake.plain.living import Life, LifeHistory, LifeRules, Sighting, lives_in
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import CAUSE_NAMES
 from envs.battlesnake.webhook import read_end_request, read_move_request

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from envs.battlesnake import plain, rng
+from envs.battlesnake import rng
+from envs.battlesnake.plain import boards as plain
 
 
 def outside(key, turn, every, width, height):

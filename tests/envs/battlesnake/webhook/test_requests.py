@@ -11,7 +11,6 @@ import logging
 import numpy as np
 import pytest
 
-from envs.battlesnake import webhook
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.webhook import (
@@ -21,6 +20,7 @@ from envs.battlesnake.webhook import (
     move_request,
     read_move_request,
 )
+from envs.battlesnake.webhook import requests as webhook
 from tests.envs.battlesnake.positions import board, living, random_games
 from tests.envs.battlesnake.traces import DATA
 

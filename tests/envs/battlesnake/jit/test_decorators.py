@@ -8,7 +8,7 @@ import sys
 SCRIPT = """
 import os, signal, sys
 from numba.core import event
-from envs.battlesnake import kernels
+from envs.battlesnake.jit import decorators as kernels
 
 class Interrupted(event.Listener):
     def on_start(self, event):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from envs.battlesnake import maps, rng
-from envs.battlesnake.living import Life, Sighting, death_of, lives_in
+from envs.battlesnake.plain.living import Life, Sighting, death_of, lives_in
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.settings import Settings, within_limits
 from envs.battlesnake.state import ABSENT, ALIVE, CAUSE_NAMES, MAX_LAYERS, MOVE_NAMES, State
@@ -103,7 +103,7 @@ def state_from_board(
     """Make a state of one board from a dict. Snake i of the list plays in slot i.
 
     Snakes in webhook form (with a `latency`, without an `eliminatedCause`) may be dead: Arena
-    leaves them in. Those that this board alone shows to be dead (`envs.battlesnake.living`) are, of
+    leaves them in. Those that this board alone shows to be dead (`envs.battlesnake.plain.living`) are, of
     their likely cause. `read_move_request` reads a whole request, and so finds nearly all.
 
     Hazards above the board are snail_mode's memory; other hazards off the board are dropped.

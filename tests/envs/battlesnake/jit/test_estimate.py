@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from envs.battlesnake import compiling, games, observations, vector_env
-from envs.battlesnake.compiling import PARTS, Estimate
+from envs.battlesnake import games, observations, vector_env
+from envs.battlesnake.jit import estimate as estimate_module
+from envs.battlesnake.jit.estimate import PARTS, Estimate
 from envs.battlesnake.maps import catalogue
 
 
@@ -15,7 +16,7 @@ from envs.battlesnake.maps import catalogue
 def compile_part(monkeypatch):
     """Makes the events that Numba makes of a part's compiling, which takes so many seconds."""
     clock = [0.0]
-    monkeypatch.setattr(compiling.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(estimate_module.time, "monotonic", lambda: clock[0])
 
     def run(estimate, name, seconds, *inner):
         event = SimpleNamespace(

@@ -10,7 +10,7 @@ import pytest
 from envs.battlesnake import map_update, maps, setup_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import State
-from tests.envs.battlesnake.test_maps import points, recorded
+from tests.envs.battlesnake.maps.test_catalogue import points, recorded
 
 
 def level_of(board):

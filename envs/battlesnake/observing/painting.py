@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.jit import kernel
 from envs.battlesnake.reach import (
     FAR,
     ReachArrays,

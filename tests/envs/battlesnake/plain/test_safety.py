@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from envs.battlesnake.plain import board_from_state
-from envs.battlesnake.plain_safety import safest_plain_move
+from envs.battlesnake.plain.safety import safest_plain_move
 from envs.battlesnake.settings import Settings
 from serve.timing.deadline import safest_move
 from tests.envs.battlesnake.positions import living, random_games

@@ -8,7 +8,7 @@ import zlib
 import pytest
 import yaml
 
-from envs.common.bounded import inflate, parse_json, parse_yaml, read_bytes
+from envs.common.strangers.bounded import inflate, parse_json, parse_yaml, read_bytes
 
 
 def test_a_file_is_read_up_to_its_bound(tmp_path):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, StarterPackObservation
+from envs.battlesnake.adapters.single_game import SingleGame
 from envs.battlesnake.observations import choose_observation, observation_from_contract
+from envs.battlesnake.observing.starter_pack import KINDS
 from envs.battlesnake.parallel_env import parallel_env
-from envs.battlesnake.single_game import SingleGame
-from envs.battlesnake.starter_pack import KINDS
 from envs.battlesnake.state import ALIVE
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.battlesnake.positions import board, living, random_games

@@ -1,0 +1,3 @@
+"""What observation types are made of: painted planes, their mirrored views, and the starter pack's
+six types.
+"""
