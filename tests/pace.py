@@ -79,7 +79,6 @@ SLOW = (
     "tests/train/rollouts/test_replay_buffer.py::test_samples_are_the_n_step_transitions_that_took_place",
     "tests/train/runs/test_evaluation.py",
     "tests/train/runs/test_initial_weights.py",
-    "tests/train/runs/test_old_runs.py",
     "tests/train/runs/test_own_commit.py::test_of_a_checkout_it_is_the_checkouts",
     "tests/train/runs/test_resuming.py",
     "tests/train/sagemaker/test_commands.py",

@@ -3,7 +3,5 @@ run on disk.
 """
 
 from procsnake import require_own
-from train.old_modules import understand_old_names
 
 require_own("envs", "agents")
-understand_old_names()

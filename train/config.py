@@ -359,8 +359,7 @@ class Experiment:
     def from_dict(cls, data: Mapping[str, Any]) -> Experiment:
         """Make an experiment from plain values. Raises `UnknownNameError` or `ConfigError`.
 
-        Sections of other algorithms are checked, and not kept: a file of commit 9be3ed9 or earlier
-        has one for each algorithm. If `algorithm` is missing, it is the one that the only section
+        Sections of other algorithms are checked, and not kept. If `algorithm` is missing, it is the one that the only section
         is for, or ppo if there is no section either."""
         hints = _hints(cls)
         del hints["settings"]

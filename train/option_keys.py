@@ -42,9 +42,6 @@ _WORLDS = {
     ),
     _PROCGEN: ("envs.procgen.make:make_procgen", "envs.procgen.vector_env:ProcgenVectorEnv"),
     "mixture": ("train.worlds.mixture:Mixture",),
-    "several": (
-        "train.worlds.mixture:Mixture",
-    ),  # what "mixture" was called at first; runs of then name it so
     "curriculum": ("train.worlds.curriculum:Curriculum",),
 }
 _AROUND = {"self_play": "train.worlds.self_play:SelfPlay", "rnd": "train.worlds.rnd:CuriousWorld"}

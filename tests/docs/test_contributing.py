@@ -142,11 +142,11 @@ def test_the_trainer_learns_once_it_is_registered(tmp_path):
             REPOSITORY / floor, tree / floor, ignore=shutil.ignore_patterns("__pycache__", "*.nb?")
         )
     shutil.copy(REPOSITORY / "procsnake.py", tree)
-    (tree / "train" / "a2c.py").write_text(FILES["train/a2c.py"])
-    own = tree / "train" / "settings" / "__init__.py"
-    queries = "\n\n@dataclass(frozen=True, kw_only=True)\nclass QSettings"
-    edit(own, queries, f"\n\n{FILES['settings']}{queries}")
-    write(tmp_path, "my_world.py", "corridor.yaml")
+    for name in ("train/a2c.py", "train/settings/a2c.py"):
+        (tree / name).write_text(FILES[name])
+    ppo = "from train.settings.ppo import PPOSettings\n"
+    a2c = "from train.settings.a2c import A2CSettings as A2CSettings\n"
+    edit(tree / "train/settings/__init__.py", ppo, f"{ppo}{a2c}")
     settings = [
         "algorithm=a2c",
         "a2c.learning_rate=1e-2",

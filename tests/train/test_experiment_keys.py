@@ -64,7 +64,7 @@ def test_the_list_says_what_each_is(capsys):
     assert rows[0]["about"].split()[0] in capsys.readouterr().out
 
 
-WORLDS = ["battlesnake", "procgen/coinrun", "mixture", "several", "curriculum"]
+WORLDS = ["battlesnake", "procgen/coinrun", "mixture", "curriculum"]
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -253,9 +253,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         carry_on(self.env, progress["world"], self.module.network)
         if self._scaler and progress[REWARD_SCALER]:
             self._scaler.set_state(progress[REWARD_SCALER])
-        # Commit 4fc2c2a and earlier didn't count, but with 0 the run's first games would be played
-        # again.
-        self._rollouts = progress.get(ROLLOUTS, 1)
+        self._rollouts = progress[ROLLOUTS]
         self._draw_seeds()
         self._begin_anew()
 

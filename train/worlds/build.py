@@ -14,11 +14,9 @@ from train.config import Experiment
 
 _FOR_TRAINING = ("rnd", "augment", "self_play")
 _CURRICULUM = "curriculum"
-_MIXTURES = ("mixture", "several")
+_MIXTURE = "mixture"
 
-envs.register("mixture", "train.worlds.mixture:Mixture")
-# Its name in experiments and runs of commit 9be3ed9 and earlier.
-envs.register("several", "train.worlds.mixture:Mixture")
+envs.register(_MIXTURE, "train.worlds.mixture:Mixture")
 envs.register(_CURRICULUM, "train.worlds.curriculum:Curriculum")
 
 
@@ -45,7 +43,7 @@ def measured(options: dict[str, Any]) -> dict[str, Any]:
     if plain["name"] == _CURRICULUM:
         last = plain.pop("stages")[-1]
         return measured({**last.get("options", {}), **plain, "name": last["name"]})
-    if plain["name"] in _MIXTURES:
+    if plain["name"] == _MIXTURE:
         plain["worlds"] = [_measured_part(world) for world in plain["worlds"]]
     return plain
 

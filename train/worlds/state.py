@@ -19,8 +19,6 @@ PROGRESS = "world.pt"
 """The file that holds a world's progress in checkpoints of algorithms without Ray. RLlib's have it
 among their own.
 """
-_OLD_NAMES = {"SeveralWorlds": "Mixture"}
-"""Classes as checkpoints of older versions (commit 9be3ed9) name them."""
 
 
 def remember(world: BatchEnv, network: torch.nn.Module) -> None:
@@ -41,10 +39,10 @@ def carry_on(world: BatchEnv, progress: dict[str, Any], network: torch.nn.Module
     """Have the layers of `world` continue from what `progress_of` returned. Parts that no layer
     knows are ignored.
     """
-    known = {_OLD_NAMES.get(name, name): value for name, value in progress.items()}
     for layer in layers(world):
-        if (name := type(layer).__name__) in known:
-            layer.carry_on(known[name], network)
+        name = type(layer).__name__
+        if name in progress:
+            layer.carry_on(progress[name], network)
 
 
 def save_progress(world: BatchEnv, checkpoint: Path) -> None:
@@ -56,9 +54,8 @@ def save_progress(world: BatchEnv, checkpoint: Path) -> None:
 
 
 def restore_progress(world: BatchEnv, checkpoint: Path, network: torch.nn.Module) -> None:
-    """Have `world` continue from what `save_progress` wrote. The next call is `restart`.
-
-    Checkpoints of commit ce5d4e9 and earlier have no such file, and the world then begins anew.
+    """Have `world` continue from what `save_progress` wrote, if anything. The next call is
+    `restart`.
     """
     import torch
 

@@ -110,16 +110,6 @@ def test_going_on_changes_games_actions_and_views_the_more_was_played(one_ray):
         assert len(set(part)) == 3
 
 
-def test_going_on_from_a_checkpoint_that_counts_no_rollouts_plays_other_games_too(one_ray):
-    fresh, resumed = (runner("symmetric-identity") for _ in range(2))
-    resumed.carry_on(
-        {name: value for name, value in resumed.progress().items() if name != "rollouts"}
-    )
-    assert (
-        fresh.sample()[0].columns["obs"].tobytes() != resumed.sample()[0].columns["obs"].tobytes()
-    )
-
-
 def test_sums_count_causes_by_code():
     columns = {
         "row": np.array([0, 1, 2]),

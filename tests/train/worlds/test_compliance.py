@@ -63,20 +63,6 @@ def test_pools_at_any_depth_get_to_know_the_policy_and_go_on_with_it():
     assert [world.worlds[0].pool.past[0].player.bias.argmax() for world in later.worlds] == [2, 2]
 
 
-def test_what_older_versions_kept_of_a_mixture_is_understood():
-    """Commit 9be3ed9 called the class `SeveralWorlds` and the world `several`."""
-    options = {"worlds": [{"name": "curriculum", "options": {"stages": STAGES}}] * 2}
-    kept = {
-        "SeveralWorlds": [
-            {"Curriculum": {"stage": 1, "decisions": 120 + k, "world": {}}} for k in range(2)
-        ]
-    }
-    world = make_world({"name": "several", **options})
-    carry_on(world, kept, Network(0))
-    assert [(part.stage, part.decisions) for part in world.worlds] == [(1, 120), (1, 121)]
-    assert progress_of(world) == {"Mixture": kept["SeveralWorlds"]}
-
-
 def test_a_mixture_can_be_shown_in_the_views_of_its_worlds():
     views = make_world(WORLDS["mixture"]).views
     assert views is not None

@@ -1,0 +1,39 @@
+"""The settings of distributed prioritised replay (`train.apex`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from train.settings.algorithm import registered
+from train.settings.dqn import QSettings
+from train.settings.limits import require
+
+
+@registered("apex", trainer="train.apex:APEXConfig")
+@dataclass(frozen=True, kw_only=True)
+class APEXSettings(QSettings):
+    """Distributed prioritised replay: env runners, replay shards and learner each go their own
+    pace.
+    """
+
+    epsilon_base: float = 0.4
+    """Game i of all N of all env runners explores with probability epsilon_base^(1 +
+    epsilon_exponent · i / (N - 1)).
+    """
+    epsilon_exponent: float = 7.0
+    """See `epsilon_base`."""
+    num_replay_shards: int = 1
+    """Processes that hold the memory; each has its share of the env runners. There are at most as
+    many as env runners.
+    """
+    batches_per_request: int = 4
+    """Batches that the learner fetches from a shard at once."""
+    weight_push_freq: int = 4
+    """Updates between two publications of the network to the env runners."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, self.algorithm, "epsilon_base", 0.0, 1.0)
+        require(self, self.algorithm, "epsilon_exponent", 0.0)
+        for name in ("num_replay_shards", "batches_per_request", "weight_push_freq"):
+            require(self, self.algorithm, name, 1)
