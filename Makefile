@@ -96,7 +96,7 @@ test-engines: $(INSTALLED) $(CLUSTER)/.installed
 
 # By hand, because a server of MLflow starts three times: what MLflow and Weights & Biases get of a run.
 test-trackers: $(SAGEMAKER)/.installed
-	$(SAGEMAKER)/bin/python -m pytest -m long tests/train/runs/test_trackers.py
+	$(SAGEMAKER)/bin/python -m pytest -m long tests/train/runs/sessions/test_trackers.py
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

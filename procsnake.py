@@ -536,7 +536,7 @@ def _print_scores(run: Path, games: int) -> Sequence[Any]:
     from agents.measure.evaluation.record import STANDARD_BOARD, EvaluationRecord, read_record
     from agents.policy import Policy
     from envs.common.cores import usable_cores
-    from train.runs.report import write_report
+    from train.runs.report.page import write_report
 
     kept = read_record(run)
     if kept and kept.games == games and kept.board == STANDARD_BOARD:

@@ -55,8 +55,8 @@ from envs.battlesnake.render.rgb import rgb_array
 from envs.battlesnake.rewards import EVENTS, PRESETS
 from train.config import Experiment
 from train.run import train
-from train.runs.history import read_columns
-from train.runs.report_charts import causes
+from train.runs.curves.history import read_columns
+from train.runs.report.charts import causes
 
 FAST = os.environ.get("FAST") == "1"
 MINUTES = 3.0

@@ -58,7 +58,7 @@ from agents.measure.pages.figure import draw
 from envs.procgen.games import GAMES
 from train.config import Experiment
 from train.run import train
-from train.runs.history import read_columns
+from train.runs.curves.history import read_columns
 
 FAST = os.environ.get("FAST") == "1"
 GAME = "coinrun"

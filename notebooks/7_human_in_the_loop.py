@@ -58,10 +58,10 @@ from agents.measure.pages import Chart
 from agents.measure.pages.figure import draw
 from envs.battlesnake import BattlesnakeVectorEnv
 from envs.battlesnake.state import CAUSE_NAMES
-from train.comparison.statistics import mean_line
 from train.config import Experiment
 from train.run import train
-from train.runs.history import read_columns
+from train.runs.curves.history import read_columns
+from train.runs.curves.statistics import mean_line
 
 FAST = os.environ.get("FAST") == "1"
 MINUTES, SEEDS = 3.0, 3

@@ -31,7 +31,7 @@ EXPECTED = {
         "the clients' environment is not installed"
     ],  # has one, too
     "tests/clients/test_stable_baselines.py": ["the clients' environment is not installed"],
-    "tests/train/runs/test_trackers.py": [
+    "tests/train/runs/sessions/test_trackers.py": [
         "the trackers are not installed"
     ],  # `make test-trackers` runs it
     "tests/envs/common/strangers/test_sqlite_files.py": ["Python 3.10 can't set SQLite's limits"],
@@ -45,7 +45,7 @@ EXPECTED = {
         "needs machines that ssh reaches",
         "needs TensorFlow",
         "needs a run; notebook 2 makes some",
-        "needs runs; tests/train/runs/test_curves.py has some",
+        "needs runs; tests/train/runs/curves/test_plot.py has some",
         "needs a run that was interrupted; notebook 5 makes one and resumes it",
         "needs a Procgen run; notebook 4 makes one and measures it",
         "needs a Procgen run; notebook 6 makes one and exports it",

@@ -26,7 +26,7 @@ from train.demonstrations.recorded import (
     games_hash,
     read_demonstrations,
 )
-from train.runs.metrics import means_of, nested_result
+from train.metrics.rows import means_of, nested_result
 from train.settings import CloningSettings
 from train.worlds.build import single_world
 
@@ -36,7 +36,7 @@ _last_read: tuple[str, RecordedDemonstrations] | None = None
 
 
 class Cloning(DemonstrationLearner):
-    """Learns from recorded games. A run (`train.runs.session`) calls `train` again and again. No
+    """Learns from recorded games. A run (`train.runs.sessions.session`) calls `train` again and again. No
     game is played.
 
     The games aren't part of a checkpoint: a resumed run reads them again, and refuses others.

@@ -304,7 +304,7 @@ def _train_stages(experiment: Any, options: argparse.Namespace, more: dict[str, 
 
 
 def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> int:
-    from train.runs.curves import rows_of, usual, write_curves
+    from train.runs.curves.plot import rows_of, usual, write_curves
 
     out = str(OUTPUTS / f"{experiment.name}-seeds")
     of_seeds = [experiment.override([f"seed={experiment.seed + k}"]) for k in range(options.seeds)]
@@ -377,7 +377,7 @@ def _beginnings(options: argparse.Namespace) -> list[str]:
         overrides += ["algorithm=cloning", "checkpoints.best_metric=held_out_accuracy"]
         overrides += [f"cloning.{key}={json.dumps(value)}" for key, value in section.items()]
     if options.init_from:
-        from train.runs.initial_weights import as_overrides
+        from train.runs.sessions.initial_weights import as_overrides
 
         overrides += as_overrides(options.init_from)
     return overrides
@@ -521,7 +521,7 @@ def run_tune(options: argparse.Namespace) -> int:
 
 def run_report(options: argparse.Namespace) -> int:
     """Run `procsnake report`. Returns the exit code."""
-    from train.runs.report import write_report
+    from train.runs.report.page import write_report
 
     if len(options.run_folders) > 1:
         again = shell_command("plot", *options.run_folders)

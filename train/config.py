@@ -117,7 +117,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Games that measure the policy during training (`train.runs.evaluation`). They train nothing
+    """Games that measure the policy during training (`train.runs.sessions.evaluation`). They train nothing
     and use up no budget.
     """
 

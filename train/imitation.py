@@ -27,7 +27,7 @@ from train.demonstrations.dataset import (
 )
 from train.demonstrations.learner import DemonstrationLearner
 from train.demonstrations.teacher import Teacher
-from train.runs.metrics import means_of, nested_result
+from train.metrics.rows import means_of, nested_result
 from train.settings import ImitationSettings
 from train.settings.schedule import value_at
 from train.worlds.build import make_world, world_options
@@ -45,7 +45,7 @@ def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
 
 
 class Imitation(DemonstrationLearner):
-    """Plays, asks the teacher and learns by turns. A run (`train.runs.session`) calls `train` again
+    """Plays, asks the teacher and learns by turns. A run (`train.runs.sessions.session`) calls `train` again
     and again.
 
     As with the other algorithms, a checkpoint doesn't hold the memory.

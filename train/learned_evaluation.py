@@ -40,8 +40,8 @@ from envs.common.errors import ConfigError
 from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 from train.config import Experiment
+from train.metrics.rows import nested_result
 from train.runs.folder import GENERATIONS
-from train.runs.metrics import nested_result
 from train.settings import LearnedEvaluationSettings
 
 _MADE_IN = "made-in.txt"
@@ -108,7 +108,7 @@ def _settings(experiment: Experiment) -> LearnedEvaluationSettings:
 
 
 class EvaluationTrainer:
-    """Makes generations of evaluations. A run (`train.runs.session`) calls `train` again and again.
+    """Makes generations of evaluations. A run (`train.runs.sessions.session`) calls `train` again and again.
 
     Each call plays some games, of self-play or of the test. All that it does follows from the
     experiment and from the stage, so a run that was interrupted comes to the same evaluations as

@@ -22,9 +22,9 @@ from agents.networks.starter_pack_shape import shape_of
 from envs.common.errors import reason
 from envs.common.strangers.bounded import parse_json, read_text
 from train.config import Experiment, NetworkSettings
+from train.metrics.rows import means_of, nested_result
 from train.runs.export import WEIGHTS, network_with
 from train.runs.folder import RunError
-from train.runs.metrics import means_of, nested_result
 from train.settings import MXNetDQNSettings
 from train.worlds.build import make_world, world_options
 from train.worlds.state import remember, restore_progress, save_progress
@@ -159,7 +159,7 @@ class QLearner:
 
 
 class MXNetDQN:
-    """Plays and learns by turns. A run (`train.runs.session`) calls `train` again and again.
+    """Plays and learns by turns. A run (`train.runs.sessions.session`) calls `train` again and again.
 
     It plays any `envs.api.BatchEnv` with observations (H, W, C). One network plays all rows.
     """

@@ -46,13 +46,13 @@ from envs.common.errors import ConfigError
 from train.compute.allocator import keep_freed_memory
 from train.compute.muon import Muon, split
 from train.compute.threads import ThreadTuner
+from train.metrics import work
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.env_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
 from train.rllib.fragment_flow import by_learner
 from train.rllib.learner import SparingLearner
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
-from train.rollouts import work
 from train.rollouts.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
 from train.settings import PPOSettings
 from train.settings.schedule import value_at

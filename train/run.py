@@ -25,18 +25,18 @@ from train.compute.gpus import require_gpus
 from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
-from train.runs.evaluation import Evaluator
+from train.runs.continuing.further import exported, fraction_done, further, why_ended
+from train.runs.continuing.resizing import resized
+from train.runs.continuing.resuming import require_trust, starting_point
 from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, require_place, resume_command
-from train.runs.further import exported, fraction_done, further, why_ended
 from train.runs.lock import locked
-from train.runs.mirror import Mirror, fetched, new_mirror, staged
-from train.runs.object_store import StoredFolder, is_address
 from train.runs.own_commit import own_commit
-from train.runs.progress import Progress
-from train.runs.resizing import resized
-from train.runs.resuming import require_trust, starting_point
-from train.runs.session import Session
-from train.runs.trackers import require_trackers
+from train.runs.sessions.evaluation import Evaluator
+from train.runs.sessions.progress import Progress
+from train.runs.sessions.session import Session
+from train.runs.sessions.trackers import require_trackers
+from train.runs.stored.mirror import Mirror, fetched, new_mirror, staged
+from train.runs.stored.object_store import StoredFolder, is_address
 
 STOPPING = "finishing this iteration, then saving …  (Ctrl-C again stops at once, without saving)"
 OnIteration = Callable[[dict[str, Any]], bool | None]
@@ -84,7 +84,7 @@ def train(
     from its newest checkpoint.
 
     Either may also be an address in S3 or in Google's Cloud Storage, as "s3://bucket/runs": the run
-    is sent there with each checkpoint, and any machine can go on with it (`train.runs.mirror`).
+    is sent there with each checkpoint, and any machine can go on with it (`train.runs.stored.mirror`).
 
     Ctrl-C (SIGINT) or SIGTERM lets the iteration end, saves a checkpoint and returns; a second one
     raises `KeyboardInterrupt` at once. A kill at any moment leaves the last checkpoint whole.
@@ -94,14 +94,14 @@ def train(
     * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`. A learned
       evaluation plays there.
     * `trust` resumes a run that this machine didn't make, and executes the code that it brings
-      (`train.runs.resuming`).
+      (`train.runs.continuing.resuming`).
     * `wait_minutes` is how long a cluster that is too small may take to start more machines.
     * `finish` ends the run in `resume` where it is: nothing more is learned, and what was trained
       so far is exported.
     * `minutes` trains the run in `resume` for so many minutes more, also one that has ended
-      (`train.runs.further`).
+      (`train.runs.continuing.further`).
     * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4"
-      (`train.runs.resizing`).
+      (`train.runs.continuing.resizing`).
 
     The folder of a new run whose start fails is removed, as long as nothing was learned.
 
@@ -384,7 +384,7 @@ def check(
     from envs.battlesnake.state import MAX_BOARDS
     from envs.common.errors import check_range
     from train.runs.export import build_network, check_network
-    from train.runs.initial_weights import initial_weights
+    from train.runs.sessions.initial_weights import initial_weights
     from train.settings import (
         CloningSettings,
         ImitationSettings,

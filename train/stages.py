@@ -13,7 +13,7 @@ from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
 from train.comparison.trainings import look_for
 from train.config import Experiment, list_experiments
-from train.runs.initial_weights import as_overrides
+from train.runs.sessions.initial_weights import as_overrides
 
 Train = Callable[[Experiment, Path | None], Any]
 """Trains an experiment, or goes on with its run in the folder. Returns the `RunResult`."""

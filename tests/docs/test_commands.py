@@ -37,7 +37,7 @@ NOT_RUN = {
     ),
     "tune": "trains several times; tests/train/tuning/test_tune.py does so",
     "report": "needs a run; notebook 2 makes some",
-    "plot": "needs runs; tests/train/runs/test_curves.py has some",
+    "plot": "needs runs; tests/train/runs/curves/test_plot.py has some",
     "quickstart": "trains for minutes; `make play` calls it",
     "analyse --fit": (
         "needs the stores of 1200 games; tests/agents/measure/analysis/test_fitting.py has small ones"

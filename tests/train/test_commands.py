@@ -16,10 +16,10 @@ from envs.common.errors import ConfigError
 from tests.command_line import run
 from tests.train.experiments import toy
 from train.commands import _without_places
-from train.comparison.statistics import mean, reached_at
 from train.config import Experiment
 from train.run import RunResult, train
-from train.runs.history import read_columns
+from train.runs.curves.history import read_columns
+from train.runs.curves.statistics import mean, reached_at
 from train.tuning.tune import Trial, TuneResult
 
 

@@ -17,7 +17,7 @@ from envs.common.errors import ConfigError
 from train.config import Experiment
 from train.run import check, train
 from train.runs.folder import GENERATIONS, RunFolder
-from train.runs.report import write_report
+from train.runs.report.page import write_report
 
 TIMES = ("minutes", "agent_steps_per_second", "seconds_play", "seconds_learner")
 

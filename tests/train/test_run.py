@@ -27,7 +27,7 @@ from train.config import Experiment
 from train.run import STOPPING, _stop_on_signals, train
 from train.runs.export import module_of
 from train.runs.folder import RunError, RunFolder, find_runs
-from train.runs.progress import Progress
+from train.runs.sessions.progress import Progress
 
 ROOT = Path(__file__).parents[2]
 

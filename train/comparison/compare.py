@@ -21,7 +21,10 @@ from envs.common.columns import counted
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.whole_files import write_whole
-from train.comparison.statistics import (
+from train.comparison.trainings import Say, Training, is_finished, train_all
+from train.config import Experiment
+from train.runs.curves.history import Columns, read_columns
+from train.runs.curves.statistics import (
     BAND_NOTE,
     LAST_SHARE,
     SeedEstimate,
@@ -30,10 +33,7 @@ from train.comparison.statistics import (
     ratio,
     reached,
 )
-from train.comparison.trainings import Say, Training, is_finished, train_all
-from train.config import Experiment
 from train.runs.folder import BUNDLE, disk_errors
-from train.runs.history import Columns, read_columns
 from train.settings import MXNetDQNSettings
 
 BOARD: dict[str, Any] = {

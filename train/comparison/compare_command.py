@@ -111,7 +111,7 @@ def _compare_runs(options: argparse.Namespace) -> int:
         rows_of,
         write_comparison,
     )
-    from train.runs.curves import apart
+    from train.runs.curves.plot import apart
 
     out = options.out or kept_at("compared")
     metrics = options.metrics.split(",") if options.metrics else ()

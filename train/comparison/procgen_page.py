@@ -28,8 +28,8 @@ from agents.measure.pages import (
 )
 from envs.common.columns import counted
 from envs.procgen.scores import PPO, normalised
-from train.comparison.statistics import BAND_NOTE, mean, mean_line
-from train.runs.history import read_columns
+from train.runs.curves.history import read_columns
+from train.runs.curves.statistics import BAND_NOTE, mean, mean_line
 
 
 def page(found: Mapping[str, Any], folder: Path) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 from agents.measure.pages import chart_grid, html_page, lead, note, section, table
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
-from train.comparison.statistics import (
+from train.runs.curves.plot import AXES, SeedGroup, apart, chart_of, chosen_metrics, groups_of
+from train.runs.curves.statistics import (
     BAND_NOTE,
     CONFIDENCE,
     LAST_SHARE,
@@ -27,7 +28,6 @@ from train.comparison.statistics import (
     p_value,
     reached_at,
 )
-from train.runs.curves import AXES, SeedGroup, apart, chart_of, chosen_metrics, groups_of
 from train.runs.folder import disk_errors
 
 EXPLAINED = (

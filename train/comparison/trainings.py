@@ -20,8 +20,8 @@ import yaml
 from envs.common.whole_files import write_whole
 from train.comparison.places import LOST, Begin, Running, on_this_machine
 from train.config import Experiment
+from train.runs.curves.history import Columns, read_columns
 from train.runs.folder import BUNDLE, RunError, disk_errors, find_runs
-from train.runs.history import Columns, read_columns
 from train.runs.lock import forget_lock
 
 Say = Callable[[str], None]

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envs.common.errors import ProcsnakeError
-from train.runs.earlier import found_run, found_stored_run
-from train.runs.object_store import StoredFolder, is_address
+from train.runs.continuing.earlier import found_run, found_stored_run
+from train.runs.stored.object_store import StoredFolder, is_address
 
 
 def words(config: str, runs: str) -> list[str]:

@@ -18,7 +18,7 @@ import yaml
 from envs.common.errors import ConfigError
 from train.engines import names
 from train.engines.plan import EXPERIMENT_FILE, Plan
-from train.runs.object_store import StoredFolder
+from train.runs.stored.object_store import StoredFolder
 from train.settings.instances import is_size, memory_gib, vcpus
 from train.settings.scale import Instances, group_resources
 

@@ -37,17 +37,17 @@ from ray.rllib.utils.metrics import (
 
 from envs.api import BatchEnv
 from train.compute.allocator import keep_freed_memory
+from train.metrics import work
+from train.metrics.levels import level_returns
+from train.metrics.rows import LEVEL_RETURNS, episode_sums
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.episode_callbacks import EpisodeCallbacks
 from train.rllib.fragment_flow import Played
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
 from train.rllib.weight_servers import WeightSource, newer_weights
-from train.rollouts import work
 from train.rollouts.advantages import gae
 from train.rollouts.fragment import Fragment
-from train.rollouts.levels import level_returns
 from train.rollouts.reward_scaling import RewardScaler
-from train.runs.metrics import LEVEL_RETURNS, episode_sums
 from train.settings import PPOSettings
 from train.worlds.state import carry_on, progress_of, remember
 from train.worlds.symmetry import RandomViews

@@ -307,7 +307,7 @@ class RunFolder:
         shutil.rmtree(doomed, ignore_errors=True)
 
     def checkpoints(self) -> list[Path]:
-        """Return the checkpoints, oldest first. Copied ones may be damaged; `train.runs.resuming`
+        """Return the checkpoints, oldest first. Copied ones may be damaged; `train.runs.continuing.resuming`
         checks them.
         """
         return self._listed("[0-9]*")

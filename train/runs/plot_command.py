@@ -53,7 +53,7 @@ def add_command(command: Commands) -> None:
 
 def run_plot(options: argparse.Namespace) -> int:
     """Run `procsnake plot`. Returns the exit code."""
-    from train.runs.curves import write_curves
+    from train.runs.curves.plot import write_curves
 
     with progress_on_stderr(options):
         make_place_for(options.out)

@@ -70,7 +70,7 @@ def run_job(options: argparse.Namespace) -> int:
     """Run `procsnake job`. Returns the exit code."""
     from train.sagemaker import jobs
     from train.sagemaker.account import Account
-    from train.sagemaker.costs import parse_prices
+    from train.sagemaker.costs.bill import parse_prices
     from train.sagemaker.following import describe
 
     if options.set and options.action != "resume":
@@ -129,7 +129,7 @@ def follow_home(
     `AWSError` and `RunError`, having said how to go on from there."""
     from train.sagemaker import jobs
     from train.sagemaker.account import AWSError
-    from train.sagemaker.costs import bill_lines
+    from train.sagemaker.costs.bill import bill_lines
     from train.sagemaker.following import follow
 
     try:

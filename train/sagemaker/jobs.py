@@ -16,9 +16,9 @@ from typing import Any
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
 from train.config import Experiment
+from train.runs.continuing.resizing import resized
 from train.runs.folder import CHECKPOINTS, CONFIG, RunError, RunFolder, disk_errors
 from train.runs.lock import locked
-from train.runs.resizing import resized
 from train.sagemaker.account import Account, AWSError, aws_errors
 from train.sagemaker.following import ENDINGS, describe
 from train.sagemaker.hyperparameters import EXPERIMENT, decode, encode_overrides

@@ -196,8 +196,8 @@ def run_launch(options: argparse.Namespace) -> int:
     """Run `procsnake launch`. Returns the exit code."""
     from train.cluster.sizes import require_processes
     from train.config import Experiment
-    from train.sagemaker.costs import parse_prices
-    from train.sagemaker.launch_figures import compare, explain, max_seconds
+    from train.sagemaker.costs.bill import parse_prices
+    from train.sagemaker.costs.launch_figures import compare, explain, max_seconds
     from train.settings.instances import is_size
     from train.settings.scale import Local, machines
     from train.stages import require_one_stage
@@ -307,10 +307,10 @@ def _job(
     max_seconds: int,
 ) -> Any:
     from train.sagemaker.account import JobResources
+    from train.sagemaker.costs.launch_figures import keep_alive_seconds
     from train.sagemaker.hyperparameters import encode_overrides
     from train.sagemaker.job import Job
     from train.sagemaker.jobs import job_name
-    from train.sagemaker.launch_figures import keep_alive_seconds
     from train.sagemaker.source import EXPERIMENT_FILE
 
     given = {

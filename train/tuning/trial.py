@@ -15,13 +15,13 @@ from ray.tune import Trainable
 from train.algorithms import build_algorithm
 from train.config import Experiment
 from train.run import provenance
-from train.runs.evaluation import Evaluator
+from train.runs.continuing.resuming import flaw_of
 from train.runs.folder import COUNTERS, CURVE, Checkpoint, RunError, RunFolder, read_counters
 from train.runs.lock import locked
 from train.runs.manifest import write_manifest
-from train.runs.progress import Progress
-from train.runs.resuming import flaw_of
-from train.runs.session import Session
+from train.runs.sessions.evaluation import Evaluator
+from train.runs.sessions.progress import Progress
+from train.runs.sessions.session import Session
 from train.tuning.space import with_values
 
 FIXED = "fixed"

@@ -61,5 +61,5 @@ def restore_progress(world: BatchEnv, checkpoint: Path, network: torch.nn.Module
 
     if (path := checkpoint / PROGRESS).is_file():
         # A pickle, because worlds keep what they like: a run of strangers was refused before
-        # (`train.runs.resuming`).
+        # (`train.runs.continuing.resuming`).
         carry_on(world, torch.load(path, map_location="cpu", weights_only=False), network)

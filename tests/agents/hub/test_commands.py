@@ -14,7 +14,7 @@ from agents.measure.tournament.settings import Tournament
 from agents.measure.tournament.store import Store
 from tests.agents.hub.stand_in import Hub
 from tests.command_line import run
-from train.runs.initial_weights import as_overrides
+from train.runs.sessions.initial_weights import as_overrides
 
 ROOT = Path(__file__).parents[3]
 # huggingface_hub's own, where it uploads over LFS.

@@ -10,7 +10,7 @@ import scipy.stats
 
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
 from train.comparison.compare import CONTENDERS, USUAL, compare, experiment_of
-from train.comparison.statistics import (
+from train.runs.curves.statistics import (
     SeedEstimate,
     bootstrap_interval,
     mean,

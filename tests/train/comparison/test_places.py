@@ -17,8 +17,8 @@ from tests.train.comparison.test_trainings import long_one, running_in, training
 from tests.waiting import until
 from train.comparison.places import Begin, OnCluster, require_room
 from train.comparison.trainings import is_finished, train_all
+from train.runs.curves.history import read_columns
 from train.runs.folder import RunError
-from train.runs.history import read_columns
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")]
 _LONGEST_S = 300

@@ -10,9 +10,9 @@ import scipy.stats
 import procsnake
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.measure.pages.reading import Page
-from tests.train.runs.test_report import a_run
+from tests.train.runs.report.test_page import a_run
 from train.comparison.run_comparison import compare_runs, rows_of
-from train.comparison.statistics import difference, holm, mean_line, p_value, reached_at
+from train.runs.curves.statistics import difference, holm, mean_line, p_value, reached_at
 from train.runs.folder import RunError
 
 SLOW = (10.0, 11.0, 12.0)

@@ -8,10 +8,10 @@ import torch
 from ray.exceptions import RayActorError
 
 from tests.train.experiments import toy
+from train.metrics.rows import episode_sums
 from train.ppo import PPOConfig
 from train.rllib import weight_servers
 from train.rllib.env_runner import BatchEnvRunner
-from train.runs.metrics import episode_sums
 
 
 def runner(world, **arguments) -> BatchEnvRunner:

@@ -7,11 +7,11 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from train.sagemaker import entry
+from train.sagemaker.container import entry
 
 
 def main() -> int:
-    """As `train.sagemaker.entry train`."""
+    """As `train.sagemaker.container.entry train`."""
     command = sys.argv[1:]
     plan = entry.plan
     entry.plan = lambda container: dataclasses.replace(plan(container), command=command)

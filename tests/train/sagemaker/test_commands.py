@@ -24,9 +24,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from tests.command_line import run
 from train.cluster.sizes import sized
 from train.config import Experiment
+from train.runs.continuing.resizing import resized
 from train.runs.folder import RunFolder
 from train.runs.lock import locked
-from train.runs.resizing import resized
 from train.sagemaker.hyperparameters import Task
 
 REGION = "eu-west-1"

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.long
 
 PATIENT = {"PROCSNAKE_JOIN_SECONDS": "150"}
 IMPATIENT = {"PROCSNAKE_JOIN_SECONDS": "20"}
-ENTRY = python("-m", "train.sagemaker.entry", "train")
+ENTRY = python("-m", "train.sagemaker.container.entry", "train")
 GROUPS = {"rollout": [0, 2], "learner": [1]}
 AWS = {
     "AWS_ACCESS_KEY_ID": "test",

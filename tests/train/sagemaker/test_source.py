@@ -27,7 +27,7 @@ def test_it_holds_the_packages_the_experiment_and_no_rubbish():
     wanted = {
         "experiment.yaml",
         "procsnake.py",
-        "train/sagemaker/entry.py",
+        "train/sagemaker/container/entry.py",
         "envs/battlesnake/state.py",
         "agents/bundle.py",
     }

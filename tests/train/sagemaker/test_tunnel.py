@@ -11,8 +11,9 @@ import boto3
 from botocore.stub import Stubber
 
 from train.cluster.launcher import Launch
-from train.sagemaker import entry, tunnel
-from train.sagemaker.container import Container
+from train.sagemaker import tunnel
+from train.sagemaker.container import entry
+from train.sagemaker.container.files import Container
 from train.sagemaker.tunnel import parse_tunnel_line, tunnel_lines
 
 

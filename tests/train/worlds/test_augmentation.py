@@ -13,8 +13,8 @@ from agents.augment import augment
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.procgen.test_make import Counting
 from train.config import Experiment
-from train.runs.evaluation import Evaluator
 from train.runs.export import _card
+from train.runs.sessions.evaluation import Evaluator
 from train.worlds.augmentation import AugmentedWorld
 from train.worlds.build import make_world, single_world, world_options
 

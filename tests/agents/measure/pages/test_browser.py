@@ -12,9 +12,9 @@ from agents.measure.tournament.settings import Tournament
 from agents.measure.tournament.store import Store
 from tests.agents.measure.tournament.made import small
 from tests.browser import page_of
-from tests.train.runs.test_report import a_finished_run, a_run
-from train.runs.curves import write_curves
-from train.runs.report import write_report
+from tests.train.runs.report.test_page import a_finished_run, a_run
+from train.runs.curves.plot import write_curves
+from train.runs.report.page import write_report
 
 pytestmark = pytest.mark.long
 LONG_NAME = "a-name-without-any-place-to-break-it-" * 3

@@ -1,0 +1,1 @@
+"""The curves of runs: read, compared by statistics, and drawn in one frame."""

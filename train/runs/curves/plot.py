@@ -1,0 +1,233 @@
+"""Draws several runs in one frame, for `procsnake plot RUN RUN …`. The seeds of an experiment
+become one line with a band.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from agents.measure.pages import Chart, chart_grid, html_page, lead, note, section, table
+from agents.measure.pages.figure import save_charts
+from envs.common.errors import UnknownNameError
+from envs.common.whole_files import write_whole
+from train.metrics.rows import comes_late
+from train.runs.curves.history import Columns, read_columns, read_config
+from train.runs.curves.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at
+from train.runs.folder import RunError, disk_errors
+from train.settings import ALGORITHMS
+from train.settings.dotted import flat
+
+USUAL = (
+    "win_rate",
+    "episode_return_mean",
+    "episode_len_mean",
+    "held_out_accuracy",
+    "best_generation",
+)
+"""The columns that are shown by default, as far as the runs have them."""
+SPEED = "agent_steps_per_second"
+"""The column that is shown where there are none of these, as before the first episode has ended.
+Every run has it.
+"""
+AXES = {
+    "minutes": "minutes of training",
+    "agent_steps": "decisions",
+    "env_steps": "steps of the world",
+}
+"""What curves can be drawn along, columns of progress.csv, and their labels."""
+UNITS = {
+    "episode_return_mean": "return of an episode", "episode_len_mean": "steps per episode", SPEED: "decisions per second",
+    "held_out_accuracy": "share of the moves held out", "best_generation": "generation",
+}  # fmt: skip
+_SHARES = "win_rate"
+"""Beginning of the columns that are shares."""
+
+
+@dataclass(frozen=True)
+class SeedGroup:
+    """Runs of one experiment that differ in nothing but their seed."""
+
+    name: str
+    histories: list[Columns]
+    config: dict[str, Any]
+    """The runs' settings, without the seed."""
+
+    @property
+    def minutes(self) -> float:
+        """The minutes of training that all of the runs have had."""
+        return float(min(columns["minutes"][-1] for columns in self.histories))
+
+
+def write_curves(
+    runs: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    metrics: Sequence[str] = (),
+    *,
+    by: str = "minutes",
+    interval: str = "bootstrap",
+) -> list[SeedGroup]:
+    """Write the runs' curves of `metrics` as `out`.html and `out`.png, along one of `AXES`. Returns
+    the groups of runs.
+
+    `metrics` are columns of progress.csv; the default is `usual`. `interval` is one of
+    `BAND_NOTES`: the band over seeds. Raises `RunError` if one is no run or has no iteration yet,
+    and `UnknownNameError` for a metric that none of them has."""
+    groups = groups_of([Path(run) for run in runs])
+    target = Path(out)
+    charts = [chart_of(groups, name, by, interval) for name in chosen_metrics(groups, metrics)]
+    with disk_errors(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target.with_name(f"{target.name}.html"), _page(groups, charts, interval))
+        save_charts(target.with_name(f"{target.name}.png"), charts)
+    return groups
+
+
+def chosen_metrics(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> list[str]:
+    """Return `metrics`, or `usual` ones if there are none. Raises `UnknownNameError` for one that
+    no run will have, and `RunError` for one that they don't have yet."""
+    known = _known(groups)
+    for name in metrics:
+        if name not in known and comes_late(name):
+            raise RunError(
+                f"none of the runs has a value of {name} yet, because no episode has ended in them;"
+                " train on"
+            )
+        if name not in known:
+            raise UnknownNameError("metric", name, sorted(known))
+    return list(metrics) or usual(groups)
+
+
+def usual(groups: Sequence[SeedGroup]) -> list[str]:
+    """Return those of `USUAL` that any of the runs has, or else `SPEED`."""
+    return [name for name in USUAL if name in _known(groups)] or [SPEED]
+
+
+def _known(groups: Sequence[SeedGroup]) -> set[str]:
+    return {name for group in groups for columns in group.histories for name in columns}
+
+
+def chart_of(
+    groups: Sequence[SeedGroup], metric: str, by: str, interval: str = "bootstrap"
+) -> Chart:
+    """Return the curves of a metric, a line per group, along one of `AXES`, with bands of one of
+    `BAND_NOTES`.
+    """
+    lines = [
+        mean_line(group.name, group.histories, metric, by=by, interval=interval) for group in groups
+    ]
+    unit = UNITS.get(metric, "share of games" if metric.startswith(_SHARES) else metric)
+    shares = metric.startswith(_SHARES)
+    return Chart(
+        title=metric, x_label=AXES[by], y_label=unit, lines=lines, from_zero=True, shares=shares
+    )
+
+
+def rows_of(
+    groups: Sequence[SeedGroup], metrics: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the heads of a table, and a row for each group: what `reached_at` says of the minutes
+    that all of its runs had.
+
+    These are the means over seeds with Student's 95 % intervals. What runs came to later doesn't
+    count."""
+    rows = []
+    for group in groups:
+        at = group.minutes
+        histories = group.histories
+        steps = np.mean(
+            [np.interp(at, columns["minutes"], columns["agent_steps"]) for columns in histories]
+        )
+        ends = [mean([reached_at(columns, name, at) for columns in histories]) for name in metrics]
+        cells = [end.text() for end in ends]
+        rows.append(
+            [group.name, str(len(group.histories)), f"{group.minutes:.1f}", f"{steps:,.0f}", *cells]
+        )
+    return ["experiment", "seeds", "minutes", "decisions", *metrics], rows
+
+
+def groups_of(runs: Sequence[Path]) -> list[SeedGroup]:
+    """Put runs together that differ in nothing but their seed. Each counts once, however often it
+    is named.
+
+    Raises `RunError` for what is no run or has no iteration yet.
+    """
+    by_config: dict[str, SeedGroup] = {}
+    numbers: Counter[str] = Counter()
+    # `compare runs/first runs/*` names the first one twice; as two seeds it would make intervals
+    # and p-values too small.
+    for run in {os.path.realpath(run): run for run in runs}.values():
+        config = read_config(run)
+        columns = read_columns(run)
+        if not columns:
+            raise RunError(
+                f"{run} has no finished iteration yet, so no curve. Wait for one, or leave this"
+                " run out"
+            )
+        # Runs of commit 9be3ed9 and before also have the settings of all algorithms that didn't
+        # train them.
+        others = set(ALGORITHMS) - {config.get("algorithm")}
+        config = {
+            key: value for key, value in config.items() if key not in {"run", "seed", *others}
+        }
+        key = yaml.safe_dump(config)
+        if key not in by_config:
+            name = str(config.get("name", run.name))
+            numbers[name] += 1
+            by_config[key] = SeedGroup(
+                name if numbers[name] == 1 else f"{name} #{numbers[name]}", [], config
+            )
+        by_config[key].histories.append(columns)
+    return list(by_config.values())
+
+
+def apart(groups: Sequence[SeedGroup]) -> str:
+    """Return what tells groups of one experiment from each other, e.g. "x: ppo.gamma=0.9; x #2:
+    ppo.gamma=0.5".
+    """
+    told = []
+    for group in groups:
+        own = flat(group.config)
+        alike = [
+            flat(other.config)
+            for other in groups
+            if other.config.get("name") == group.config.get("name")
+        ]
+        differing = [key for key in own if any(other.get(key) != own[key] for other in alike)]
+        if differing:
+            told.append(f"{group.name}: {' '.join(f'{key}={own[key]}' for key in differing)}")
+    return "; ".join(told)
+
+
+def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart], interval: str) -> str:
+    heads, rows = rows_of(groups, [chart.title for chart in charts])
+    title = " and ".join(dict.fromkeys(group.name for group in groups))
+    counts = " · ".join(
+        f"{group.name}: {len(group.histories)} seed{'s' * (len(group.histories) > 1)}"
+        for group in groups
+    )
+    sections = [
+        lead("Runs beside each other", counts),
+        section(
+            f"Reached in the last {LAST_SHARE:.0%} of the time",
+            table(rows, head=heads),
+            note(
+                "Means over the episodes that ended then; of what is measured now and then, the"
+                " mean of the measurements in that time, or the last one before. The intervals are"
+                " Student's of 95 % over seeds. The time is what all seeds of the row have had."
+                " Runs of one experiment whose configurations differ in more than the seed are"
+                " numbered."
+            ),
+            note(apart(groups)),
+        ),
+        chart_grid(charts),
+        note(BAND_NOTES[interval]),
+    ]
+    return html_page(title, sections)

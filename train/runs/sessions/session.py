@@ -1,0 +1,285 @@
+"""A session: one stretch of a run, with iterations, evaluations, logging and checkpoints. A trial
+of Ray Tune has one, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from envs.common.errors import UnknownNameError
+from train.config import Experiment
+from train.metrics.levels import LEVELS, LevelTable
+from train.metrics.rows import LEVEL_RETURNS, comes_late, progress_row
+from train.runs.continuing.further import fraction_done
+from train.runs.folder import (
+    BUNDLE,
+    CONFIG,
+    Checkpoint,
+    RunError,
+    RunFolder,
+    disk_errors,
+    resume_command,
+)
+from train.runs.report.page import write_report
+from train.runs.sessions.evaluation import Evaluator
+from train.runs.sessions.initial_weights import initial_weights
+from train.runs.sessions.progress import Progress
+from train.runs.sessions.trackers import Tracking
+from train.runs.stored.lock import LostRunError
+from train.runs.stored.mirror import Mirror, UnsentError
+
+_MOST_EMPTY_ITERATIONS = 20
+_MOST_EMPTY_SECONDS = 600.0
+"""How many iterations, and how many seconds, may pass without experience before a run ends. Both
+must pass, because a process that is being started brings none, and on a busy machine the start
+takes long."""
+_LOSS = "loss"
+"""Part of a name that every trainer's updates have among their metrics."""
+
+
+class Session:
+    """One stretch of a run, from its start or a checkpoint to its end or an interruption.
+
+    `evaluator` is the experiment's, or None if it asks for none. `step` raises `UnknownNameError`
+    for metrics that don't exist."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        folder: RunFolder,
+        algorithm: Any,
+        progress: Progress,
+        *,
+        evaluator: Evaluator | None,
+    ) -> None:
+        self.experiment = experiment
+        self.folder = folder
+        self.algorithm = algorithm
+        self.progress = progress
+        self.mirror: Mirror | None = None
+        """Where the run is kept, if that isn't this machine."""
+        self.counters: dict[str, Any] = {
+            "iteration": 0,
+            "env_steps": 0,
+            "agent_steps": 0,
+            "minutes": 0.0,
+        }
+        self.row: dict[str, Any] = self._shown_counters()
+        self._evaluator = evaluator
+        self._tracking: Tracking | None = None
+        self._levels = LevelTable()
+
+    def begin(self, start: Checkpoint | None, *, trackers: Sequence[str] = ()) -> None:
+        """Start at a checkpoint with its counters, or from the beginning, with the weights that the
+        experiment names.
+        """
+        if not self.experiment.settings.has_policy:
+            self.algorithm.work_in(self.folder.path)
+        if start is not None:
+            path, self.counters = start
+            self.algorithm.restore_from_path(str(path.absolute()))
+            self._levels = LevelTable.read(path / LEVELS)
+        elif self.experiment.init_from:
+            self.algorithm.load_policy_weights(initial_weights(self.experiment))
+        self.folder.rewind(self.counters["iteration"])
+        last = self.folder.curve()[-1:]
+        self.row = {
+            name: float(value) for row in last for name, value in row.items() if value
+        } | self._shown_counters()
+        self._saved_iteration = self.counters["iteration"]
+        self._saved_at = time.monotonic()
+        first = self.counters["iteration"] + 1
+        self._tracking = Tracking(
+            self.folder.path,
+            self.experiment,
+            first=first,
+            trackers=trackers,
+            progress=self.progress,
+        )
+
+    def close(self) -> None:
+        """Stop logging."""
+        if self._tracking:
+            self._tracking.close()
+
+    def step(self, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """Do one iteration, with an evaluation if it is due, logging and checkpoints. Returns the
+        row of the curve.
+
+        The row is empty if `stopped()` becomes True while no env runner brings any experience.
+        """
+        assert self._tracking, "call begin() first"
+        if not self._train(stopped):
+            return {}
+        if self._evaluator and (
+            self._evaluator.is_due(self.counters) or self.fraction_done() >= 1.0
+        ):
+            self.progress.passing("evaluating")
+            self.row |= self._evaluator.evaluate(self.algorithm.policy_weights())
+            self.counters |= {
+                "evaluated_iteration": self.counters["iteration"],
+                "evaluated_minutes": self.counters["minutes"],
+            }
+        self._look_at_target()
+        self.folder.append(self.row)
+        self._tracking.log(self.row)
+        self.progress.update(self.row, self.fraction_done())
+        self._keep_if_best()
+        if time.monotonic() - self._saved_at >= 60 * self.experiment.checkpoints.every_minutes:
+            self.save()
+        return dict(self.row)
+
+    def end(
+        self, *, provenance: dict[str, Any], command: str = "", finish: bool = False
+    ) -> Path | None:
+        """Save the run and write its report. If the run is finished, export what was trained and
+        return its path.
+
+        `finish` declares a run finished that has some of its budget left. `command` is how it is
+        trained again; by default from its configuration, without the folder in which its run lies.
+        """
+        if self._saved_iteration != self.counters["iteration"]:
+            self.save()
+        bundle = None
+        if finish or self.fraction_done() >= 1.0:
+            self.progress.status("exporting what was trained")
+            again = shlex.join(
+                ["procsnake", "train", "--config", f"{self.folder.path.name}/{CONFIG}"]
+            )
+            bundle = self._export(provenance, command or again)
+        write_report(self.folder.path)
+        self.send(is_last=True)
+        return bundle
+
+    def send(self, *, is_last: bool = False) -> None:
+        """Send the run to where it is kept, if that isn't this machine.
+
+        Raises `LostRunError` if another process has taken it over. Other failures are told, and the
+        next checkpoint tries again; after the last one they raise `UnsentError`."""
+        if self.mirror is None:
+            return
+        try:
+            self.mirror.send(self.folder.path)
+        except LostRunError:
+            raise
+        except RunError as error:
+            if is_last:
+                raise UnsentError(f"{error} The run stays in {self.folder.path}") from error
+            self.progress.say(f"the run couldn't be sent: {error} The next checkpoint tries again")
+
+    def fraction_done(self) -> float:
+        """Return the part of the budget that is used: from 0 to 1 or slightly more; 1 once the
+        target is reached.
+        """
+        return fraction_done(self.experiment.budget, self.counters)
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self.folder.save_checkpoint(
+            self.write_checkpoint, self.counters, self.experiment.checkpoints.keep
+        )
+        with disk_errors(self.folder.path):
+            self._levels.write(self.folder.path / LEVELS)
+        self.send()
+        self._saved_iteration = self.counters["iteration"]
+        self._saved_at = time.monotonic()
+
+    def write_checkpoint(self, path: Path) -> None:
+        """Write the algorithm's state into an empty folder. The run's own counters are not part of
+        it.
+        """
+        self.algorithm.save_to_path(str(path.absolute()))
+        self._levels.write(path / LEVELS)
+
+    def _look_at_target(self) -> None:
+        target = self.experiment.stop
+        if target and self.metric(target.metric, "stop.metric") >= target.at_least:
+            self.counters["target_reached"] = True
+            self.progress.say(
+                f"{target.metric} is {self.row[target.metric]:.4g}: the target of"
+                f" {target.at_least:g} is reached"
+            )
+
+    def _train(self, stopped: Callable[[], bool]) -> bool:
+        """One iteration of the algorithm, or more until env runners that were lost have come back;
+        False if stopped before.
+        """
+        first = time.monotonic()
+        for empty in itertools.count():
+            if empty and stopped():
+                return False
+            began = time.monotonic()
+            if empty >= _MOST_EMPTY_ITERATIONS and began - first > _MOST_EMPTY_SECONDS:
+                raise RunError(
+                    f"no env runner has brought any experience in {empty} iterations and"
+                    f" {began - first:.0f} seconds; they may lack memory. Go on with fewer games or"
+                    f" runners: {resume_command(self.folder.place)}"
+                )
+            self.algorithm.fraction_done = min(self.fraction_done(), 1.0)
+            result = self.algorithm.train()
+            now = time.monotonic()
+            self.counters["minutes"] += (now - began) / 60
+            if metrics := progress_row(result, now - first):
+                break
+        self.counters["iteration"] += 1
+        self.counters["env_steps"] += int(result["env_runners"]["num_env_steps_sampled"])
+        self.counters["agent_steps"] += int(
+            sum(result["env_runners"]["num_agent_steps_sampled"].values())
+        )
+        self._levels.take_in(result["env_runners"].get(LEVEL_RETURNS, {}))
+        self.row = {**self._shown_counters(), **metrics, **self._levels.metrics()}
+        return True
+
+    def _shown_counters(self) -> dict[str, Any]:
+        return {
+            name: self.counters[name]
+            for name in ("iteration", "env_steps", "agent_steps", "minutes")
+        }
+
+    def metric(self, name: str, key: str) -> float:
+        """Return a metric of this iteration; minus infinity where it has none yet. `key` is the
+        setting that names it.
+
+        Raises `UnknownNameError` if it never will have one.
+        """
+        if name in self.row:
+            return float(self.row[name])
+        known = [*self.row, *self.folder.columns]
+        awaits_evaluation = self._evaluator and not self.counters.get("evaluated_iteration")
+        awaits_update = not any(_LOSS in column for column in known)
+        if not (name in known or comes_late(name) or awaits_evaluation or awaits_update):
+            raise UnknownNameError(key, name, self.row)
+        return -math.inf
+
+    def _keep_if_best(self) -> None:
+        metric = self.experiment.checkpoints.best_metric
+        if metric is None:
+            return
+        value = self.metric(metric, "checkpoints.best_metric")
+        best = self.folder.best_checkpoint()
+        if value > (best[1]["best"] if best else -math.inf):
+            self.folder.save_best(self.write_checkpoint, {**self.row, "best": value})
+
+    def _export(self, provenance: dict[str, Any], command: str) -> Path | None:
+        """The newest network, or the best one if the experiment says by which metric."""
+        if not self.experiment.settings.has_policy:
+            path, told = self.algorithm.export(provenance, command)
+            self.progress.say(told)
+            return Path(path) if path else None
+        from train.runs.export import checkpointed_weights, export_bundle
+
+        best = self.folder.best_checkpoint()
+        return export_bundle(
+            self.folder.path / BUNDLE,
+            experiment=self.experiment,
+            weights=checkpointed_weights(best[0]) if best else self.algorithm.policy_weights(),
+            metrics=best[1] if best else self.row,
+            provenance=provenance,
+            command=command,
+        )

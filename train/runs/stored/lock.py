@@ -1,0 +1,122 @@
+"""Reserves a run in an object store for one process: a small file there, which is only ever written
+conditionally.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from train.runs.folder import RunError
+from train.runs.stored.object_store import ConditionalFile, StoredFolder, conditional_file
+
+STORED_LOCK = "lock.json"
+STALE_SECONDS = 300.0
+"""A holder that hasn't written for so long is gone."""
+_BEAT_SECONDS = 60.0
+
+
+class LostRunError(RunError):
+    """Another process has taken a run over."""
+
+
+class StoredLock:
+    """The lock of a run that this process holds. A thread of its own writes it again every
+    minute.
+    """
+
+    def __init__(
+        self, run: StoredFolder, file: ConditionalFile, version: str, content: bytes
+    ) -> None:
+        self._run = run
+        self._file = file
+        self._version = version
+        self._content = content
+        self._is_lost = False
+        self._ended = threading.Event()
+        self._guard = threading.Lock()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread.start()
+
+    def require(self) -> None:
+        """Write the lock again. Raises `LostRunError` if another process has it: nothing more may
+        be written then.
+        """
+        with self._guard:
+            if self._is_lost:
+                version = None
+            else:
+                version = self._file.write(self._content, self._version)
+            if version is None:
+                self._is_lost = True
+                raise LostRunError(
+                    f"another process goes on with {self._run}; this one ends, and leaves what is"
+                    " there alone"
+                )
+            self._version = version
+
+    def release(self) -> None:
+        """End holding it. It is removed, unless another process has taken it over."""
+        self._ended.set()
+        self._thread.join()
+        try:
+            self.require()
+        except RunError:
+            return
+        self._file.remove()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(_BEAT_SECONDS):
+            try:
+                self.require()
+            except RunError:
+                # A network that fails for a while is no reason to stop; the next checkpoint tells.
+                continue
+
+
+@contextmanager
+def stored_lock(run: StoredFolder) -> Iterator[StoredLock]:
+    """Reserve the run. Of two processes that try at once, one gets it. Raises `RunError`, which
+    names who holds it.
+    """
+    file = conditional_file(run, STORED_LOCK)
+    holder = {"host": socket.gethostname(), "pid": os.getpid(), "nonce": secrets.token_hex(8)}
+    content = json.dumps(holder).encode()
+    there = file.read()
+    if there is not None and there[2] < STALE_SECONDS:
+        raise _held(run, there[0], STALE_SECONDS - there[2])
+    version = file.write(content, None if there is None else there[1])
+    if version is None:
+        raise _held(run, (file.read() or (b"{}",))[0], STALE_SECONDS)
+    lock = StoredLock(run, file, version, content)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def forget_stored_lock(run: StoredFolder) -> None:
+    """Remove the lock of a process that is known not to run any more. If it does run, it ends at
+    its next checkpoint.
+    """
+    conditional_file(run, STORED_LOCK).remove()
+
+
+def _held(run: StoredFolder, content: bytes, seconds: float) -> RunError:
+    try:
+        holder = json.loads(content)
+    except ValueError:
+        holder = {}
+    if isinstance(holder, dict):
+        who = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
+    else:
+        who = "another process"
+    return RunError(
+        f"{run} is being written by {who}. Wait for it, or stop it with Ctrl-C, which saves. If it"
+        f" was killed, the run can be taken over in {seconds:.0f} s"
+    )

@@ -1,0 +1,1 @@
+"""What a job runs inside its container on SageMaker."""

@@ -1,0 +1,1 @@
+"""What a job on SageMaker costs: estimated before it is paid for, and billed afterwards."""
