@@ -2,7 +2,9 @@
 
 `GET /` returns the snake's info; `POST /start`, `/move` and `/end` carry the game. Several snakes
 live at `/snakes/<name>/`, and the first one also answers at the root. `/health`, `/metrics` and the
-viewer's pages (`serve.browser.viewer`) are for whoever runs the server. Source: docs.battlesnake.com/api.
+viewer's pages (`serve.browser.viewer`) are for whoever runs the server.
+
+Source: docs.battlesnake.com/api.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from serve.monitoring.metrics import Metrics
 from serve.timing.cores import Cores
 from serve.timing.deadline import MAX_THINK_MS, Decider
 from serve.timing.game_memory import GameMemory
+from serve.transport.exchange import Exchange
 from serve.transport.rate_limit import NewGames, RateLimit
 from serve.transport.request_body import MAX_BODY_BYTES, TooLargeError, read_body
 from serve.transport.trusted_proxies import TRUSTED_PROXIES, TrustedProxies
@@ -42,14 +45,6 @@ from serve.transport.trusted_proxies import TRUSTED_PROXIES, TrustedProxies
 __all__ = ["Look", "create_app"]
 
 API_VERSION = "1"
-ARRIVED = "procsnake.arrived"
-"""Key of the WSGI environment at which a server leaves the `time.monotonic()` at which a request
-was complete.
-"""
-REPLY = "procsnake.reply"
-"""Where a server leaves a request's one answer (`serve.transport.front.PendingReply`), maybe before
-its thread is done.
-"""
 GAMES = "procsnake.games"
 """Key of an application's `extensions` at which it keeps its `GameStore` (or None)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -91,17 +86,14 @@ def create_app(
     * `max_think_ms` is how long one call may think at most.
 
     Bodies are limited as `serve.transport.request_body` says. A malformed request gets 400 with a
-    JSON reason. `serve.timing.deadline` answers for an agent that fails or is late. On a board that the
-    engine can't hold no agent is asked, and the safest move is the answer. So `/move` always gets a
-    legal answer.
+    JSON reason. `serve.timing.deadline` answers for an agent that fails or is late. On a board
+    that the engine can't hold no agent is asked, and the safest move is the answer. So `/move`
+    always gets a legal answer.
 
     Raises `ConfigError` for no agents, for names that don't fit into a URL, for a bad secret, and
     for a rate that isn't positive."""
-    by_name = _checked(agents, secret)
-    if isinstance(look, Mapping):
-        looks = look
-    else:
-        looks = {} if look is None else dict.fromkeys(by_name, look)
+    agents_by_name = _checked(agents, secret)
+    looks = _looks(look, agents_by_name)
     access = access or Access()
     app = Flask("procsnake", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
@@ -111,21 +103,22 @@ def create_app(
     # People enter their snake's URL with a slash at the end or without.
     app.url_map.strict_slashes = False
     counts = Metrics()
-    limit = None if rate_limit is None else RateLimit(rate_limit)
+    limit = RateLimit(rate_limit) if rate_limit is not None else None
     new_games = NewGames()
     memory = GameMemory()
-    shared = Cores(usable_cores() if cores is None else cores)
+    # All snakes think on the same cores.
+    shared_cores = Cores(usable_cores() if cores is None else cores)
     if store is not None:
         store.writer.report = counts.queue
-    prefix = "" if secret is None else f"/{secret}"
-    for number, (name, agent) in enumerate(by_name.items()):
-        decider = Decider(agent, cores=shared, memory=memory, max_think_ms=max_think_ms)
+    prefix = f"/{secret}" if secret is not None else ""
+    # A server with a secret answers nobody at its root but with the owner's page.
+    home_access = access if store is not None and not secret else None
+    for number, (name, agent) in enumerate(agents_by_name.items()):
+        decider = Decider(agent, cores=shared_cores, memory=memory, max_think_ms=max_think_ms)
         snake = _Snake(
             name, decider, looks.get(name) or Look.of(agent), store, counts, new_games, memory
         )
-        routes = _snake_routes(
-            snake, f"snake{number}", limit, None if secret or not store else access
-        )
+        routes = _snake_routes(snake, f"snake{number}", limit, home_access)
         app.register_blueprint(routes, url_prefix=f"{prefix}/snakes/{name}")
         if number == 0:
             app.register_blueprint(routes, name="root", url_prefix=f"{prefix}/")
@@ -134,13 +127,23 @@ def create_app(
     return app
 
 
+def _looks(look: Look | Mapping[str, Look] | None, names: Iterable[str]) -> Mapping[str, Look]:
+    """The looks by name that `create_app` was given; a snake without one has its agent's own."""
+    if look is None:
+        return {}
+    if isinstance(look, Look):
+        return dict.fromkeys(names, look)
+    return look
+
+
 def _checked(agents: Mapping[str, Agent] | Agent, secret: str | None) -> dict[str, Agent]:
-    by_name = {agents.name: agents} if isinstance(agents, Agent) else dict(agents)
-    if not by_name:
+    if isinstance(agents, Agent):
+        agents = {agents.name: agents}
+    if not agents:
         raise ConfigError(
             f"there are no agents to serve; name at least one: {shell_command('serve', 'flood')}"
         )
-    for name in by_name:
+    for name in agents:
         if not _NAME.fullmatch(name):
             raise ConfigError(
                 f"the agent name {name!r} can't be part of a URL; letters, digits, '.', '_' and"
@@ -151,7 +154,7 @@ def _checked(agents: Mapping[str, Agent] | Agent, secret: str | None) -> dict[st
             "the secret must be 16 to 100 letters, digits, '-' or '_'; make one: openssl rand"
             " -hex 16"
         )
-    return by_name
+    return dict(agents)
 
 
 class _Snake:
@@ -191,19 +194,20 @@ class _Snake:
         return jsonify({})
 
     def move(self) -> Response:
-        arrived = request.environ.get(ARRIVED) or time.monotonic()
+        exchange = Exchange.of(request.environ)
+        arrived = time.monotonic() if exchange is None else exchange.arrived
         body = _body()
         try:
             turn = self._memory.read_move(body)
         except UnheldBoardError as error:
             return self._move_unheld(error, arrived)
         g.game = turn.game_id
-        reply = request.environ.get(REPLY)
+        last_word = _LastWord(exchange) if exchange is not None else None
         decision = self._decider.decide(
             turn,
             arrived=arrived,
             reported=body["you"].get("latency"),
-            last_word=reply and _LastWord(reply),
+            last_word=last_word,
         )
         seconds = time.monotonic() - arrived
         if (store := self._keeper(body)) is not None:
@@ -239,33 +243,33 @@ class _Snake:
             return None
 
     def _keeper(self, body: dict[str, Any]) -> GameStore | None:
-        """Where the game at hand is kept, if it is."""
+        """The store in which the game at hand is kept; None if it isn't kept."""
         if self._store is None:
             return None
-        ids = [
-            part.get("id") if isinstance(part := body.get(name), dict) else None
-            for name in ("game", "you")
-        ]
-        # Only their hash is remembered: what a stranger sends to /end may be long.
-        is_kept = self._new_games.keeps(
-            hash((self.name, *map(str, ids))), request.remote_addr or ""
-        )
-        return self._store if is_kept else None
+        # Only a hash is remembered: what a stranger sends to /end may be long.
+        key = hash((self.name, _id_in(body, "game"), _id_in(body, "you")))
+        if self._new_games.keeps(key, request.remote_addr or ""):
+            return self._store
+        return None
+
+
+def _id_in(body: dict[str, Any], name: str) -> str:
+    """The text of `body[name]["id"]`, whatever a stranger put there."""
+    part = body.get(name)
+    return str(part.get("id")) if isinstance(part, dict) else str(None)
 
 
 class _LastWord:
-    """The event loop, which answers with a move when time is up
-    (`serve.transport.front.PendingReply`).
-    """
+    """The event loop, which answers with a move when time is up."""
 
-    def __init__(self, reply: Any) -> None:
-        self._reply = reply
-        self.claim = reply.claim
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self.claim = exchange.claim
 
     def at(self, due: float, move: int) -> None:
         answer = _move(move)
         answer.headers.extend(_HEADERS)
-        self._reply.at(due, answer)
+        self._exchange.answer_at(due, answer)
 
 
 def _move(move: int) -> Response:
@@ -275,17 +279,17 @@ def _move(move: int) -> Response:
 def _snake_routes(
     snake: _Snake, name: str, limit: RateLimit | None, access: Access | None
 ) -> Blueprint:
-    """`name` is the blueprint's. `access`: whose browser gets the viewer at `/`, where the snake's
-    info is for engines; None: nobody's."""
+    """Make the blueprint called `name`: a snake's four calls and their description.
+
+    Whoever `access` allows gets the viewer's page at `/` in a browser. With None, everybody gets
+    the snake's info there, as engines do."""
     routes = Blueprint(name, __name__)
 
     @routes.get("/")
     def info() -> BaseResponse:
         if access is not None and request.blueprint == "root":
-            page = home_page(access)
-        else:
-            page = None
-        return page or snake.info()
+            return home_page(access) or snake.info()
+        return snake.info()
 
     @routes.before_request
     def limited() -> Any:

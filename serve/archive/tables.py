@@ -13,10 +13,10 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -34,7 +34,7 @@ from envs.common.strangers.sqlite_files import (
 )
 from serve.archive.option import without_password
 from serve.archive.outcome import AnswerRow, cause_of_death, not_played, percentiles, result
-from serve.archive.rows import GAME_BYTES, TURN_BYTES, GameRows, game_bytes, turn_bytes, unpack
+from serve.archive.rows import TURN_BYTES, GameRows, game_bytes, turn_bytes, unpack
 
 ABANDONED_AFTER_S = 600
 """A game is over when no engine has asked about it for so many seconds."""
@@ -89,19 +89,12 @@ TURNS = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
-# The first databases have no such table, which is version 0.
 _SCHEMA_VERSION = sa.Table(
     "schema_version", _META, sa.Column("version", sa.Integer, nullable=False)
 )
-_SIZES = f"""UPDATE games SET size = {GAME_BYTES}
-    + length(game_id) + length(snake) + length(you) + length(game) + length(names) + coalesce(length("end"), 0)
-    + coalesce((
-        SELECT sum({TURN_BYTES} + length(data) + coalesce(length(fallback), 0)) FROM turns WHERE turns.number = games.number
-    ), 0)"""
-_NOTHING = "SELECT 1"
-# The two before worked out sizes as well, and each left something out. Their places in the list
-# stay.
-STATEMENTS = (_NOTHING, _NOTHING, _SIZES)
+FIRST_VERSION = 1
+"""The version of the schema that the tables above have without any of `STATEMENTS`."""
+STATEMENTS: tuple[str, ...] = ()
 """What leads from the first schema to today's (`envs.common.migrations`), in SQL that SQLite and
 PostgreSQL both know. Tables that are missing altogether are made as they are above."""
 
@@ -120,11 +113,10 @@ class Database:
         try:
             parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
         except (sa.exc.ArgumentError, ValueError) as error:
-            told = (
+            raise ConfigError(
                 f"the database is {without_password(url)}, which is no URL; one looks like"
                 " sqlite:///games.db"
-            )
-            raise ConfigError(told) from error
+            ) from error
         kind = parsed.get_backend_name()
         if kind not in _INSERTS or (kind == "sqlite" and not parsed.database):
             raise ConfigError(
@@ -234,13 +226,13 @@ class Database:
         """Before anything is written: a file has tables of ours alone, in the form that we gave
         them.
         """
-        found = schema_of(connection)
+        entries = schema_of(connection)
         expected = _own_schema(STATEMENTS)
-        if {entry for entry in expected if entry[1] == _SCHEMA_VERSION.name} <= found:
-            # A newer archive may have more tables.
+        if {entry for entry in expected if entry[1] == _SCHEMA_VERSION.name} <= entries:
+            # A newer archive may have more tables, so its version is looked at first.
             row = connection.execute(f"SELECT version FROM {_SCHEMA_VERSION.name}").fetchone()
-            missing(STATEMENTS, row[0] if row else 0, where=self._name)
-        strange = strange_entry(found, expected)
+            self._missing_statements(row[0] if row is not None else FIRST_VERSION)
+        strange = strange_entry(entries, expected)
         if strange is not None:
             raise UnsafeDatabaseError(
                 f"{self.file} is no archive of games: it holds {strange[:40]!r}, which is not as"
@@ -248,13 +240,21 @@ class Database:
             )
 
     def _migrate(self, connection: sa.Connection, *, is_new: bool) -> None:
-        version = connection.scalar(sa.select(_SCHEMA_VERSION.c.version)) or 0
-        lacking = () if is_new else missing(STATEMENTS, version, where=self._name)
+        """Bring the tables up to date, and note the version that they have then."""
+        version = connection.scalar(sa.select(_SCHEMA_VERSION.c.version)) or FIRST_VERSION
+        lacking: Sequence[str] = ()
+        if not is_new:
+            lacking = self._missing_statements(version)
         for statement in lacking:
             connection.exec_driver_sql(statement)
         if is_new or lacking:
+            today = FIRST_VERSION + len(STATEMENTS)
             connection.execute(sa.delete(_SCHEMA_VERSION))
-            connection.execute(sa.insert(_SCHEMA_VERSION).values(version=len(STATEMENTS)))
+            connection.execute(sa.insert(_SCHEMA_VERSION).values(version=today))
+
+    def _missing_statements(self, version: int) -> Sequence[str]:
+        """The statements that a database of this version needs. Raises `NewerDatabaseError`."""
+        return missing(STATEMENTS, version, where=self._name, first_version=FIRST_VERSION)
 
     def write(self, batch: Sequence[GameRows], *, new_games_only: bool = False) -> None:
         """Add the rows of a batch, all or none; with `new_games_only` without those of games that
@@ -300,8 +300,9 @@ class Database:
             )
         elif stored.end is None and stored.ended is not None:
             connection.execute(this_game.values(ended=None))
-        # What is told again costs no new summary: strangers may tell an end as often as they like.
-        if (turns or stored.names != names) if stored.end is not None else ends:
+        # What comes again costs no new summary: strangers may send an end as often as they like.
+        has_news = ends if stored.end is None else turns or stored.names != names
+        if has_news:
             self._summarise(connection, stored.number)
 
     def _forget_attempt(self, connection: sa.Connection, number: int, cut: int) -> None:
@@ -329,18 +330,18 @@ class Database:
         """Insert the game if it is new. PostgreSQL takes one of its 2 147 483 647 numbers for each
         insert, needed or not.
         """
-        known = {
+        new = {
             name: sa.literal(game[name], GAMES.c[name].type)
             for name in ("names", "first_turn", "started", "seen")
         }
         this_game = sa.update(GAMES).where(*(GAMES.c[name] == game[name] for name in _KEY))
-        if connection.execute(this_game.values(_told_again(known))).rowcount:
+        if connection.execute(this_game.values(_columns_after(new))).rowcount:
             return
         insert = self._insert(GAMES).values(**game, size=game_bytes(game))
         # Another process may have been faster.
         connection.execute(
             insert.on_conflict_do_update(
-                index_elements=_KEY, set_=_told_again(dict(insert.excluded.items()))
+                index_elements=_KEY, set_=_columns_after(dict(insert.excluded.items()))
             )
         )
 
@@ -356,11 +357,10 @@ class Database:
             silent = sa.select(GAMES.c.number, GAMES.c.seen).where(
                 GAMES.c.ended.is_(None), GAMES.c.seen < now - ABANDONED_AFTER_S
             )
-            for number, seen in connection.execute(silent.limit(_MAX_ABANDONED)).all():
-                self._summarise(connection, number)
-                connection.execute(
-                    sa.update(GAMES).where(GAMES.c.number == number).values(ended=seen)
-                )
+            for game in connection.execute(silent.limit(_MAX_ABANDONED)).all():
+                self._summarise(connection, game.number)
+                this_game = sa.update(GAMES).where(GAMES.c.number == game.number)
+                connection.execute(this_game.values(ended=game.seen))
 
     def forget(self, *, before: float, max_bytes: int) -> int:
         """Delete the games last seen `before` a time, and the oldest ones until the rest takes
@@ -391,8 +391,8 @@ class Database:
         return len(numbers)
 
 
-def _told_again(new: Mapping[str, sa.ColumnElement[Any]]) -> dict[str, sa.ColumnElement[Any]]:
-    """What becomes of a game's columns when it is told again, as `new`."""
+def _columns_after(new: Mapping[str, sa.ColumnElement[Any]]) -> dict[str, sa.ColumnElement[Any]]:
+    """The columns of a game that is kept already, once the row `new` has come for it."""
     earlier = new["first_turn"] < GAMES.c.first_turn
     # The names are JSON in ASCII, so their length is their size.
     longer = sa.func.length(new["names"]) - sa.func.length(GAMES.c.names)
@@ -410,10 +410,15 @@ def _told_again(new: Mapping[str, sa.ColumnElement[Any]]) -> dict[str, sa.Column
 def summary(connection: sa.Connection, game: Mapping[str, Any]) -> dict[str, Any]:
     """Return a game's figures as columns of `games`, worked out from its turns."""
     about = json.loads(game["game"])
-    end = None if game["end"] is None else unpack(game["end"], stacked=True)
+    end = unpack(game["end"], stacked=True) if game["end"] is not None else None
     lines = read_lines(connection, game["number"])
     num_snakes = len(json.loads(game["names"]))
-    died = end is not None and game["you"] not in end["alive"] and bool(lines)
+    last_turns = [line.turn for line in lines[-1:]]
+    cause = None
+    if end is not None:
+        last_turns.append(end["turn"])
+        if lines and game["you"] not in end["alive"]:
+            cause = _cause(connection, game, about, lines)
     timeouts = not_played(
         lines,
         width=game["width"],
@@ -422,13 +427,11 @@ def summary(connection: sa.Connection, game: Mapping[str, Any]) -> dict[str, Any
         map_name=about["map"],
     )
     return {
-        "turns": max(
-            [line.turn for line in lines[-1:]] + ([end["turn"]] if end else []), default=0
-        ),
+        "turns": max(last_turns, default=0),
         "result": result(
             end, lines, you=game["you"], num_snakes=num_snakes, ruleset=about["ruleset"]["name"]
         ),
-        "cause": _cause(connection, game, about, lines) if died else None,
+        "cause": cause,
         "timeouts": timeouts,
         "errors": sum(line.fallback is not None for line in lines),
         **percentiles([line.latency_ms for line in lines]),
@@ -461,20 +464,25 @@ def _cause(
     return cause_of_death(board, game["you"], moves, ruleset=rules["name"], hazard_damage=damage)
 
 
-def _news(
-    connection: sa.Connection, number: int, batch: Sequence[GameRows]
-) -> tuple[list[dict[str, Any]], list[GameRows], int | None]:
-    """What a batch adds to a game: turns that aren't kept yet, ends, and from which turn on what is
-    kept is of an attempt that crashed (None: from none).
+class _News(NamedTuple):
+    """What a batch adds to a game."""
 
-    Whoever tells a turn again doesn't make the game larger. A turn with another board than before
-    is one of a new attempt."""
-    numbers = {rows.turn["turn"] for rows in batch if rows.turn is not None}
-    known = sa.select(TURNS.c.turn, TURNS.c.data).where(
-        TURNS.c.number == number, TURNS.c.turn.in_(numbers)
+    turns: list[dict[str, Any]]
+    """Rows of `turns` that aren't in the database yet."""
+    ends: list[GameRows]
+    cut: int | None
+    """The turn from which on the database has an attempt that crashed; None if it has none."""
+
+
+def _news(connection: sa.Connection, number: int, batch: Sequence[GameRows]) -> _News:
+    """Return what a batch adds to the game with this number.
+
+    A turn that comes again adds nothing. A turn with another board than before begins a new
+    attempt."""
+    stored = _stored_turns(
+        connection, number, {rows.turn["turn"] for rows in batch if rows.turn is not None}
     )
-    kept: dict[int, bytes] = dict(map(tuple, connection.execute(known))) if numbers else {}
-    told: dict[int, dict[str, Any]] = {}
+    new: dict[int, dict[str, Any]] = {}
     ends: list[GameRows] = []
     cut: int | None = None
     for rows in batch:
@@ -483,16 +491,29 @@ def _news(
         if rows.turn is None:
             continue
         turn = rows.turn["turn"]
-        before = told[turn]["data"] if turn in told else kept.get(turn)
+        before = new[turn]["data"] if turn in new else stored.get(turn)
         if before is not None and _is_another_board(before, rows.turn["data"]):
             cut = turn if cut is None else min(cut, turn)
-            told = {earlier: row for earlier, row in told.items() if earlier < turn}
-            kept = {earlier: data for earlier, data in kept.items() if earlier < turn}
+            # The crashed attempt's turns from here on, and its end, count no more.
+            new = {earlier: row for earlier, row in new.items() if earlier < turn}
+            stored = {earlier: data for earlier, data in stored.items() if earlier < turn}
             ends = []
             before = None
         if before is None:
-            told[turn] = {"number": number, **rows.turn}
-    return list(told.values()), ends, cut
+            new[turn] = {"number": number, **rows.turn}
+    return _News(list(new.values()), ends, cut)
+
+
+def _stored_turns(
+    connection: sa.Connection, number: int, turns: Collection[int]
+) -> dict[int, bytes]:
+    """The packed data of those of a game's `turns` that are in the database."""
+    if not turns:
+        return {}
+    query = sa.select(TURNS.c.turn, TURNS.c.data).where(
+        TURNS.c.number == number, TURNS.c.turn.in_(turns)
+    )
+    return {row.turn: row.data for row in connection.execute(query)}
 
 
 def _is_another_board(one: bytes, other: bytes) -> bool:
@@ -502,15 +523,20 @@ def _is_another_board(one: bytes, other: bytes) -> bool:
     """
     if one == other:
         return False
-    boards = [unpack(data, stacked=True)["board"] for data in (one, other)]
-    bodies = [
-        {snake["id"]: (snake["body"], snake["health"]) for snake in board["snakes"]}
-        for board in boards
-    ]
-    common = bodies[0].keys() & bodies[1].keys()
-    return boards[0]["food"] != boards[1]["food"] or any(
-        bodies[0][snake] != bodies[1][snake] for snake in common
+    board = unpack(one, stacked=True)["board"]
+    other_board = unpack(other, stacked=True)["board"]
+    if board["food"] != other_board["food"]:
+        return True
+    bodies = _bodies(board)
+    other_bodies = _bodies(other_board)
+    return any(
+        bodies[snake] != other_bodies[snake] for snake in bodies.keys() & other_bodies.keys()
     )
+
+
+def _bodies(board: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The body and the health of each snake, by its id."""
+    return {snake["id"]: (snake["body"], snake["health"]) for snake in board["snakes"]}
 
 
 def _select_key(key: tuple[str, str, str], *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
@@ -525,15 +551,11 @@ def _own_schema(statements: tuple[str, ...]) -> set[SchemaEntry]:
     it from an older one.
     """
     dialect = sqlite.dialect()
-    tables = [
-        str(sa.schema.CreateTable(table).compile(dialect=dialect)) for table in _META.sorted_tables
-    ]
-    indexes = [
-        str(sa.schema.CreateIndex(index).compile(dialect=dialect))
-        for table in _META.sorted_tables
-        for index in table.indexes
-    ]
-    created = [*tables, *indexes]
+    creations: list[sa.schema.ExecutableDDLElement] = []
+    for table in _META.sorted_tables:
+        creations.append(sa.schema.CreateTable(table))
+        creations.extend(map(sa.schema.CreateIndex, table.indexes))
+    created = [str(creation.compile(dialect=dialect)) for creation in creations]
     return schema_after(created) | schema_after([*created, *statements])
 
 
@@ -552,8 +574,10 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     """A writer asks for the lock at once: one that reads first and then wants to write is refused
     without a wait.
     """
-    writes = connection.get_execution_options().get("writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if connection.get_execution_options().get("writes"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.exec_driver_sql("BEGIN")
 
 
 def _chunks(items: Sequence[int], size: int) -> Iterable[Sequence[int]]:

@@ -2,7 +2,7 @@
 for it.
 
 The loop also has the last word. What works on a request may leave an answer with it
-(`PendingReply.at`) for the moment when time is up; that answer then goes out from the loop,
+(`Exchange.answer_at`) for the moment when time is up; that answer then goes out from the loop,
 whatever the threads are doing."""
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +18,9 @@ from typing import Any
 from flask import Flask
 from werkzeug.wrappers import Response
 
-from serve.arena import ARRIVED, REPLY
-from serve.browser.viewer.spectators import MAX_SPECTATORS, SPECTATE, Spectator
+from serve.transport.exchange import Exchange
 from serve.transport.request_body import MAX_OTHER_BYTES
+from serve.transport.spectators import MAX_SPECTATORS, Spectator
 from serve.transport.trusted_proxies import TRUSTED_PROXIES, TrustedProxies
 
 THREADS = 512
@@ -41,45 +40,6 @@ MAX_SMALL_BYTES = 32 << 10
 Message = dict[str, Any]
 Receive = Callable[[], Any]
 Send = Callable[[Message], Any]
-
-
-class PendingReply:
-    """The one answer to a request. Whoever claims it first gives it: the thread at work, or the
-    loop when time is up.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.answer = loop.create_future()
-        self._unclaimed = threading.Lock()
-
-    def at(self, due: float, answer: Response) -> None:
-        """Have the loop give this answer at `due`, by `time.monotonic()`, unless somebody claims it
-        before.
-
-        Any thread may call this.
-        """
-        self._loop.call_soon_threadsafe(self._loop.call_at, due, self._time_is_up, answer)
-
-    def claim(self) -> bool:
-        """Whether the caller is to answer. It is True once."""
-        return self._unclaimed.acquire(blocking=False)
-
-    def give(self, answer: Response | None, error: BaseException | None = None) -> None:
-        """Give the thread's answer, or the reason why there is none. It is dropped if time was up
-        before.
-
-        Any thread may call this.
-        """
-        self._loop.call_soon_threadsafe(self._settle, answer, error)
-
-    def _time_is_up(self, answer: Response) -> None:
-        if self.claim():
-            self._settle(answer, None)
-
-    def _settle(self, answer: Response | None, error: BaseException | None) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error) if error else self.answer.set_result(answer)
 
 
 class Front:
@@ -117,7 +77,9 @@ class Front:
             elif length > 2 * self._limit:
                 answer = _plain(413, "the body is too large")
             else:
-                answer = await self._work(_environ(scope, bytes(body), length)).answer
+                exchange = Exchange(asyncio.get_running_loop(), arrived=time.monotonic())
+                self._begin_work(_environ(scope, bytes(body), length), exchange)
+                answer = await exchange.answer
         finally:
             self._held -= len(body)
         await send(
@@ -152,28 +114,29 @@ class Front:
                 return -1
         return length
 
-    def _work(self, environ: dict[str, Any]) -> PendingReply:
-        reply = PendingReply(asyncio.get_running_loop())
-        environ[REPLY] = reply
+    def _begin_work(self, environ: dict[str, Any], exchange: Exchange) -> None:
+        """Have a thread work out the exchange's answer."""
+        exchange.attach(environ)
         environ["REMOTE_ADDR"] = self._proxies.caller(
             environ["REMOTE_ADDR"], environ.get("HTTP_X_FORWARDED_FOR", "")
         )
-        self._threads.submit(self._call, environ, reply)
-        return reply
+        self._threads.submit(self._call, environ, exchange)
 
-    def _call(self, environ: dict[str, Any], reply: PendingReply) -> None:
+    def _call(self, environ: dict[str, Any], exchange: Exchange) -> None:
         try:
-            reply.give(Response.from_app(self._app, environ, buffered=True))
+            exchange.give(Response.from_app(self._app, environ, buffered=True))
         except BaseException as error:
-            reply.give(None, error)
+            exchange.fail(error)
 
     async def _spectate(self, scope: Message, receive: Receive, send: Send) -> None:
         """The application says who may watch, and what; a spectator's events then come from a
         thread of its own.
         """
-        environ = _environ({**scope, "method": "GET"}, b"", 0)
-        spectator = environ[SPECTATE] = Spectator(asyncio.get_running_loop(), self._shows)
-        answer = await self._work(environ).answer
+        loop = asyncio.get_running_loop()
+        spectator = Spectator(loop, self._shows)
+        exchange = Exchange(loop, arrived=time.monotonic(), spectator=spectator)
+        self._begin_work(_environ({**scope, "method": "GET"}, b"", 0), exchange)
+        answer = await exchange.answer
         if spectator.events is not None:
             await spectator.watch(receive, send)
             return
@@ -213,8 +176,6 @@ def _environ(scope: Message, body: bytes, length: int) -> dict[str, Any]:
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
-        ARRIVED: time.monotonic(),
-        SPECTATE: None,
     }
     for name, value in _wsgi_headers(scope["headers"]):
         environ[name] = f"{environ[name]},{value}" if name in environ else value

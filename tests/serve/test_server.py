@@ -202,7 +202,8 @@ from concurrent.futures import ThreadPoolExecutor
 from flask import Flask, request
 from serve import processes, server
 from serve.transport import front
-from serve.arena import ARRIVED, GAMES
+from serve.arena import GAMES
+from serve.transport.exchange import Exchange
 
 app = Flask("waits")
 app.config["MAX_CONTENT_LENGTH"] = 1000
@@ -217,13 +218,13 @@ def wait(seconds):
 def held(port):
     with socket.create_connection(("127.0.0.1", port)) as gate:
         gate.recv(1)
-    return str(request.environ[ARRIVED])
+    return str(Exchange.of(request.environ).arrived)
 
 class Tells(ThreadPoolExecutor):
     # Prints the path of a request that has been read and is to have a thread.
-    def submit(self, work, environ, reply):
+    def submit(self, work, environ, exchange):
         print(environ["PATH_INFO"], flush=True)
-        return super().submit(work, environ, reply)
+        return super().submit(work, environ, exchange)
 
 front.ThreadPoolExecutor = Tells
 front.THREADS = 1

@@ -23,7 +23,8 @@ from serve.archive.reader import GamesUnavailableError
 from serve.archive.rows import MAX_TEXT
 from serve.browser.viewer import engine
 from serve.browser.viewer.access import Access
-from serve.browser.viewer.spectators import SpectatorSlots, has_websockets
+from serve.transport.exchange import Exchange
+from serve.transport.spectators import SpectatorSlots
 
 OFFICIAL_BOARD = "https://board.battlesnake.com"
 """The origin of the only web pages elsewhere that may read games, in the engine's protocol."""
@@ -200,9 +201,10 @@ def _add_api(viewer: Blueprint, store: Games, access: Access) -> None:
 
     @viewer.get("/api/games/<game_id>/<snake>")
     def one_game(game_id: str, snake: str) -> Response:
-        key = access.share_key(game_id)
         return jsonify(
-            game=known_game(game_id, snake), share_key=key, has_websockets=has_websockets()
+            game=known_game(game_id, snake),
+            share_key=access.share_key(game_id),
+            has_websockets=Exchange.of(request.environ) is not None,
         )
 
     @viewer.get("/api/games/<game_id>/<snake>/turns")
@@ -258,10 +260,11 @@ def _add_engine(viewer: Blueprint, store: Games) -> None:
 
     @viewer.get("/games/<game_id>/events", websocket=True)
     @viewer.get("/share/<key>/games/<game_id>/events", websocket=True)
-    def engine_events(game_id: str, key: str = "") -> Response:
+    def engine_events(game_id: str, key: str = "") -> BaseResponse:
         if request.origin not in (None, request.host_url.rstrip("/"), OFFICIAL_BOARD):
             abort(403, f"pages of {request.origin[:100]} may not watch")
-        if not has_websockets():
+        exchange = Exchange.of(request.environ)
+        if exchange is None or exchange.spectator is None:
             abort(
                 501,
                 "this server has no WebSockets: watch at /watch, or run it with procsnake serve",
@@ -273,4 +276,4 @@ def _add_engine(viewer: Blueprint, store: Games) -> None:
         turns = partial(
             store.turns, game_id, seen["snake"], you=seen["you"], limit=TURNS_PER_ANSWER
         )
-        return places.show(partial(engine.events, about, turns))
+        return places.show(exchange.spectator, partial(engine.events, about, turns))

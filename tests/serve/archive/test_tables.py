@@ -1,11 +1,8 @@
-"""Databases of older versions are read on, and get today's schema; those of newer versions are
-refused.
-"""
+"""A database gets the statements that it lacks, and one of a newer version is refused."""
 
 from __future__ import annotations
 
 import gc
-import gzip
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +10,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -25,16 +21,17 @@ from serve.archive import tables as game_tables
 from serve.archive.store import GameArchive, GameStore, GamesUnavailableError
 from tests.serve.archive.played import play, tell_all
 
-OLD = Path(__file__).parents[2] / "data" / "games-9be3ed9.db.gz"
+NEXT_COLUMN = "ALTER TABLE games ADD COLUMN note TEXT NOT NULL DEFAULT 'none'"
 
 
 @pytest.fixture
 def old(tmp_path):
-    """A database that commit 9be3ed9 wrote: two games that are over, one that is played, one that
-    has only begun.
-    """
+    """A database of today's version, which is the first, with one game that is over."""
     file = tmp_path / "games.db"
-    file.write_bytes(gzip.decompress(OLD.read_bytes()))
+    store = GameStore(f"sqlite:///{file}")
+    tell_all(store, "s", play(seed=1), 0)
+    assert store.flush()
+    store.close()
     return file
 
 
@@ -63,36 +60,6 @@ def schema(file):
     return tables, version
 
 
-def test_a_database_of_9be3ed9_is_read_written_and_brought_up_to_date(old, tmp_path):
-    store = GameStore(f"sqlite:///{old}")
-    games = {game["id"]: (game["turns"], game["result"]) for game in store.games()}
-    assert games == {
-        "game-1": (12, "won"),
-        "game-2": (3, "lost"),
-        "game-3": (1, None),
-        "game-4": (0, None),
-    }
-    assert len(store.turns("game-2", "s")) == 4
-    tell_all(store, "s", play(seed=3), 0)
-    assert store.flush()
-    assert store.game("game-3", "s")["result"]
-    store.close()
-    new = GameStore(f"sqlite:///{tmp_path}/new.db")
-    tell_all(new, "s", play(seed=3), 0)
-    assert new.flush()
-    new.close()
-    assert schema(old) == schema(tmp_path / "new.db")
-
-
-def test_games_of_9be3ed9_without_turns_get_a_size(old):
-    archive = GameArchive(f"sqlite:///{old}")
-    assert len(archive.games()) == 4
-    archive.close()
-    sizes = dict(ask(old, "SELECT game_id, size FROM games"))
-    assert all(500 < size < 20_000 for size in sizes.values())
-    assert sizes["game-1"] > sizes["game-2"] > sizes["game-4"]
-
-
 @pytest.fixture
 def renamed(tmp_path):
     """A database with one game, whose earlier turn came later and brought 49 KB of names."""
@@ -116,31 +83,24 @@ def test_names_that_replace_others_count(renamed):
     assert 49_000 < texts < size < texts + 2000
 
 
-def test_names_that_replaced_others_uncounted_are_counted_once_it_is_brought_up_to_date(renamed):
-    before = ask(renamed, SIZES)
-    ask(renamed, "UPDATE schema_version SET version = 1")
-    ask(renamed, "UPDATE games SET size = 900")
-    with closing(GameArchive(f"sqlite:///{renamed}")) as archive:
-        archive.games()
-    assert ask(renamed, SIZES) == before
-
-
 def test_the_next_column_breaks_no_database(old, monkeypatch):
-    store = GameStore(f"sqlite:///{old}")
-    store.games()
-    store.close()
-    statements = (
-        *game_tables.STATEMENTS,
-        "ALTER TABLE games ADD COLUMN note TEXT NOT NULL DEFAULT 'none'",
-    )
-    monkeypatch.setattr(game_tables, "STATEMENTS", statements)
+    assert schema(old)[1] == [1]
+    monkeypatch.setattr(game_tables, "STATEMENTS", (NEXT_COLUMN,))
     for _ in range(2):
         store = GameStore(f"sqlite:///{old}")
         tell_all(store, "s", play(seed=3), 0)
         assert store.flush()
-        assert len(store.games()) == 4
+        assert len(store.games()) == 2
         store.close()
     assert ask(old, "SELECT DISTINCT note FROM games") == [("none",)]
+    assert schema(old)[1] == [2]
+
+
+def test_a_new_database_has_the_newest_version(tmp_path, monkeypatch):
+    monkeypatch.setattr(game_tables, "STATEMENTS", (NEXT_COLUMN,))
+    with closing(GameArchive(f"sqlite:///{tmp_path}/games.db")) as archive:
+        archive.games()
+    assert schema(tmp_path / "games.db")[1] == [2]
 
 
 def test_a_step_that_fails_changes_nothing(old, monkeypatch):
@@ -154,7 +114,7 @@ def test_a_step_that_fails_changes_nothing(old, monkeypatch):
         archive.games()
     monkeypatch.undo()
     store = GameStore(f"sqlite:///{old}")
-    assert len(store.games()) == 4
+    assert len(store.games()) == 1
     store.close()
     assert "note" not in [column[0] for column in schema(old)[0]["games"][0]]
 
@@ -188,25 +148,18 @@ def test_a_database_of_a_newer_procsnake_is_refused_before_the_server_listens(ol
 
 
 @pytest.mark.long
-def test_a_postgres_database_of_version_0_is_brought_up_to_date(postgres_url):
-    """Tables as commit 9be3ed9 made them there, which are today's without the version."""
+def test_the_next_column_breaks_no_database_of_postgres(postgres_url, monkeypatch):
     store = GameStore(postgres_url)
     tell_all(store, "s", play(seed=1), 0)
     assert store.flush(20)
-    with store._database._engine.begin() as connection:
-        sizes = connection.exec_driver_sql("SELECT size FROM games").scalars().all()
-        connection.exec_driver_sql("DROP TABLE schema_version")
-        connection.exec_driver_sql("UPDATE games SET size = 0")
     store.close()
+    monkeypatch.setattr(game_tables, "STATEMENTS", (NEXT_COLUMN,))
     store = GameStore(postgres_url)
     assert len(store.games()) == 1
     with store._database._engine.begin() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all() == [
-            len(game_tables.STATEMENTS)
-        ]
-        assert connection.exec_driver_sql(
-            "SELECT size FROM games"
-        ).scalars().all() == pytest.approx(sizes, rel=0.1)
+        versions = connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all()
+        notes = connection.exec_driver_sql("SELECT note FROM games").scalars().all()
+    assert (versions, notes) == ([2], ["none"])
     store.close()
 
 

@@ -20,10 +20,11 @@ from flask import Flask, Response, request
 from uvicorn.protocols.http import httptools_impl
 
 import agents
-from serve.arena import REPLY, create_app
+from serve.arena import create_app
 from serve.server import running
 from serve.transport import connections, front
 from serve.transport.connections import Connections
+from serve.transport.exchange import Exchange
 from serve.transport.request_body import MAX_OTHER_BYTES
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.webhook.test_requests import plain_request
@@ -340,9 +341,10 @@ def test_when_time_is_up_the_loop_answers_while_the_thread_still_works():
 
     @app.get("/")
     def slow() -> str:
-        request.environ[REPLY].at(time.monotonic() + 0.1, Response("the last word"))
+        exchange = Exchange.of(request.environ)
+        exchange.answer_at(time.monotonic() + 0.1, Response("the last word"))
         release.wait(PATIENCE_S)
-        claimed.append(request.environ[REPLY].claim())
+        claimed.append(exchange.claim())
         is_done.set()
         return "too late"
 
@@ -359,10 +361,10 @@ def test_an_answer_that_is_claimed_in_time_is_the_threads():
 
     @app.get("/")
     def quick() -> str:
-        reply = request.environ[REPLY]
-        assert reply.claim()
-        assert not reply.claim()
-        reply.at(time.monotonic(), Response("the last word"))
+        exchange = Exchange.of(request.environ)
+        assert exchange.claim()
+        assert not exchange.claim()
+        exchange.answer_at(time.monotonic(), Response("the last word"))
         time.sleep(0.2)
         return "in time"
 

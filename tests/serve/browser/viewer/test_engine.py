@@ -25,8 +25,8 @@ from serve.archive.tables import ABANDONED_AFTER_S
 from serve.arena import create_app
 from serve.browser.viewer import engine, routes
 from serve.browser.viewer.routes import OFFICIAL_BOARD
-from serve.browser.viewer.spectators import MAX_SPECTATORS
 from serve.server import running
+from serve.transport.spectators import MAX_SPECTATORS
 from tests.serve.agents import Raises
 from tests.serve.archive.played import play, tell, tell_all, uneven_game
 from tests.waiting import until

@@ -13,17 +13,13 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any
 
-from flask import Response, request
+from werkzeug.wrappers import Response
 
 from envs.common.errors import ProcsnakeError
 
 log = logging.getLogger(__name__)
 
 MAX_SPECTATORS = 4
-SPECTATE = "procsnake.spectate"
-"""Key at which a server with WebSockets leaves a `Spectator` in the environment of a request for
-one, and None in others.
-"""
 _NORMAL = 1000
 _INTERNAL_ERROR = 1011
 _TRY_AGAIN_LATER = 1013
@@ -45,19 +41,14 @@ class SpectatorSlots:
     def __init__(self) -> None:
         self._free = threading.BoundedSemaphore(MAX_SPECTATORS)
 
-    def show(self, events: Events) -> Response:
-        """Turn the current request into a WebSocket, send each of `events(wait)` over it as JSON,
-        and close it.
+    def show(self, spectator: Spectator, events: Events) -> Response:
+        """Answer the spectator's request with a WebSocket, send each of `events(wait)` over it as
+        JSON, and close it.
 
         `wait(seconds)` sleeps, and ends the events when the spectator leaves.
         """
-        request.environ[SPECTATE].show(events, self._free)
+        spectator.show(events, self._free)
         return Response(status=101)
-
-
-def has_websockets() -> bool:
-    """Whether the server that runs this application has WebSockets."""
-    return SPECTATE in request.environ
 
 
 class Spectator:
