@@ -20,9 +20,9 @@ import numpy as np
 
 from agents.measure.tournament.settings import MAX_SEATS, Game, M, Match, Seat, Tournament
 from agents.registry import content_of
-from envs.common import own_files
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import missing
+from envs.common.strangers import own_files
 from envs.common.strangers.bounded import inflate, parse_json
 from envs.common.strangers.sqlite_files import (
     bound,
