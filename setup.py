@@ -111,8 +111,8 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.10,<3.14",
-    packages=find_packages(include=["envs*", "agents*", "train*", "serve*"]),
-    py_modules=["procsnake"],
+    packages=find_packages(include=["envs*", "agents*", "train*", "serve*", "procsnake*"]),
+    py_modules=["procsnake_packages"],
     package_data={
         "envs": ["py.typed"],
         "agents": [

@@ -2,7 +2,7 @@
 network imports torch.
 """
 
-from procsnake import require_own
+from procsnake_packages import require_own
 
 require_own("envs")
 

@@ -24,8 +24,8 @@ from agents.card import BundleError, Card
 from agents.hub.address import SCHEME
 from agents.hub.download import fetch
 from agents.onnx_file import has_external_data
-from envs.common.command_line import shell_command
 from envs.common.errors import reason
+from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import (
     PIECE_BYTES,
     InPieces,

@@ -4,17 +4,13 @@ settle it here.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from agents.agent import Agent
 from agents.registry import is_server, make, options_given, options_of
-from envs.common.command_line import at_least, positive
 from envs.common.errors import ConfigError
-from envs.common.printable import printable
 
 ONE_LIMIT = "effort is limited in one way: by nodes, by processor time, or by wall time"
 _LIMITS = {"nodes", "cpu_ms", "simulations"}
@@ -85,40 +81,3 @@ class Effort:
         if self.cpu_ms is not None:
             return f"{self.cpu_ms:g} ms of processor time per move"
         return "each agent's own effort"
-
-
-def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
-    """Add the options that limit what agents spend on a move."""
-    parser.add_argument(
-        "--nodes", type=at_least(1), help="nodes per move, for agents that count them"
-    )
-    time = "processor time per move, for agents that search"
-    parser.add_argument("--time", "--cpu-ms", type=positive, metavar="MS", help=time)
-    if wall:
-        parser.add_argument(
-            "--wall",
-            action="store_true",
-            help="--time is wall time: load counts, and games don't repeat",
-        )
-
-
-def effort_of(options: argparse.Namespace) -> Effort:
-    """Return the effort that the options of `add_effort` describe. A limit of wall time isn't part
-    of it: it is the time-out.
-
-    Raises `ConfigError` for options that don't go together.
-    """
-    wall = getattr(options, "wall", False)
-    if wall and options.time is None:
-        raise ConfigError("--wall says what --time is; say how long: --time MS --wall")
-    if wall and options.nodes is not None:
-        raise ConfigError(ONE_LIMIT)
-    return Effort(nodes=options.nodes, cpu_ms=None if wall else options.time)
-
-
-def tell_own_efforts(effort: Effort, players: Iterable[tuple[str, str]]) -> None:
-    """Print to stderr to which of these players, (name, spec), the effort that was asked for
-    doesn't apply.
-    """
-    if told := effort.told(players):
-        print(f"note: {printable(told)}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from typing import Any
 from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.recording import Recording, asked_snake, contradiction
 from envs.battlesnake.state import State
-from envs.common.command_line import at_least, refuse_game_options
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.printable import printable
 
@@ -115,32 +113,6 @@ def _named(board: Board, name: str) -> dict[str, Any]:
     raise UnknownNameError(
         "living snake", name, [str(snake.get("name") or snake["id"]) for snake in living]
     )
-
-
-def add_position(parser: argparse.ArgumentParser) -> None:
-    """Add the options that let games begin at a position."""
-    what = (
-        "begin at a position: a file with a request to /move, or with a recorded game and --turn;"
-        " the first player is `you`"
-    )
-    parser.add_argument("--position", metavar="FILE", help=what)
-    parser.add_argument(
-        "--turn", type=at_least(0), help="with --position: the turn of the recorded game"
-    )
-
-
-def chosen_position(options: argparse.Namespace) -> Position | None:
-    """Return the position of the options, None without one. Raises `ConfigError` for options that a
-    position excludes.
-    """
-    if options.position is None:
-        if options.turn is not None:
-            raise ConfigError(f"--turn is {options.turn}, but it is for --position; leave it out")
-        return None
-    refuse_game_options(
-        options, "new games; with --position, the file has the board and the rules. Leave it out"
-    )
-    return open_position(options.position, options.turn)
 
 
 def check_players(position: Position, num_players: int) -> None:

@@ -19,8 +19,8 @@ from envs.api import Views
 from envs.battlesnake.observations import is_observation_type, observation_from_contract
 from envs.battlesnake.observing.symmetry import views_of_snakes
 from envs.battlesnake.state import MOVE_NAMES, State
-from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
+from envs.common.shell_command import shell_command
 
 Forward = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _MASKED = np.finfo(np.float32).min

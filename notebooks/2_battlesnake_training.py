@@ -31,7 +31,7 @@ from pathlib import Path
 if not find_spec("procsnake"):
     clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
     source = os.environ.get("PROCSNAKE_SOURCE") or (
-        clone.as_uri() if (clone / "procsnake.py").exists() else None
+        clone.as_uri() if (clone / "procsnake_packages.py").exists() else None
     )
     wanted = "procsnake[serve,train]" + (f" @ {source}" if source else "")
     subprocess.run(

@@ -24,9 +24,9 @@ from agents.agent import Agent, Decision
 from envs.battlesnake.plain.safety import safest_plain_move
 from envs.battlesnake.state import MOVE_NAMES
 from envs.battlesnake.webhook import Turn, UnheldBoardError, WebhookError
-from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from envs.common.shell_command import shell_command
 from serve import openapi
 from serve.archive.store import GameStore
 from serve.browser.viewer import Access, home_page, is_a_web_pages, viewer_blueprint

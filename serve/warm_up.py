@@ -6,12 +6,10 @@ functions that takes."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 
@@ -19,8 +17,6 @@ import agents
 import envs
 from agents.agent import Agent
 from agents.registry import split_name
-from envs.common.columns import in_columns
-from envs.common.command_line import Commands, add_json, print_json
 from envs.common.errors import ProcsnakeError
 
 PLAYERS = {
@@ -39,14 +35,6 @@ TRAINING = "training"
 SIDES = (11, 7, 19)
 """Sides of the boards on which a player is tried, until it plays on one: a policy may know boards
 of one size only.
-"""
-WARM_UP_HELP = """\
-Whatever is compiled is kept in ~/.cache/procsnake, or where the environment variable PROCSNAKE_CACHE says.
-
-examples:
-  procsnake warm-up                                   # all built-in players, and the world in which trainers train
-  procsnake warm-up flood snake.zip                   # what these players need to play and to be served, as images do
-  procsnake warm-up training                          # what trainers need, as an image for training does
 """
 
 
@@ -180,39 +168,3 @@ def step_worlds() -> None:
         world.restart(0)
         world.advance(np.zeros(world.num_envs, np.int64))
         world.close()
-
-
-def add_warm_up(command: Commands) -> None:
-    """Add the command `procsnake warm-up`."""
-    parser = command(
-        "warm-up",
-        run_warm_up,
-        "Compile ahead of time, so that no first game waits for it.",
-        WARM_UP_HELP,
-    )
-    parser.add_argument(
-        "players",
-        nargs="*",
-        metavar="player",
-        help="names or bundles, or the word training (default: all that there is)",
-    )
-    add_json(parser)
-
-
-def run_warm_up(options: argparse.Namespace) -> int:
-    """Run `procsnake warm-up`. Returns the exit code."""
-    done = compile_parts(
-        parts_of(options.players),
-        lambda text: print(f"compiling {text}", file=sys.stderr, flush=True),
-    )
-    if options.json:
-        print_json([asdict(one) for one in done])
-        return 0
-    print(in_columns((one.name, _told(one)) for one in done))
-    return 0
-
-
-def _told(one: Compiled) -> str:
-    if one.functions:
-        return f"{one.functions} functions compiled in {one.seconds:.1f} s"
-    return "all was compiled before"

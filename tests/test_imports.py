@@ -13,10 +13,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BELOW = {
+    "procsnake_packages": set(),
     "envs": set(),
-    "agents": {"envs"},
-    "train": {"agents", "envs"},
-    "serve": {"agents", "envs"},
+    "agents": {"envs", "procsnake_packages"},
+    "train": {"agents", "envs", "procsnake_packages"},
+    "serve": {"agents", "envs", "procsnake_packages"},
+    "procsnake": {"agents", "envs", "procsnake_packages", "serve", "train"},
 }
 """What each top-level room may import besides itself."""
 HEAVY = {"torch", "ray"}

@@ -457,7 +457,7 @@ def test_a_match_in_json_agrees_with_what_is_told(capsys):
 
 def test_every_command_that_prints_figures_has_the_same_json_option():
     """`arena` is a group; `serve`, `cluster`, `image` and some of `export` print no figures."""
-    parsers = procsnake.build_parser()._subparsers._group_actions[0].choices
+    parsers = procsnake.cli.main.build_parser()._subparsers._group_actions[0].choices
     parsers |= {
         f"export {name}": one
         for name, one in parsers["export"]._subparsers._group_actions[0].choices.items()

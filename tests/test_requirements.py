@@ -19,7 +19,7 @@ from serve.deploy.lock_requirements import said_by_setup
 
 ROOT = Path(__file__).parents[1]
 ABOUT = said_by_setup()
-OWN = {"procsnake", "envs", "agents", "train", "serve"}
+OWN = {"procsnake", "procsnake_packages", "envs", "agents", "train", "serve"}
 COME_WITH = {
     "botocore": "boto3",
     "gym3": "procgen",
@@ -33,8 +33,8 @@ BY_NAME = {"pygame"}
 
 
 def sources() -> Iterator[Path]:
-    yield ROOT / "procsnake.py"
-    for package in sorted(OWN - {"procsnake"}):
+    yield ROOT / "procsnake_packages.py"
+    for package in sorted(OWN - {"procsnake_packages"}):
         yield from (path for path in (ROOT / package).rglob("*.py") if "template" not in path.parts)
 
 

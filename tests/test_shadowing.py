@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-import procsnake
+import procsnake_packages
 
-ROOT = Path(procsnake.__file__).parent
+ROOT = Path(procsnake_packages.__file__).parent
 WORKER = """
 import ray
 from train.rllib.ray_runtime import running_ray
@@ -51,7 +51,7 @@ def run(folder: Path, *command: str | Path, path: str = "") -> subprocess.Comple
     )
 
 
-@pytest.mark.parametrize("name", procsnake.OWN_PACKAGES)
+@pytest.mark.parametrize("name", procsnake_packages.OWN_PACKAGES)
 def test_the_command_says_in_a_line_what_hides_what(tmp_path, name):
     done = run(foreign(tmp_path, name), sys.executable, "-m", "procsnake", "--help")
     assert done.returncode == 2
@@ -70,7 +70,7 @@ def test_a_module_hides_a_package_too(tmp_path):
 
 def test_the_installed_command_is_not_troubled_by_the_working_directory(tmp_path):
     program = Path(sysconfig.get_path("scripts")) / "procsnake"
-    done = run(foreign(tmp_path, *procsnake.OWN_PACKAGES), program, "--help")
+    done = run(foreign(tmp_path, *procsnake_packages.OWN_PACKAGES), program, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "tournament" in done.stdout
 
@@ -98,12 +98,12 @@ def test_worlds_can_be_used_beside_agents_of_somebody_else(tmp_path):
 def test_an_installed_distribution_is_named_as_such(tmp_path, monkeypatch):
     foreign(tmp_path, "agents")
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    monkeypatch.setattr(procsnake.sys, "modules", {})
+    monkeypatch.setattr(procsnake_packages.sys, "modules", {})
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(
-        procsnake.ShadowedPackageError, match="Another distribution has installed it"
+        procsnake_packages.ShadowedPackageError, match="Another distribution has installed it"
     ):
-        procsnake.require_own("agents")
+        procsnake_packages.require_own("agents")
 
 
 @pytest.mark.long
@@ -111,7 +111,7 @@ def test_on_workers_ours_come_first_and_the_users_own_modules_are_found(tmp_path
     """The driver's script lies elsewhere: only the workers have the working directory on their
     path.
     """
-    folder = foreign(tmp_path / "kit", *procsnake.OWN_PACKAGES)
+    folder = foreign(tmp_path / "kit", *procsnake_packages.OWN_PACKAGES)
     (folder / "my_world.py").write_text("")
     (tmp_path / "drive.py").write_text(WORKER)
     done = run(folder, sys.executable, tmp_path / "drive.py")

@@ -16,11 +16,12 @@ SOURCES = (
     "pyproject.toml",
     "README.md",
     "LICENSE",
-    "procsnake.py",
+    "procsnake_packages.py",
     "envs",
     "agents",
     "train",
     "serve",
+    "procsnake",
 )
 
 _EACH = """

@@ -2,6 +2,6 @@
 run on disk.
 """
 
-from procsnake import require_own
+from procsnake_packages import require_own
 
 require_own("envs", "agents")

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import modules_named_in
+from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.procgen.scores import highest_return
 from train.settings import (

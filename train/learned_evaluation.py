@@ -34,9 +34,9 @@ from agents.search.tuning.gate import figures_of, gate_of
 from agents.search.tuning.learning import Fitting, learn
 from agents.search.tuning.parameters import with_values
 from agents.search.tuning.self_play import PlayBlocks, SelfPlay, play_games, read_games, read_turns
-from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 from train.config import Experiment

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
+from envs.common.shell_command import shell_command
 from train.comparison.trainings import look_for
 from train.config import Experiment, list_experiments
 from train.runs.sessions.initial_weights import as_overrides

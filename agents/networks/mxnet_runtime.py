@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envs.common.command_line import shell_command
 from envs.common.errors import MissingDependencyError, install_beside, pip_install
+from envs.common.shell_command import shell_command
 
 if TYPE_CHECKING:
     from mxnet.nd import NDArray

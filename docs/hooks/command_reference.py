@@ -13,7 +13,8 @@ from mkdocs.structure.files import Files
 from page_text import add_page, code, literal, table
 
 import procsnake
-from envs.common.command_line import Parser, shell_command
+from envs.common.shell_command import shell_command
+from procsnake.cli.command_line import Parser
 
 PAGE = "commands.md"
 INTRODUCTION = """\
@@ -51,7 +52,7 @@ def commands() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Yield what is typed and the parser for it: each command, its other forms, and the commands
     within it.
     """
-    return _commands_of(procsnake.build_parser(), "procsnake")
+    return _commands_of(procsnake.cli.main.build_parser(), "procsnake")
 
 
 def _commands_of(

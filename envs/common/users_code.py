@@ -14,7 +14,7 @@ from pathlib import Path
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _OUR_FOLDERS = [
     Path(__file__).parents[2] / name
-    for name in ("envs", "agents", "train", "serve", "procsnake.py")
+    for name in ("envs", "agents", "train", "serve", "procsnake", "procsnake_packages.py")
 ]
 _GROUPS = (
     "procsnake.networks",

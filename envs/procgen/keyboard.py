@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from envs.common.command_line import shell_command
 from envs.common.errors import MissingDependencyError
+from envs.common.shell_command import shell_command
 from envs.procgen.vector_env import ProcgenVectorEnv
 
 KEYS = (

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, reason
+from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import read_bytes
 from serve.aicrowd.check_code import base_environment, contract, imports, sources
 from serve.aicrowd.check_settings import environment, model, training, validation

@@ -9,8 +9,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError
+from envs.common.shell_command import shell_command
 from serve.aicrowd.check import Submission, check
 from serve.aicrowd.competition import REMOTE_HOST
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 
-from envs.common.command_line import kept_at
+from envs.common.outputs import kept_at
 
 SQLITE = "sqlite:///"
 _PASSWORDS = ("password", "sslpassword")
 """What PostgreSQL's driver takes in a URL's query, too."""
-
-
-def add_database(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--database`."""
-    which = (
-        "database of games: sqlite:///FILE or postgresql://… (default: DATABASE_URL, or else"
-        f" {_own()})"
-    )
-    parser.add_argument("--database", default=default_database(), metavar="URL", help=which)
 
 
 def default_database() -> str:

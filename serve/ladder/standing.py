@@ -9,8 +9,8 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from envs.common.command_line import shell_command
 from envs.common.errors import UnknownNameError
+from envs.common.shell_command import shell_command
 from serve.doctor import requests
 from serve.doctor.client import PATIENCE_S, SnakeClient
 from serve.doctor.findings import FAULTS

@@ -119,4 +119,4 @@ def test_how_to_train_one_again_can_be_pasted(name, tmp_path):
     )
     for command in card.command.split(" && "):
         assert shlex.join(shlex.split(command)) == command
-        assert procsnake.build_parser().parse_args(shlex.split(command)[1:]).experiment
+        assert procsnake.cli.main.build_parser().parse_args(shlex.split(command)[1:]).experiment

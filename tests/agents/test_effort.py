@@ -8,12 +8,13 @@ import json
 import pytest
 
 import agents
-from agents.effort import Effort, add_effort, effort_of
+from agents.effort import Effort
 from agents.options_file import OptionsFile
 from envs.battlesnake.games import start_games
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, UnknownNameError
 from procsnake import main
+from procsnake.cli.effort_options import add_effort, effort_of
 
 
 def asked(*words):

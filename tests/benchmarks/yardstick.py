@@ -25,7 +25,6 @@ import numpy as np
 import agents
 from agents.agent import Agent, Decision
 from agents.heuristics import FloodFill
-from agents.measure.sprt.commands import Live, line
 from agents.measure.sprt.page import verdict_in_words
 from agents.measure.sprt.play import play_sprt
 from agents.measure.sprt.settings import Sprt
@@ -34,6 +33,8 @@ from agents.measure.tournament.settings import Player
 from agents.measure.tournament.store import Store
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
+from procsnake.cli.live import Live
+from procsnake.cli.measure.sprt import line
 from tests.benchmarks import one_version
 from tests.benchmarks.measure import arguments, machine, tell
 

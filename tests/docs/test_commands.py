@@ -69,7 +69,7 @@ SERVER = r"(http://127\.0\.0\.1:8000|https://[\w.…]+)(/SECRET)?"
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
 def test_the_parser_takes_it(command):
-    options = procsnake.build_parser().parse_args(command.words)
+    options = procsnake.cli.main.build_parser().parse_args(command.words)
     assert callable(options.run)
 
 
@@ -194,7 +194,7 @@ def test_it_would_train(command):
     from train.run import check
     from train.stages import first_stages
 
-    options = procsnake.build_parser().parse_args(command.words)
+    options = procsnake.cli.main.build_parser().parse_args(command.words)
     if options.list:
         assert options.run(options) == 0
         return

@@ -141,7 +141,7 @@ def test_the_trainer_learns_once_it_is_registered(tmp_path):
         shutil.copytree(
             REPOSITORY / floor, tree / floor, ignore=shutil.ignore_patterns("__pycache__", "*.nb?")
         )
-    shutil.copy(REPOSITORY / "procsnake.py", tree)
+    shutil.copy(REPOSITORY / "procsnake_packages.py", tree)
     for name in ("train/a2c.py", "train/settings/a2c.py"):
         (tree / name).write_text(FILES[name])
     ppo = "from train.settings.ppo import PPOSettings\n"

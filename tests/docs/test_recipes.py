@@ -62,7 +62,7 @@ def test_an_experiment_takes_the_plane(with_wall):
     (text,) = re.findall(
         r"^procsnake train (?:.*\\\n)*.*$", PAGE.replace("\\\n    ", ""), re.MULTILINE
     )
-    options = procsnake.build_parser().parse_args(Command("recipes.md", text).words)
+    options = procsnake.cli.main.build_parser().parse_args(Command("recipes.md", text).words)
     assert "env.options.observation=my_planes:WithWall" in options.set
     check(Experiment.load(options.experiment, options.set))
 
@@ -77,7 +77,7 @@ def test_a_champion_is_known_by_its_folder(tmp_path, monkeypatch):
     assert agents.make("champion-mine").name == "champion-mine"
     card = bundle.load(folder / "champion-mine").card
     assert (
-        procsnake.build_parser().parse_args(shlex.split(card.command)[1:]).experiment
+        procsnake.cli.main.build_parser().parse_args(shlex.split(card.command)[1:]).experiment
         == "battlesnake-league"
     )
     assert "57.0 % of 400 games" in champions.table()

@@ -136,7 +136,7 @@ def test_the_package_can_come_from_elsewhere(tmp_path):
 def test_in_a_clone_the_clone_is_installed(tmp_path, variables):
     """Nobody's package of that name from an index. A source that is named comes first."""
     (tmp_path / "a clone" / "notebooks").mkdir(parents=True)
-    (tmp_path / "a clone" / "procsnake.py").touch()
+    (tmp_path / "a clone" / "procsnake_packages.py").touch()
     ((_, wanted),) = asked_of_pip(
         NOTEBOOKS[0], tmp_path / "a clone" / "notebooks", numpy=None, **variables
     )
@@ -167,7 +167,7 @@ def test_the_fifth_proposes_what_the_stack_was_given(tmp_path, monkeypatch):
 
 
 def test_where_procsnake_is_already_nothing_is_installed(tmp_path):
-    (tmp_path / "procsnake.py").touch()
+    (tmp_path / "procsnake_packages.py").touch()
     assert asked_of_pip(NOTEBOOKS[0], tmp_path, numpy="2.0.2") == []
 
 

@@ -446,7 +446,7 @@ def test_a_clean_install_answers_without_torch_and_ray(tmp_path):
     source = tmp_path / "source"
     environment = tmp_path / "environment"
     source.mkdir()
-    for name in ("envs", "agents", "train", "serve"):
+    for name in ("envs", "agents", "train", "serve", "procsnake"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in (
         "setup.py",
@@ -454,7 +454,7 @@ def test_a_clean_install_answers_without_torch_and_ray(tmp_path):
         "constraints.txt",
         "README.md",
         "LICENSE",
-        "procsnake.py",
+        "procsnake_packages.py",
     ):
         shutil.copy(ROOT / name, source)
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)

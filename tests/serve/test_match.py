@@ -14,8 +14,8 @@ from agents.registry import make
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES
-from envs.common import command_line
-from envs.common.command_line import add_game_options, game_settings
+from procsnake.cli import command_line
+from procsnake.cli.command_line import add_game_options, game_settings
 from serve.archive.store import GameStore
 from serve.arena import create_app
 from serve.browser.viewer import engine
@@ -226,7 +226,7 @@ def test_moves_that_failed_are_told(capsys):
 
 
 def test_the_colour_a_snake_declares_is_drawn(capsys, monkeypatch):
-    monkeypatch.setattr("serve.watching.wants_color", lambda: True)
+    monkeypatch.setattr("procsnake.cli.start.watching.wants_color", lambda: True)
 
     def colourful(path, body):
         return (

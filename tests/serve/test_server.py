@@ -307,7 +307,8 @@ def test_a_worker_is_heard_of_though_the_clock_is_set_back(monkeypatch):
 FROZEN = """
 import gc, sys
 from flask import Flask
-from serve import commands, processes, server
+from procsnake.cli.compete import serve as commands
+from serve import processes, server
 from serve.arena import GAMES
 
 class Kept:

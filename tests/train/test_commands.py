@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from envs.common.errors import ConfigError
+from procsnake.cli.train.train import _without_places
 from tests.command_line import run
 from tests.train.experiments import toy
-from train.commands import _without_places
 from train.config import Experiment
 from train.run import RunResult, train
 from train.runs.curves.history import read_columns
@@ -268,7 +268,9 @@ def test_seeds_are_for_new_runs(capsys):
 
 
 def test_a_seed_that_can_not_be_is_told_before_the_first_is_trained(capsys, monkeypatch):
-    monkeypatch.setattr("train.commands._run_of_seed", lambda *_: pytest.fail("it trains"))
+    monkeypatch.setattr(
+        "procsnake.cli.train.train._run_of_seed", lambda *_: pytest.fail("it trains")
+    )
     code, _, error = run(
         capsys, "train", "battlesnake-ppo", "--seeds", "2", "--set", "seed=4000000000"
     )

@@ -12,8 +12,8 @@ import socket
 import sys
 from pathlib import Path
 
-from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError
+from envs.common.shell_command import shell_command
 from train.cluster import node_watch, ray_node
 from train.settings.scale import ALL
 

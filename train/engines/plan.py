@@ -69,7 +69,7 @@ class Plan:
         return [
             "python",
             "-m",
-            "train.engines.begin_or_continue",
+            "procsnake.begin_or_continue",
             config,
             f"{runs.rstrip('/')}/{self.name}",
         ]

@@ -10,8 +10,6 @@ import sys
 import time
 from collections.abc import Sequence
 
-from envs.common.command_line import at_least, positive
-
 _NAP_SECONDS = 5.0
 
 
@@ -20,9 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     time.
     """
     parser = argparse.ArgumentParser(prog="train.engines.wait", description=__doc__)
-    parser.add_argument("machines", type=at_least(1), help="how many machines, with the head")
+    parser.add_argument("machines", type=int, help="how many machines, with the head")
     parser.add_argument(
-        "--minutes", type=positive, default=20.0, help="how long at most (default: %(default)s)"
+        "--minutes", type=float, default=20.0, help="how long at most (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
     import ray

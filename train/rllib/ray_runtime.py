@@ -9,11 +9,11 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import procsnake
-from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ProcsnakeError
 from envs.common.printable import in_one_line
+from envs.common.shell_command import shell_command
+from procsnake_packages import HERE
 from train.cluster.node import token_path
 from train.cluster.ray_node import token_environment
 from train.config import Experiment
@@ -27,7 +27,7 @@ _QUIET = {
     # go by.
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
-_PREFER_OWN = "procsnake.prefer_own"
+_PREFER_OWN = "procsnake_packages.prefer_own"
 """The function that every worker calls first. It is needed because Ray puts the working directory
 first on the workers' path, where a competition kit, for example, has a folder `envs` of its own."""
 
@@ -97,7 +97,7 @@ def _path() -> str:
     it isn't installed.
     """
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    own = str(procsnake.HERE)
+    own = str(HERE)
     return os.pathsep.join(
         filter(None, (os.getcwd(), os.environ.get("PYTHONPATH"), None if own in installed else own))
     )

@@ -13,8 +13,8 @@ import numpy as np
 from agents import bundle, networks
 from agents.card import Card
 from envs.api import BatchEnv
-from envs.common.command_line import without_folders
 from envs.common.errors import ConfigError
+from envs.common.plain_values import without_folders
 from train.config import Experiment
 from train.rllib.env_runner_failures import cause_of
 from train.settings import QSettings

@@ -22,8 +22,8 @@ from typing import Any
 import yaml
 
 from envs.common.addresses import require_path
-from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError, reason
+from envs.common.shell_command import shell_command
 from envs.common.strangers import own_files
 from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_json, parse_yaml, read_text
 from envs.common.whole_files import not_through_links, replace_whole

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from envs.common.command_line import shell_command
+from envs.common.shell_command import shell_command
 from train.runs.folder import CONFIG, RunError
 
 LATEST = "latest"

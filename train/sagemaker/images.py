@@ -38,7 +38,7 @@ KINDS = (TRAINING, CLUSTER, SERVING, LAMBDA)
 BUNDLE = "bundle"
 """The folder of a build's source with the bundle that the image serves."""
 _COPIED = (
-    "setup.py", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "procsnake.py", "envs", "agents", "train", "serve",
+    "setup.py", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "procsnake_packages.py", "envs", "agents", "train", "serve", "procsnake",
 )  # fmt: skip
 _BESIDE = ("notebooks", "Makefile")
 """What the stack's notebook instance gets besides, from the same archive."""

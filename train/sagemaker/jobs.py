@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
+from envs.common.shell_command import shell_command
 from train.config import Experiment
 from train.runs.continuing.resizing import resized
 from train.runs.folder import CHECKPOINTS, CONFIG, RunError, RunFolder, disk_errors

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
+from envs.common.shell_command import shell_command
 from envs.common.strangers import own_files
 from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.common.whole_files import write_whole

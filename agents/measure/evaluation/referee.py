@@ -42,8 +42,8 @@ from envs.battlesnake.recording import Recorder
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, MOVE_NAMES, UP, State
 from envs.battlesnake.webhook import NO_LOOK, game_object, move_request
-from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.shell_command import shell_command
 
 _INFO_TIMEOUT_S = 5.0
 _MOST_REPEATS = 3

@@ -29,7 +29,7 @@ from agents.measure.tournament.play import play_side_by_side
 from agents.measure.tournament.settings import Game
 from agents.measure.tournament.store import Store
 from agents.measure.tournament.workers import InThreads, MakeWorkers
-from envs.common.command_line import known_to_json
+from envs.common.plain_values import known_to_json
 
 _FEW_BLOCKS = 20
 """With fewer blocks than this, the strength that they show isn't used to predict how long the test

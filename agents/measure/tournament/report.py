@@ -27,7 +27,7 @@ from agents.measure.tournament.settings import Game, Tournament
 from agents.measure.tournament.standings import Standing, cross_table, standings
 from envs.battlesnake.render.animation import save_animation
 from envs.battlesnake.render.svg import animated_svg
-from envs.common.command_line import shell_command
+from envs.common.shell_command import shell_command
 from envs.common.whole_files import make_folder_of, write_whole
 
 

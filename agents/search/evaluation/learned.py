@@ -29,8 +29,8 @@ from agents.search.evaluation.territory import Territory
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State
-from envs.common.command_line import known_to_json
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.plain_values import known_to_json
 from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 

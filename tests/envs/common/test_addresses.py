@@ -88,7 +88,7 @@ def test_neither_does_python(tmp_path, monkeypatch):
 def test_addresses_of_snakes_bundles_and_databases_are_taken():
     import procsnake
 
-    parser = procsnake.build_parser()
+    parser = procsnake.cli.main.build_parser()
     for words in (
         ["play", "flood", "https://snake.example.org"],
         ["evaluate", "hf://user/name"],

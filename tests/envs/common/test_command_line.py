@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 import procsnake
-from envs.common.command_line import kept_at, shell_command
 from envs.common.errors import MissingDependencyError, pip_install
+from envs.common.outputs import kept_at
+from envs.common.shell_command import shell_command
 
 INSTALLED = Path(sysconfig.get_path("scripts"), "procsnake")
 
@@ -93,7 +94,7 @@ def commands() -> list[tuple[str, ...]]:
 
 
 def parser_of(words):
-    parser = procsnake.build_parser()
+    parser = procsnake.cli.main.build_parser()
     for word in words:
         parser = parser._subparsers._group_actions[0].choices[word]
     return parser
@@ -114,7 +115,7 @@ def test_every_example_in_the_help_can_be_copied_whole(monkeypatch, tmp_path):
     lines = examples()
     assert len(lines) > 40
     for line in lines:
-        options = procsnake.build_parser().parse_args(pasted(line, tmp_path))
+        options = procsnake.cli.main.build_parser().parse_args(pasted(line, tmp_path))
         assert callable(options.run), line
 
 
@@ -124,7 +125,7 @@ def test_what_quickstart_suggests_next_can_be_copied(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{INSTALLED.parent}{os.pathsep}/usr/bin:/bin")
     got = [
         pasted(line, tmp_path)
-        for line in procsnake.suggestions(run, record, "battlesnake-ppo").splitlines()
+        for line in procsnake.quickstart.suggestions(run, record, "battlesnake-ppo").splitlines()
     ]
     assert [words[0] for words in got] == ["serve", "match", "play", "replay", "evaluate", "train"]
     assert [words[1] for words in got[:2]] == [str(run), str(run)]
@@ -132,7 +133,7 @@ def test_what_quickstart_suggests_next_can_be_copied(monkeypatch, tmp_path):
     assert got[3][1:] == ["show", str(record)]
     assert got[4][1] == str(run)
     for words in got:
-        procsnake.build_parser().parse_args(words)
+        procsnake.cli.main.build_parser().parse_args(words)
 
 
 def test_no_message_writes_a_command_by_itself():
@@ -141,7 +142,7 @@ def test_no_message_writes_a_command_by_itself():
     """
     names = "|".join(name for (name, *_) in commands())
     by_hand = re.compile(rf"[\"'].*: procsnake (?:{names})\b")
-    root = Path(procsnake.__file__).parent
+    root = Path(procsnake.__file__).parents[1]
     found = []
     for floor in ("envs", "agents", "train", "serve"):
         for path in (root / floor).rglob("*.py"):

@@ -163,7 +163,7 @@ def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str)
 
     command = [
         sys.executable,
-        "procsnake.py",
+        "procsnake",
         "play",
         "procgen/maze",
         "--human",

@@ -9,7 +9,7 @@ import shlex
 
 import pytest
 
-from serve.ladder.entry_commands import add_enter
+from procsnake.cli.compete.arena_entries import add_enter
 from serve.ladder.records import Snake
 from serve.ladder.standing import way_back
 from serve.ladder.token import VARIABLE, token_path

@@ -14,8 +14,8 @@ import yaml
 
 import procsnake
 from envs.common.errors import ConfigError
+from procsnake.begin_or_continue import words as words_of_training
 from tests.train.engines.plans import plan
-from train.engines.begin_or_continue import words as words_of_training
 from train.engines.ec2 import Place, cluster, commands
 from train.engines.plan import Plan
 
@@ -81,7 +81,9 @@ def test_the_commands_are_those_of_ray_and_of_procsnake(monkeypatch):
     waiting, _, training = train[-1].partition(" && ")
     assert waiting == "python -m train.engines.wait 3"
     config, runs = shlex.split(training)[3:]
-    assert procsnake.build_parser().parse_args(words_of_training(config, runs)).runs == runs
+    assert (
+        procsnake.cli.main.build_parser().parse_args(words_of_training(config, runs)).runs == runs
+    )
     assert config in made(made_plan)["file_mounts"]
     assert runs.startswith(home[3])
     # Docker makes the folder of a mounted file as root, and the image's user isn't root.

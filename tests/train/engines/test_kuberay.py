@@ -19,12 +19,12 @@ import yaml
 
 import procsnake
 from envs.common.errors import ConfigError
+from procsnake.begin_or_continue import words
 from tests.train.engines.plans import SCALES, plan
 from train.cluster.live import fit
 from train.cluster.sizes import sized
 from train.config import Experiment
 from train.engines import names
-from train.engines.begin_or_continue import words
 from train.engines.kuberay import Place, manifest
 from train.runs.folder import RunFolder
 from train.settings.scale import Local
@@ -133,7 +133,7 @@ def test_a_second_try_goes_on_with_the_run_of_the_first(tmp_path, monkeypatch):
     _, job = made("2*16cpu")
     assert job["spec"]["backoffLimit"] > 0
     module, config, runs = shlex.split(job["spec"]["entrypoint"])[2:]
-    assert module == "train.engines.begin_or_continue"
+    assert module == "procsnake.begin_or_continue"
     here = str(tmp_path / runs.lstrip("/"))
     assert words(config, here) == ["train", "--cluster", "auto", "--config", config, "--runs", here]
     run = RunFolder.create(Path(here), plan("2*16cpu").experiment, {})
@@ -148,7 +148,7 @@ def test_a_second_try_goes_on_with_the_run_of_the_first(tmp_path, monkeypatch):
         "--trust",
     ]
     assert not (run.path / ".lock").exists()
-    procsnake.build_parser().parse_args(words(config, here))
+    procsnake.cli.main.build_parser().parse_args(words(config, here))
 
 
 @pytest.mark.parametrize("instances", SCALES)
@@ -234,7 +234,7 @@ def test_the_command_is_one_that_procsnake_takes_and_reads_what_is_mounted():
     entry = shlex.split(job["spec"]["entrypoint"])
     # The submitter's shell and the head's both read it.
     assert shlex.join(entry) == " ".join(entry) == job["spec"]["entrypoint"]
-    options = procsnake.build_parser().parse_args(words(*entry[3:]))
+    options = procsnake.cli.main.build_parser().parse_args(words(*entry[3:]))
     head = pods(job)[0][0]
     mounts = {mount["name"]: mount["mountPath"] for mount in head["containers"][0]["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in head["volumes"]}

@@ -11,8 +11,9 @@ from boto3.exceptions import RetriesExceededError
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError
 from botocore.stub import Stubber
 
+from procsnake.cli.scale import job as job_command
 from tests.train.sagemaker.specs import JOBS
-from train.sagemaker import following, job_command
+from train.sagemaker import following
 from train.sagemaker.account import Account, AWSError
 from train.sagemaker.following import LOG_GROUP, follow
 from train.sagemaker.job import requests

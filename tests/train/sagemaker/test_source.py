@@ -26,7 +26,7 @@ def test_it_holds_the_packages_the_experiment_and_no_rubbish():
     held = names(pack("name: x\n"))
     wanted = {
         "experiment.yaml",
-        "procsnake.py",
+        "procsnake_packages.py",
         "train/sagemaker/container/entry.py",
         "envs/battlesnake/state.py",
         "agents/bundle.py",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from envs.common.command_line import shell_command
+from envs.common.shell_command import shell_command
 from train.config import Experiment
 from train.runs.folder import CONFIG, Checkpoint, RunError, RunFolder, read_counters, resume_command
 from train.runs.manifest import flaw, is_own, write_manifest

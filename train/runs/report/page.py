@@ -27,7 +27,7 @@ from agents.measure.evaluation.record import (
 from agents.measure.pages import chart_grid, columns, fold, html_page, lead, note, section, table
 from agents.registry import EVALUATION
 from envs.common.columns import counted
-from envs.common.command_line import shell_command
+from envs.common.shell_command import shell_command
 from envs.common.whole_files import write_whole
 from train.runs.curves.history import Columns, read_columns, read_config
 from train.runs.folder import BUNDLE, REPORT, disk_errors, resume_command

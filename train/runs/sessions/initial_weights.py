@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from agents import bundle
-from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
+from envs.common.shell_command import shell_command
 from train.config import Experiment, list_experiments
 from train.runs.export import NETWORK_PREFIX, build_network, contracts
 from train.worlds.build import single_world

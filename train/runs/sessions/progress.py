@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from envs.common.columns import counted
-from envs.common.command_line import text_console
+from envs.common.terminal import text_console
 from train.metrics import work
 from train.metrics.rows import group_in_words
 

@@ -23,8 +23,8 @@ from agents.measure.evaluation import (
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, HEAD_COLLISION, OUT_OF_HEALTH, WALL_COLLISION
-from envs.common import command_line
 from envs.common.errors import ConfigError, UnknownNameError
+from procsnake.cli import command_line
 from tests.agents.measure.evaluation.snakes import AlwaysUp
 from tests.command_line import Terminal
 

@@ -309,7 +309,7 @@ def test_a_tournament_that_is_killed_goes_on_without_playing_anything_twice(tmp_
     players = ["classics", "flood", "c2=classics"]
     command = [
         sys.executable,
-        "procsnake.py",
+        "procsnake",
         "tournament",
         *players,
         "--games",

@@ -204,7 +204,7 @@ def test_a_test_that_was_begun_with_the_seed_of_its_tuning_goes_on_with_it(folde
     if pairs_before:
         with pytest.MonkeyPatch.context() as patch:
             # As commit e685437 and those before it began tests.
-            patch.setattr("agents.search.tuning.commands.seed_of_gate", lambda seed: seed)
+            patch.setattr("procsnake.cli.train.tune_search.seed_of_gate", lambda seed: seed)
             assert main([*words, "--games", "2"]) == 0
     assert main([*words, "--games", "4"]) == 0
     with Store(folder / "outputs" / "tuned-test.db", Sprt) as store:
@@ -266,7 +266,7 @@ def test_what_a_tuning_writes_while_its_test_is_played_is_kept(
         return progress
 
     before.write(path)
-    monkeypatch.setattr("agents.search.tuning.commands.play_sprt", play_while_another_tunes)
+    monkeypatch.setattr("procsnake.cli.train.tune_search.play_sprt", play_while_another_tunes)
     words = ["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--jobs", "1", "--games", "2"]
     assert main(words) == (0 if goes_on else 2)
     found = OptionsFile.read(path)

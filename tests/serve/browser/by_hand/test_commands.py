@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import procsnake
-from serve.browser.by_hand import commands
+from procsnake.cli.start import by_hand as commands
 from serve.browser.by_hand.table import OPPONENTS
 from tests.serve.browser.by_hand.games import circle
 

@@ -19,9 +19,9 @@ from moto.server import ThreadedMotoServer
 
 import train.runs.stored.lock
 from envs.common.errors import ConfigError
+from procsnake.begin_or_continue import words
 from tests.train.experiments import toy
 from train.config import Experiment
-from train.engines.begin_or_continue import words
 from train.run import train as train_run
 from train.runs.folder import RunError, RunFolder
 from train.runs.manifest import flaw

@@ -1,0 +1,1 @@
+"""The commands by subject: each file parses, calls and prints."""

@@ -1,0 +1,175 @@
+"""The commands `procsnake arena enter`, `leave` and `play`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from envs.common.printable import printable
+from procsnake.cli.command_line import USER_ERROR, at_least, print_json, progress_on_stderr
+from procsnake.cli.compete.arena_account import client_for
+from serve.ladder.records import BOARDS, GAME_TYPES
+
+ENTER_HELP = """\
+First examines the snake as procsnake doctor does: one that a platform would stumble over isn't entered. Then registers it; a
+snake of yours that has the name already gets the new URL. A ladder takes public snakes only; the standard one has four snakes
+on 11x11 and begins about 100 games per day.
+
+examples:
+  procsnake arena enter https://snake.example.org --name Hisser
+  procsnake arena enter https://snake.example.org --name Hisser --public --ladder Standard
+
+exit code: 0 entered, 1 the snake isn't ready, 2 Arena refused
+"""
+LEAVE_HELP = """\
+Pauses the snake's entry: it keeps its rating, and enter --ladder has it play on. The snake itself stays registered.
+
+examples:
+  procsnake arena leave Hisser
+  procsnake arena leave Hisser --ladder Standard
+"""
+PLAY_HELP = """\
+Has games played between one and four snakes: yours by name, others that stand on a ladder by name, any public one by id. The
+same snake may take part several times. An account may begin 20 games in ten minutes; the command waits for the next ones.
+
+examples:
+  procsnake arena play Hisser Rival --board 7x7 --type royale --games 5
+  procsnake arena play Hisser Hisser --wait 300      # and wait up to 300 s for the ends
+"""
+
+
+def add_enter(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake arena enter`."""
+    parser.add_argument("url", help="public URL of the snake")
+    parser.add_argument("--name", required=True, help="its name on Arena, 1 to 64 characters")
+    parser.add_argument(
+        "--public", action="store_true", help="let others play against it; ladders need that"
+    )
+    parser.add_argument("--ladder", metavar="NAME", help="also enter it on this leaderboard")
+
+
+def add_leave(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake arena leave`."""
+    parser.add_argument("name", help="name of your snake")
+    parser.add_argument(
+        "--ladder", metavar="NAME", help="only this leaderboard (default: all that it is on)"
+    )
+
+
+def add_play(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake arena play`."""
+    parser.add_argument(
+        "snakes", nargs="+", metavar="SNAKE", help="one to four snakes, by name or id"
+    )
+    parser.add_argument(
+        "--board", choices=BOARDS, default="11x11", help="size of the board (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--type", choices=GAME_TYPES, default="standard", help="kind of game (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--games", type=at_least(1), default=1, help="number of games (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--wait",
+        type=at_least(0),
+        default=0,
+        metavar="S",
+        help="seconds to wait for the ends (default: none)",
+    )
+
+
+def run_enter(options: argparse.Namespace) -> int:
+    """Run `procsnake arena enter`. Returns the exit code: 1 if the snake isn't ready."""
+    from serve.doctor.examination import examine
+    from serve.ladder.entering import check_entry, planned, register
+
+    with client_for(options) as client, progress_on_stderr(options):
+        check_entry(options.name, options.url, arena=client.arena)
+        known, ladder = planned(client, options.name, public=options.public, ladder=options.ladder)
+        report = examine(options.url)
+        print(report.as_text())
+        if not report.passed:
+            print(
+                f"{options.name} was not entered: mend what is marked above first", file=sys.stderr
+            )
+            return 1
+        snake = register(client, known, name=options.name, url=options.url, public=options.public)
+        done = "has its new address" if known else "is registered"
+        print(
+            printable(
+                f"{snake.name} {done}: {snake.url}, {'public' if snake.is_public else 'private'}"
+            )
+        )
+        if ladder:
+            client.join(ladder, snake)
+            print(
+                printable(
+                    f"{snake.name} is on ladder {ladder.name!r}; it gets a rank after ten games"
+                )
+            )
+    if options.json:
+        print_json(
+            {
+                "id": snake.id,
+                "name": snake.name,
+                "url": snake.url,
+                "ladder": ladder.name if ladder else None,
+            }
+        )
+    return 0
+
+
+def run_leave(options: argparse.Namespace) -> int:
+    """Run `procsnake arena leave`. Returns the exit code."""
+    from serve.ladder.entering import leave
+
+    with client_for(options) as client:
+        left = leave(client, options.name, options.ladder)
+    (
+        print_json({"left": left})
+        if options.json
+        else print(printable(f"{options.name} plays no more on {', '.join(left)}"))
+    )
+    return 0
+
+
+def run_play(options: argparse.Namespace) -> int:
+    """Run `procsnake arena play`. Returns the exit code: 2 if Arena refused a game. Those before it
+    are played.
+    """
+    from serve.ladder.entering import play, snake_ids, wait_for
+    from serve.ladder.errors import ArenaError
+
+    begun: list[str] = []
+    refusal: ArenaError | None = None
+    with client_for(options) as client, progress_on_stderr(options):
+        ids = snake_ids(client, options.snakes)
+        try:
+            for game in play(
+                client, ids, board=options.board, game_type=options.type, games=options.games
+            ):
+                begun.append(game)
+                print(f"{len(begun)}/{options.games}  {printable(game)}", flush=True)
+        except ArenaError as error:
+            if not begun:
+                raise
+            refusal = error
+        if options.wait:
+            states = wait_for(client, begun, options.wait, time.sleep)
+        else:
+            states = dict.fromkeys(begun, "begun")
+        for game in begun if options.wait else ():
+            print(printable(f"{game}  {states[game]}"))
+    if options.json:
+        print_json([{"id": game, "status": states[game]} for game in begun])
+    if refusal is not None:
+        print(
+            printable(
+                f"procsnake arena play: {len(begun)} of {options.games} games begun. {refusal}"
+            ),
+            file=sys.stderr,
+        )
+        return USER_ERROR
+    return 0

@@ -1,0 +1,207 @@
+"""The commands `procsnake arena games` and `fetch`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envs.common.columns import in_columns
+from envs.common.errors import ConfigError
+from envs.common.outputs import kept_at, make_place_for
+from envs.common.printable import printable
+from procsnake.cli.command_line import print_json, progress_on_stderr
+from procsnake.cli.compete.arena_account import client_for, tell
+from procsnake.cli.database_option import add_database
+from serve.archive.option import without_password
+
+if TYPE_CHECKING:
+    from serve.ladder.client import ArenaClient
+    from serve.ladder.download import Fetched
+    from serve.ladder.following import OwnGame
+
+GAMES_HELP = """\
+Lists your snakes' games, newest first. Arena tells the last 100 of each snake, but not those of its ladders: these are known
+from the archive of your server (--database). Times are UTC unless they name a zone.
+
+examples:
+  procsnake arena games --lost --since 12h
+  procsnake arena games --snake Hisser --since 2026-11-20 --json
+"""
+FETCH_HELP = """\
+Writes games as recordings, one file per game, which replay, analyse and training read. Each is played again by our rules: the
+moves are read off the frames, and a turn that doesn't follow from the one before is named. Of a royale game the walls are
+compared with those that its id gives. A download that breaks off goes on where it stopped when the command is repeated. Games
+that are there already aren't fetched again.
+
+examples:
+  procsnake arena fetch 3b241101-e2bb-4255-8caf-4136c566a962
+  procsnake arena fetch --all --lost --since 1d --out lost-games
+  procsnake arena fetch --all --keep                                   # and procsnake serve shows them in its viewer
+  procsnake replay show outputs/arena-games/3b241101-….jsonl          # and: replay animate, replay to-test
+
+exit code: 0 all were fetched, 1 some can't be (they are named), 2 Arena refused; what came before that stays
+"""
+
+
+def add_games(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake arena games`."""
+    parser.add_argument(
+        "--snake", metavar="NAME", help="only games of this snake of yours (default: all)"
+    )
+    parser.add_argument("--lost", action="store_true", help="only games that you lost")
+    parser.add_argument(
+        "--since", metavar="WHEN", help="only games begun from then on: a date, or 90m, 12h, 3d ago"
+    )
+    add_database(parser)
+
+
+def add_fetch(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake arena fetch`."""
+    parser.add_argument("games", nargs="*", metavar="GAME", help="ids of games, yours or others'")
+    parser.add_argument(
+        "--all", action="store_true", help="all games of your snakes that the options below leave"
+    )
+    add_games(parser)
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        default=kept_at("arena-games"),
+        help="folder to write (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="also keep the games in the archive, whose viewer shows them",
+    )
+
+
+def run_games(options: argparse.Namespace) -> int:
+    """Run `procsnake arena games`. Returns the exit code."""
+    from serve.ladder.following import GAME_HEADS
+
+    with client_for(options) as client:
+        found = _own_games(client, options)
+    if options.json:
+        print_json([game.as_json() for game in found])
+    else:
+        print(
+            in_columns([game.as_row() for game in found], GAME_HEADS) if found else "no such games"
+        )
+    return 0
+
+
+def _own_games(client: ArenaClient, options: argparse.Namespace) -> list[OwnGame]:
+    from serve.ladder.following import moment, own_games
+    from serve.ladder.standing import named
+
+    since = moment(options.since) if options.since else None
+    snakes = client.snakes()
+    chosen = [named("snake", options.snake, snakes)] if options.snake else snakes
+    with _archived(options.database) as archived:
+        return own_games(client, chosen, archived=archived, lost=options.lost, since=since)
+
+
+@contextmanager
+def _archived(database: str) -> Iterator[Iterable[Mapping[str, Any]]]:
+    """The games of a server's archive; none if there is no archive."""
+    from serve.archive.reader import GameArchive
+
+    with closing(GameArchive(database)) as archive:
+        if archive.exists:
+            yield archive.every_game()
+        else:
+            tell(
+                f"no archive at {without_password(database)}, so the ladders' games aren't known;"
+                " --database names another"
+            )
+            yield ()
+
+
+def run_fetch(options: argparse.Namespace) -> int:
+    """Run `procsnake arena fetch`. Returns the exit code: 1 if games can't be fetched."""
+    from serve.ladder.download import recording_path
+
+    if bool(options.games) == options.all:
+        raise ConfigError("say which games: their ids, or --all for those of your snakes")
+    folder = Path(options.out)
+    with client_for(options) as client, progress_on_stderr(options):
+        if options.all:
+            known = {game.row.id: game for game in _own_games(client, options) if game.row.is_over}
+        else:
+            known = {}
+        wanted = [
+            game
+            for game in known or dict.fromkeys(options.games)
+            if not recording_path(folder, game).exists()
+        ]
+        make_place_for(str(folder / "any"))
+        fetched, failed = _fetch_all(client, wanted, known, folder)
+        if options.keep:
+            files = [recording_path(folder, game) for game in known or dict.fromkeys(options.games)]
+            _keep_all(client, [file for file in files if file.exists()], options.database)
+        there = len(known or set(options.games)) - len(wanted)
+        print(
+            f"{len(fetched)} games fetched to {folder}"
+            + (f", {there} were there already" if there else "")
+        )
+    if options.json:
+        print_json(
+            {
+                "fetched": [one.as_json() for one in fetched],
+                "failed": failed,
+                "already_there": there,
+            }
+        )
+    return 1 if failed else 0
+
+
+def _keep_all(client: ArenaClient, files: list[Path], database: str) -> None:
+    """Put games into a server's archive. Those that are in it already stay as they are."""
+    from envs.battlesnake.recording import Recording
+    from serve.ladder.keeping import keep
+
+    mine = frozenset(snake.name for snake in client.snakes())
+    for file in files:
+        names = keep(Recording.read(file), database, mine)
+        print(printable(f"{file}  kept as the game of {', '.join(names)}"))
+
+
+def _fetch_all(
+    client: ArenaClient, games: list[str], known: Mapping[str, OwnGame], folder: Path
+) -> tuple[list[Fetched], dict[str, str]]:
+    """Fetch one game after the other. A game that can't be fetched doesn't hold up the others; a
+    site that is down does.
+    """
+    from envs.battlesnake.recording import RecordingError
+    from serve.ladder.download import UnfinishedGameError, fetch
+    from serve.ladder.errors import NotAllowedError, NotFoundError, RefusedError, StrangeAnswerError
+    from serve.ladder.following import ARCHIVE
+
+    fetched = []
+    failed = {}
+    for game in games:
+        try:
+            listed = known.get(game)
+            # What the archive calls over may have failed.
+            if listed is not None and listed.source != ARCHIVE:
+                row = listed.row
+            else:
+                row = None
+            fetched.append(fetch(client, game, folder, row=row))
+            source = f" (known from: {listed.source})" if listed is not None else ""
+            print(printable(f"{game}  {fetched[-1].check}{source}"), flush=True)
+        except (
+            NotAllowedError,
+            NotFoundError,
+            RefusedError,
+            StrangeAnswerError,
+            UnfinishedGameError,
+            RecordingError,
+        ) as error:
+            failed[game] = str(error)
+            print(printable(f"{game}  not fetched: {error}"), file=sys.stderr, flush=True)
+    return fetched, failed

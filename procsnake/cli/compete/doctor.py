@@ -1,0 +1,64 @@
+"""The command `procsnake doctor`."""
+
+from __future__ import annotations
+
+import argparse
+
+from procsnake.cli.command_line import add_json, at_least, print_json
+
+DOCTOR_HELP = """\
+Does what a platform will do to your snake, and says what it would stumble over. It asks about a hundred things one by one
+(a few of them invalid), then plays some games at once; nothing here is more than a platform sends.
+
+examples:
+  procsnake doctor http://127.0.0.1:8000
+  procsnake doctor https://snake.example.org/secret --timeout 300 --games 8
+  procsnake doctor https://snake.example.org --json > report.json
+
+exit code: 0 a platform would be content, 1 it wouldn't, 2 this isn't the URL of a snake
+"""
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake doctor`."""
+    parser.add_argument("url", help="URL of the snake, as you would give it to a platform")
+    parser.add_argument(
+        "--timeout",
+        type=at_least(1),
+        default=500,
+        help="milliseconds per move (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--games",
+        type=at_least(1),
+        default=4,
+        help="games at a time (default: %(default)s, most: 20)",
+    )
+    parser.add_argument(
+        "--moves",
+        type=at_least(1),
+        default=200,
+        help="moves in all (default: %(default)s, most: 2000)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        help="begin nothing new after these (default: %(default)s)",
+    )
+    add_json(parser)
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    """Run `procsnake doctor`. Returns 0 if the snake is ready to play, otherwise 1."""
+    from serve.doctor.examination import examine
+
+    report = examine(
+        options.url,
+        timeout_ms=options.timeout,
+        games=options.games,
+        moves=options.moves,
+        seconds=options.seconds,
+    )
+    print_json(report.as_json()) if options.json else print(report.as_text())
+    return 0 if report.passed else 1

@@ -1,0 +1,94 @@
+"""The command `procsnake push`, and the addresses of the Hub in other commands' options."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from agents.hub.address import SCHEME
+from agents.hub.download import pinned
+from envs.common.shell_command import shell_command
+from procsnake.cli.command_line import add_json, print_json, progress_on_stderr
+
+PUSH_HELP = """\
+Writes one commit with the bundle's four files. The README becomes a model card: its metadata hold the card's ratings and what
+procsnake evaluate measured of the run, with their intervals. The token is HF_TOKEN, or what `hf auth login` keeps.
+
+examples:
+  procsnake push runs/battlesnake-ppo-… hf://user/my-snake
+  procsnake push RUN hf://user/my-snake --private --message "trained for a night"
+  procsnake push champion-duel hf://user/my-snake --revision trial --license apache-2.0
+  procsnake match hf://user/my-snake flood --watch      # whatever takes a bundle takes hf://user/name, for its newest commit
+  procsnake serve hf://user/my-snake@COMMIT             # for ever this one; the second time without a network
+"""
+
+
+def add_push(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "bundle", metavar="BUNDLE", help="run folder, policy bundle, or a champion's name"
+    )
+    parser.add_argument(
+        "target",
+        metavar="hf://USER/NAME",
+        help="where to; the repository is made if it isn't there",
+    )
+    parser.add_argument(
+        "--private",
+        action="store_true",
+        help="make a private repository; one that is public is refused",
+    )
+    parser.add_argument(
+        "--revision",
+        default="main",
+        metavar="BRANCH",
+        help="branch to commit to (default: %(default)s)",
+    )
+    parser.add_argument("--message", help="the commit's message (default: the bundle's name)")
+    license = (
+        "for the model card, by the Hub's name of it, such as apache-2.0 (default: the card says"
+        " nothing)"
+    )
+    parser.add_argument("--license", metavar="ID", help=license)
+    add_json(parser)
+    # There need be nothing yet where a push goes.
+    parser.set_defaults(as_written=("target", "message"))
+
+
+def run_push(options: argparse.Namespace) -> int:
+    """Run `procsnake push`. Returns the exit code."""
+    from agents.hub.push import push
+
+    with progress_on_stderr(options):
+        pushed = push(
+            options.bundle,
+            options.target,
+            private=options.private,
+            branch=options.revision,
+            message=options.message,
+            license=options.license,
+        )
+        print(f"pushed: {pushed.url}")
+        print(f"for ever the same: {pushed.address}")
+        print(f"play it: {shell_command('match', pushed.address, 'flood', '--watch')}")
+    if options.json:
+        print_json({"url": pushed.url, "address": pushed.address})
+    return 0
+
+
+def pin_addresses(options: argparse.Namespace) -> None:
+    """Put the commit that it stands for now into each `hf://` address in a command's options.
+
+    So whatever a command does and starts, it plays one bundle, and what it writes down names that
+    bundle. Raises `HubError` and `MissingDependencyError`."""
+    for name, value in vars(options).items():
+        if name not in getattr(options, "as_written", ()):
+            setattr(options, name, _pinned(value))
+
+
+def _pinned(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_pinned(one) for one in value]
+    if isinstance(value, str) and SCHEME in value:
+        return pinned(value)
+    return value

@@ -1,0 +1,192 @@
+"""The entry of the command line: it finds the command, and turns what goes wrong into a line."""
+
+from __future__ import annotations
+
+# Nothing of ours and nothing large is imported here: what Ctrl-C interrupts must be inside `main`,
+# which tells it in a line.
+import argparse
+import errno
+import io
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from procsnake_packages import OWN_PACKAGES, ShadowedPackageError, require_own
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit code: 0, 2 for what can't be done as it is asked for, 130
+    after Ctrl-C.
+    """
+    try:
+        _open_streams()
+        try:
+            require_own(*OWN_PACKAGES)
+            return _run(build_parser().parse_args(arguments))
+        finally:
+            # As Python ends, it would be too late to tell what can't be written.
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("\nprocsnake: stopped; nothing is left half-written", file=sys.stderr)
+        return INTERRUPTED
+    except ShadowedPackageError as error:
+        print(f"procsnake: {error}", file=sys.stderr)
+        return USER_ERROR
+    except BrokenPipeError:
+        _leave_stdout()
+        return 0
+    except OSError as error:
+        said = _said_of_surroundings(error)
+        if said is None:
+            raise
+        print(f"procsnake: {said}", file=sys.stderr)
+        if error.errno in _NO_ROOM:
+            _leave_stdout()
+        return USER_ERROR
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _said_of_surroundings(error: OSError) -> str | None:
+    """What is told of stdout or a working directory that fails; None if the error is of something
+    else.
+    """
+    # What goes wrong with any other file has the file's name.
+    if error.filename is None and error.errno in _NO_ROOM:
+        return f"the output can't be written: {error.strerror}"
+    try:
+        os.getcwd()
+    except OSError:
+        return "the working directory is gone; somebody has removed it. Go to another one"
+    return None
+
+
+def _open_streams() -> None:
+    """Open the streams that are closed (`>&-`), which are None, and have stdout take what its
+    encoding lacks.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in (
+        "strict",
+        "surrogateescape",
+    ):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _leave_stdout() -> None:
+    """Have what is still to be written go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(options: argparse.Namespace) -> int:
+    from envs.common.errors import MissingDependencyError, ProcsnakeError
+    from procsnake.cli.compete.push import pin_addresses
+
+    try:
+        _name_runs(options)
+        pin_addresses(options)
+        return options.run(options) or 0
+    except ModuleNotFoundError as error:
+        missing: Exception | None = MissingDependencyError.of_extra(
+            error, feature=f"procsnake {options.command}"
+        )
+        if missing is None:
+            raise
+    except ProcsnakeError as error:
+        missing = error
+    # A message shows what was wrong, such as a name in a file of a stranger's.
+    from envs.common.printable import printable
+
+    said = printable(missing, keep="\n")
+    print(f"procsnake {options.command}: {said}", file=sys.stderr)
+    return USER_ERROR
+
+
+_NAMING_RUNS = (
+    "against", "agent", "agents", "bundle", "config", "hint", "init_from", "players", "policy", "resume",
+    "run_folders", "source",
+)  # fmt: skip
+"""The options, by their place in the parsed ones, that take the folder of a run."""
+
+
+def _name_runs(options: argparse.Namespace) -> None:
+    """Put the folder of a run into each option where `latest` or the beginning of a name stands for
+    it, and say so.
+    """
+    from agents import champions, registry
+    from train.config import list_experiments
+    from train.runs.names import with_runs
+
+    taken = frozenset((*registry.names(), *champions.names(), *list_experiments()))
+    folder = getattr(options, "runs", None) or "runs"
+
+    def named(word: str) -> str:
+        run = with_runs(word, folder=folder, taken=taken)
+        if run != word:
+            print(f"{word} is {run}", file=sys.stderr)
+        return run
+
+    for name in _NAMING_RUNS:
+        value = getattr(options, name, None)
+        if isinstance(value, str):
+            setattr(options, name, named(value))
+        elif isinstance(value, list):
+            setattr(options, name, [named(one) if isinstance(one, str) else one for one in value])
+
+
+class ShowVersions(argparse.Action):
+    """Prints the versions that a bug report needs. They are looked up only when they are asked
+    for.
+    """
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from agents.card import library_versions
+
+        libraries = " ".join(f"{name} {version}" for name, version in library_versions().items())
+        print(f"{libraries} python {platform.python_version()} {platform.platform()}")
+        parser.exit()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    from envs.common.shell_command import shell_command
+    from procsnake.cli.command_line import Commands, Parser
+    from procsnake.cli.compete import serve
+    from procsnake.cli.measure import evaluate
+    from procsnake.cli.train import train
+    from procsnake.quickstart import QUICKSTART_HELP, add_quickstart, run_quickstart
+
+    parser = Parser(
+        prog="procsnake",
+        description=(
+            "Train agents for Battlesnake and Procgen, measure them, and compete with them."
+        ),
+        epilog=f"Begin with: {shell_command('quickstart')}. Each command's --help has examples.",
+    )
+    parser.add_argument(
+        "--version",
+        action=ShowVersions,
+        nargs=0,
+        help="show procsnake's version and its libraries', and exit",
+    )
+    command = Commands(parser)
+    train.add_commands(command)
+    evaluate.add_commands(command)
+    serve.add_commands(command)
+    add_quickstart(
+        command(
+            "quickstart",
+            run_quickstart,
+            "From nothing to a snake that plays over HTTP.",
+            QUICKSTART_HELP,
+        )
+    )
+    return parser

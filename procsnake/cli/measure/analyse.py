@@ -1,0 +1,375 @@
+"""The command `procsnake analyse`: what a recorded game's moves were worth, where it was lost, and
+what kills a snake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import webbrowser
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.outputs import kept_at, make_place_for
+from envs.common.printable import printable
+from envs.common.terminal import Progress
+from envs.common.whole_files import make_folder_of
+from procsnake.cli.command_line import add_json, at_least, print_json
+from procsnake.cli.database_option import add_database
+from serve.archive.option import without_password
+from serve.recorded_games import find_game, last_games
+
+if TYPE_CHECKING:
+    from agents.measure.analysis.game import Analysis
+    from agents.measure.analysis.win_probability import WinProbability
+    from agents.parallel import Tell
+    from envs.battlesnake.recording import Recording
+
+ANALYSE_HELP = """\
+A game is a file of `procsnake play --record`, `battlesnake play --output` or `procsnake arena fetch`, a log of requests to
+/move, a single request, or the id of a game that a server has kept or that was fetched. The search scores every move of every
+turn; a fitted curve turns scores into probabilities of winning. A move that costs 5 points (hundredths of a won game) is an
+inaccuracy, 10 a mistake, 20 a blunder.
+
+examples:
+  procsnake analyse game.jsonl                        # the turns that mattered, and the one where the game was lost
+  procsnake analyse game.jsonl --snake flood --all-turns
+  procsnake analyse game.jsonl --browser              # beside the boards, from every snake's side; Ctrl-C ends the show
+  procsnake analyse --browser                         # a page that analyses the game files which you drop on it
+  procsnake analyse request.json                      # what is best in a single request, and what it is worth
+  procsnake analyse game.jsonl --explain 31           # what the evaluation of that turn's position is made of
+  procsnake analyse game.jsonl --nodes 1000000 --json # more thought per turn; everything, for programs
+  procsnake analyse --last 50 --snake flood           # what kills it: the last games that procsnake serve has kept
+  procsnake analyse --last 20 outputs/arena-games     # the newest recordings of a folder
+  procsnake analyse --fit outputs/duels.db outputs/fours.db --out curves.json     # fit win probabilities to tournaments
+"""
+_LAST_NODES = 20_000
+_FIT_NODES = 5000
+_FEW_POSITIONS = 40
+
+
+def add_analyse(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "games",
+        nargs="*",
+        metavar="GAME",
+        help="file or id; with --last a folder, with --fit stores",
+    )
+    parser.add_argument(
+        "--snake",
+        metavar="NAME",
+        help="whose moves, by name or id (default: for whom it was recorded)",
+    )
+    parser.add_argument(
+        "--all-snakes", action="store_true", help="every snake's moves, one report after the other"
+    )
+    parser.add_argument(
+        "--browser",
+        action="store_true",
+        help="show the analysis in the browser; without GAME, drop files there",
+    )
+    nodes = (
+        f"nodes of search per turn (default: 50000; {_LAST_NODES} with --last, {_FIT_NODES} with"
+        " --fit)"
+    )
+    parser.add_argument("--nodes", type=at_least(100), help=nodes)
+    parser.add_argument(
+        "--last",
+        type=at_least(1),
+        metavar="N",
+        help="sum up the last N games of the archive or of a folder",
+    )
+    parser.add_argument(
+        "--all-turns", action="store_true", help="show every turn, not only those that mattered"
+    )
+    parser.add_argument(
+        "--explain",
+        type=at_least(0),
+        metavar="TURN",
+        help="tell what a position's evaluation is made of",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=at_least(1),
+        help="processes, at most as many as there are cores (the default)",
+    )
+    parser.add_argument(
+        "--curves",
+        metavar="FILE",
+        help="win probabilities of --fit (default: those that come along)",
+    )
+    parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="fit win probabilities to stores of tournaments, and write --out",
+    )
+    written = f"file that --fit writes (default: {_fitted()})"
+    parser.add_argument("--out", metavar="FILE", help=written)
+    add_database(parser)
+    add_json(parser)
+
+
+def run_analyse(options: argparse.Namespace) -> int:
+    """Run `procsnake analyse`. Returns the exit code."""
+    _check(options)
+    if options.fit:
+        return _fit(options)
+    if options.browser:
+        return _in_the_browser(options)
+    if options.last is not None:
+        return _sum_up(options)
+    if options.explain is None:
+        return _analyse_one(options)
+    return _explain(options)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from agents.measure.analysis.played import played_by
+    from agents.measure.analysis.shares import explain, in_words
+
+    played = played_by(*find_game(options.games[0], options.database, options.snake))
+    position = next((one for one in played.positions if one.turn == options.explain), None)
+    if position is None:
+        first = played.positions[0].turn
+        last = played.positions[-1].turn
+        raise ConfigError(
+            f"--explain {options.explain} is no turn on which {played.name} chose; those are"
+            f" {first} to {last}"
+        )
+    found = explain(*position.state())
+    told = {"snake": played.name, "turn": position.turn, **found.to_dict()}
+    (
+        print_json(told)
+        if options.json
+        else print(printable(f"{played.name}, turn {position.turn}: {in_words(found)}", keep="\n"))
+    )
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise `ConfigError` for options that exclude each other, and for a number of games that can't
+    be.
+    """
+    # Turn 0 can be explained, and 0 == False.
+    ways = {name: getattr(options, name) for name in ("fit", "last", "browser", "explain")}
+    given = [name for name, value in ways.items() if value is not None and value is not False]
+    if len(given) > 1:
+        raise ConfigError(
+            f"--{given[0]} and --{given[1]} are two ways to use this command; leave one out"
+        )
+    if options.all_snakes and (given or options.snake):
+        raise ConfigError(f"--all-snakes can't be with --{(given or ['snake'])[0]}; leave one out")
+    if options.out is not None and not options.fit:
+        raise ConfigError(f"--out is {options.out}, but only --fit writes a file; leave it out")
+    if options.browser and options.json:
+        raise ConfigError(
+            "--json prints the analysis; leave out --browser, which shows it until Ctrl-C"
+        )
+    if (
+        not set(given) & {"fit", "last"}
+        and not len(options.games) == 1
+        and not (options.browser and not options.games)
+    ):
+        raise ConfigError(
+            f"analyse takes one game, not {len(options.games)}; with --last N it sums up several"
+        )
+
+
+def _analyse_one(options: argparse.Namespace) -> int:
+    from agents.measure.analysis.as_json import as_json
+    from agents.measure.analysis.game import NODES, analyse
+    from agents.measure.analysis.played import played_by, played_by_each
+    from agents.measure.analysis.words import in_words
+    from agents.parallel import processes
+
+    recording, snake = find_game(options.games[0], options.database, options.snake)
+    if options.all_snakes:
+        parts = played_by_each(recording)
+    else:
+        parts = [played_by(recording, snake)]
+    # Processes take seconds to start.
+    if sum(len(played.positions) for played in parts) > _FEW_POSITIONS:
+        jobs = _jobs(options)
+    else:
+        jobs = 1
+    found = list[Any]()
+    nodes = options.nodes or NODES
+    curves = _curves(options)
+    with processes(jobs) as pool:
+        for played in parts:
+            with _Progress("turn", len(played.positions)) as tell:
+                one = analyse(played, nodes=nodes, curves=curves, pool=pool, tell=tell)
+            found.append(
+                as_json(one, pool=pool)
+                if options.json
+                else in_words(one, all_turns=options.all_turns)
+            )
+    if options.json:
+        print_json({"analyses": found} if options.all_snakes else found[0])
+    else:
+        print(printable("\n\n".join(found), keep="\n"))
+    return 0
+
+
+def _in_the_browser(options: argparse.Namespace) -> int:
+    """The viewer shows the game with its analysis, and analyses the files that are dropped on its
+    pages.
+    """
+    from agents.measure.analysis.as_json import as_json
+    from agents.measure.analysis.game import NODES, analyse
+    from agents.measure.analysis.played import played_by
+    from agents.parallel import processes
+    from serve.browser.review.reviews import Reviews
+    from serve.browser.review.routes import PAGE, review_app
+    from serve.server import running
+
+    nodes = options.nodes or NODES
+    curves = _curves(options)
+
+    def judge(recording: Recording, snake: str, tell: Tell) -> dict[str, Any]:
+        return as_json(
+            analyse(played_by(recording, snake), nodes=nodes, curves=curves, pool=pool, tell=tell),
+            pool=pool,
+        )
+
+    reviews = Reviews(judge)
+    path = PAGE
+    if options.games:
+        recording, snake = find_game(options.games[0], options.database, options.snake)
+        first = str(played_by(recording, snake).snake["id"])
+        path = f"{reviews.open(recording, Path(options.games[0]).name, first=first).path}?{urlencode({'you': first})}"
+    with (
+        processes(_jobs(options)) as pool,
+        reviews.working(),
+        running(review_app(reviews, curves=curves)) as url,
+    ):
+        print(f"the analysis is shown at {url}{path} (Ctrl-C ends the show)", flush=True)
+        with suppress(KeyboardInterrupt):
+            webbrowser.open(f"{url}{path}")
+            while True:
+                time.sleep(1)
+    return 0
+
+
+def _sum_up(options: argparse.Namespace) -> int:
+    from agents.measure.analysis.summary import in_words, summary
+    from agents.parallel import processes
+
+    with processes(_jobs(options)) as pool, _Progress("game") as tell:
+        analyses, left_out = _analyse_all(options, pool, tell)
+    for told in left_out:
+        print(printable(told), file=sys.stderr)
+    if not analyses:
+        raise ConfigError(
+            "there is no game to sum up:"
+            f" {printable(left_out[0]) if left_out else _no_games(options)}"
+        )
+    figures = summary(analyses)
+    if options.json:
+        print_json({**figures, "left_out": left_out})
+    else:
+        print(printable(in_words(figures), keep="\n"))
+    return 0
+
+
+def _no_games(options: argparse.Namespace) -> str:
+    told = f" of the snake {options.snake!r}" if options.snake else ""
+    return (
+        f"{options.games[0] if options.games else without_password(options.database)} has no"
+        f" finished ones{told}"
+    )
+
+
+def _analyse_all(
+    options: argparse.Namespace, pool: ProcessPoolExecutor | None, tell: _Progress
+) -> tuple[list[Analysis], list[str]]:
+    """The analyses of the last games, and a sentence on each that can't be analysed."""
+    from agents.measure.analysis.game import analyse
+    from agents.measure.analysis.played import played_by
+    from agents.parallel import WorkerLostError
+
+    done = list[Any]()
+    left_out = list[str]()
+    curves = _curves(options)
+    nodes = options.nodes or _LAST_NODES
+    for name, recording, snake in last_games(options.games, options.database, options.snake):
+        try:
+            done.append(
+                analyse(played_by(recording(), snake), nodes=nodes, curves=curves, pool=pool)
+            )
+        except UnknownNameError:
+            continue  # A game that this snake didn't play.
+        except WorkerLostError:
+            raise  # No game is at fault, and the processes that are left do nothing more.
+        except ProcsnakeError as error:
+            left_out.append(f"left out {name}: {error}")
+        tell(len(done), options.last)
+        if len(done) == options.last:
+            break
+    return done, left_out
+
+
+def _fit(options: argparse.Namespace) -> int:
+    from agents.measure.analysis.fitting import fit, table
+    from agents.parallel import processes
+
+    if not options.games:
+        raise ConfigError(
+            "--fit needs stores of procsnake tournament: of duels on 11×11, and of games of four"
+        )
+    out = Path(options.out or _fitted())
+    make_place_for(str(out))
+    make_folder_of(out)
+    with processes(_jobs(options)) as pool, _Progress("game") as tell:
+        curves, measured = fit(
+            list(map(Path, options.games)), nodes=options.nodes or _FIT_NODES, pool=pool, tell=tell
+        )
+    curves.write(out)
+    if options.json:
+        print_json(
+            {
+                group: {**asdict(curves.curves[group]), **asdict(one)}
+                for group, one in measured.items()
+            }
+        )
+    else:
+        print(table(curves, measured))
+    print(f"written: {out}", file=sys.stderr)
+    return 0
+
+
+def _fitted() -> str:
+    return kept_at("win_probability.json")
+
+
+def _jobs(options: argparse.Namespace) -> int:
+    from envs.common.cores import usable_cores
+
+    return min(options.jobs or usable_cores(), usable_cores())
+
+
+def _curves(options: argparse.Namespace) -> WinProbability:
+    from agents.measure.analysis.win_probability import WinProbability
+
+    if options.curves:
+        return WinProbability.read(options.curves)
+    return WinProbability.shipped()
+
+
+class _Progress(Progress):
+    def __init__(self, unit: str, units: int | None = None) -> None:
+        """`units` is how many there are, if they are done several at a time."""
+        super().__init__()
+        self._unit = unit
+        self._units = units
+
+    def __call__(self, done: int, of: int) -> None:
+        units = self._units or of
+        self.show(f"{self._unit} {done * units // of} of {units}")

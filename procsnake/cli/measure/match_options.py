@@ -1,0 +1,139 @@
+"""The options that `procsnake tournament` and `procsnake sprt` share: how long players think, and
+where games are played.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from envs.common.errors import ConfigError
+from envs.common.outputs import kept_at
+from procsnake.cli.command_line import add_game_options, add_json, at_least, game_settings
+from procsnake.cli.effort_options import add_effort, effort_of
+
+if TYPE_CHECKING:
+    from agents.measure.tournament.settings import Match
+    from agents.measure.tournament.store import Store
+    from agents.measure.tournament.workers import MakeWorkers
+
+M = TypeVar("M", bound="Match")
+
+
+def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: str) -> None:
+    """Add the options. `store` is the default file's name, and `jobs` says how many games are
+    played at a time by default.
+    """
+    add_effort(parser)
+    parser.add_argument(
+        "--timeout",
+        type=at_least(1),
+        default=500,
+        help="milliseconds for a URL's move (default: %(default)s)",
+    )
+    default = f"{jobs}; with --cluster: its CPUs"
+    parser.add_argument(
+        "--jobs", type=at_least(1), help=f"games at the same time (default: {default})"
+    )
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="play on this Ray cluster; auto: this machine's"
+    )
+    parser.add_argument(
+        "--per-server",
+        type=at_least(1),
+        default=1,
+        help="games at a time per server (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn"
+    )
+    parser.add_argument(
+        "--store", default=kept_at(store), metavar="FILE", help="SQLite file (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="execute files of rules that a store of another machine names",
+    )
+    add_json(parser)
+    add_game_options(parser)
+
+
+def match_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of a `Match` that these options describe. Raises `ConfigError` if they
+    contradict each other.
+    """
+    effort = effort_of(options)
+    return {
+        "nodes": effort.nodes,
+        "cpu_ms": effort.cpu_ms,
+        "tell_deadline": options.wall,
+        "timeout_ms": round(options.time) if options.wall else options.timeout,
+        "width": options.width,
+        "height": options.height,
+        "settings": game_settings(options),
+        "seed": options.seed,
+        "max_turns": options.max_turns,
+    }
+
+
+def with_given_settings(
+    kept: M,
+    options: argparse.Namespace,
+    add_options: Callable[[argparse.ArgumentParser], None],
+    asked_for: Callable[[argparse.Namespace], M],
+) -> M:
+    """Return the store's match with the settings that `options` give another value than the
+    command's default.
+
+    Where nobody names players, the store's go on. A setting that was given counts all the same: the
+    store refuses what it holds otherwise. `add_options` adds the command's options, and `asked_for`
+    makes a match of them. Raises what that raises."""
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    given = asked_for(options)
+    default = asked_for(parser.parse_args([]))
+    values = {one.name: getattr(given, one.name) for one in fields(kept)}
+    return replace(
+        kept, **{name: value for name, value in values.items() if value != getattr(default, name)}
+    )
+
+
+def refuse_strangers_rules(store: Store[Any], kept: Match, options: argparse.Namespace) -> None:
+    """Raise `ConfigError` if a store of another machine would run files of rules, unless the user
+    trusts it.
+
+    A player on the command line needs no trust, because the user named it. A store may name
+    anything."""
+    rules = [player.spec for player in kept.players if player.runs_code]
+    if rules and not options.trust and not store.is_own():
+        raise ConfigError(
+            f"{options.store} was not made on this machine, and its player {rules[0]!r} is a file"
+            " of rules, which would be executed. If you trust it, or made the store yourself with"
+            " an older procsnake, add --trust"
+        )
+
+
+@contextmanager
+def chosen_workers(
+    options: argparse.Namespace, default_jobs: int
+) -> Iterator[tuple[MakeWorkers, int]]:
+    """Yield the maker of the workers that play the games, and the number of games at the same time.
+
+    A Ray cluster is joined as the command line's roof says (`join_cluster`), because that is the
+    trainers' affair."""
+    from agents.measure.tournament.workers import InProcesses, InThreads
+
+    if options.cluster:
+        from train.rllib.ray_runtime import running_ray
+
+        with running_ray(0, options.cluster):
+            from agents.measure.tournament.on_cluster import OnCluster, cluster_cpus
+
+            yield OnCluster, options.jobs or cluster_cpus()
+        return
+    jobs = options.jobs or default_jobs
+    yield (InThreads if jobs == 1 else InProcesses), jobs

@@ -1,0 +1,60 @@
+"""The command `procsnake plot`: the curves of runs in one frame, the seeds of an experiment as one
+line.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from envs.common.outputs import kept_at, make_place_for
+from procsnake.cli.command_line import Commands, add_json, print_json, progress_on_stderr
+from procsnake.cli.measure.compare import add_curve_options
+
+HELP = """\
+Runs that differ only in their seed become one line: the mean over seeds, with a band that says how sure the mean is. The page
+also has a table of what was reached, and needs no network; the picture is a PNG.
+
+examples:
+  procsnake plot runs/*                                                     # return, length and win rate by minutes
+  procsnake plot runs/* --metrics win_rate_vs_random --out docs/trainers    # docs/trainers.html and docs/trainers.png
+  procsnake plot runs/* --x agent_steps --interval student                  # by decisions, whatever time they took
+"""
+INTERVALS = ("bootstrap", "student", "none")
+
+
+def add_command(command: Commands) -> None:
+    """Add `procsnake plot`."""
+    parser = command(
+        "plot",
+        run_plot,
+        "Draw the curves of runs in one frame, seeds as one line with its interval.",
+        HELP,
+    )
+    parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run")
+    add_json(parser)
+    curves = parser.add_argument_group("curves")
+    add_curve_options(curves, "drawn")
+    said = (
+        "the band over seeds, 95 %%: by bootstrap, by Student's t, or none (default: %(default)s)"
+    )
+    curves.add_argument("--interval", choices=INTERVALS, default="bootstrap", help=said)
+    curves.add_argument(
+        "--out",
+        default=kept_at("curves"),
+        help="where .html and .png are written (default: %(default)s)",
+    )
+
+
+def run_plot(options: argparse.Namespace) -> int:
+    """Run `procsnake plot`. Returns the exit code."""
+    from train.runs.curves.plot import write_curves
+
+    with progress_on_stderr(options):
+        make_place_for(options.out)
+        metrics = options.metrics.split(",") if options.metrics else ()
+        write_curves(
+            options.run_folders, options.out, metrics, by=options.x, interval=options.interval
+        )
+    written = [f"{options.out}.html", f"{options.out}.png"]
+    print_json({"written": written}) if options.json else print(f"written: {', '.join(written)}")
+    return 0

@@ -1,0 +1,226 @@
+"""The command `procsnake sprt`, which finds out by a sequential test which of two players is
+stronger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from envs.common.errors import ConfigError
+from envs.common.outputs import make_place_for
+from envs.common.printable import printable
+from envs.common.whole_files import make_folder_of
+from procsnake.cli.command_line import at_least, print_json, refuse_given
+from procsnake.cli.effort_options import tell_own_efforts
+from procsnake.cli.live import Live
+from procsnake.cli.measure.match_options import (
+    add_match_options,
+    chosen_workers,
+    match_settings,
+    refuse_strangers_rules,
+    with_given_settings,
+)
+
+SPRT_HELP = """\
+Is A stronger than B? H0 says by no more than --elo0, H1 by --elo1 or more (normalised Elo: the mean in units of one game's
+deviation). Games are played in pairs, from the same start with the same food, with seats swapped, until the likelihoods of
+H0 and H1 differ enough: no sooner, no later. If elo0 is the truth, H1 is accepted in at most alpha of all tests; if elo1 is
+the truth, H0 in at most beta. A clear difference takes dozens of pairs, 10 points some 3 000.
+
+A player is whatever `tournament` takes; NAME?option=value gives an agent options. Effort is equal by --nodes, by --time
+(milliseconds of the thread's processor time, so that a loaded machine decides nothing), or by --time with --wall. Agents that
+don't search, and snakes behind URLs, keep their own effort. Games are kept in --store as they end: the same command goes on.
+
+examples:
+  procsnake sprt new=alphabeta?near=9 alphabeta --nodes 2000              # does a wider view pay? 0 against 10
+  procsnake sprt alphabeta mcts --time 20 --elo0 0 --elo1 30
+  procsnake sprt alphabeta champion-standard --snakes 4 --nodes 2000      # one against three, all four seats
+  procsnake sprt flood greedy --write-book book.jsonl --games 1000        # 500 openings to share; then: --book book.jsonl
+  procsnake sprt                                                          # go on with the store's
+"""
+_BETWEEN_LINES_S = 10.0
+_BETWEEN_REDRAWS_S = 0.5
+_BOOK_GAMES = 1000
+
+
+def add_sprt(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "players", nargs="*", metavar="PLAYER", help="A and B (default: the store's players)"
+    )
+    parser.add_argument(
+        "--elo0",
+        type=float,
+        default=0.0,
+        help="normalised Elo of A over B under H0 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=0.05,
+        help="risk of accepting H1 where elo0 holds (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--beta",
+        type=float,
+        default=0.05,
+        help="risk of accepting H0 where elo1 holds (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--snakes",
+        type=int,
+        default=2,
+        help="2 to 4 per game: one is A, the rest B (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--opening-turns",
+        type=at_least(0),
+        default=4,
+        help="random turns at the start (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--book", metavar="FILE", help="starts from this file in their place; the test ends with it"
+    )
+    parser.add_argument(
+        "--write-book",
+        metavar="FILE",
+        help="write this test's openings, for --games games, and end",
+    )
+    parser.add_argument(
+        "--games",
+        type=at_least(2),
+        help="games after which the test ends undecided (default: never)",
+    )
+    parser.add_argument(
+        "--report", metavar="FILE", help="HTML page (default: the store's name with .html)"
+    )
+    add_match_options(parser, store="sprt.db", jobs="as many as cores")
+
+
+def run_sprt(options: argparse.Namespace) -> int:
+    """Run `procsnake sprt`. Returns the exit code."""
+    from agents.measure.sprt.page import verdict_in_words, write_page
+    from agents.measure.sprt.play import play_sprt
+    from agents.measure.sprt.settings import Sprt
+    from agents.measure.tournament.store import Store
+    from envs.common.cores import usable_cores
+
+    if not options.players and not os.path.isfile(options.store):
+        raise ConfigError(
+            f"there is no {options.store} to go on with, and nobody to begin with. Name two players"
+        )
+    if options.write_book:
+        refuse_given(
+            options, ("book",), "a test that is played; leave it out, or leave out --write-book"
+        )
+        return _write_book(options)
+    make_place_for(options.store)
+    if options.report:
+        report = Path(options.report)
+    else:
+        report = Path(options.store).with_suffix(".html")
+    with Store(options.store, Sprt) as store:
+        test = _test(store, options)
+        store.games()  # a damaged file is told before anything else
+        make_folder_of(report)
+        print(f"the test is kept in {options.store}", file=sys.stderr)
+        tell_own_efforts(test.effort, test.names_and_specs)
+        with Live(line) as live, chosen_workers(options, usable_cores()) as (workers, jobs):
+            progress = play_sprt(
+                test,
+                store,
+                concurrency=jobs,
+                per_server=options.per_server,
+                workers=workers,
+                max_games=options.games,
+                on_game=live,
+            )
+    page = write_page(progress, report)
+    (
+        print_json(progress.to_dict())
+        if options.json
+        else print(f"{line(progress)}\n{printable(verdict_in_words(progress))}")
+    )
+    print(f"report: {page}", file=sys.stderr)
+    return 0
+
+
+def _test(store: Any, options: argparse.Namespace) -> Any:
+    """The test that the options describe, or without players the store's."""
+    if options.players:
+        asked = _asked_for(options, _named(options))
+        # Whoever names a player means what it is now, also where no games are left to play.
+        store.refuse_changed(asked)
+        return asked
+    kept = store.load()
+    if kept is None:
+        raise ConfigError(f"{options.store} holds no test. Name two players")
+    refuse_strangers_rules(store, kept, options)
+    return with_given_settings(
+        kept, options, add_sprt, lambda given: _asked_for(given, kept.players)
+    )
+
+
+def _named(options: argparse.Namespace) -> Sequence[Any]:
+    from agents.measure.tournament.settings import Player
+
+    return tuple(map(Player.parse, options.players))
+
+
+def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:
+    from dataclasses import replace
+
+    from agents.measure.sprt.openings import read_book
+    from agents.measure.sprt.settings import Sprt
+    from agents.measure.sprt.statistics import Hypotheses
+
+    test = Sprt(
+        players=tuple(players),
+        hypotheses=Hypotheses(
+            elo0=options.elo0, elo1=options.elo1, alpha=options.alpha, beta=options.beta
+        ),
+        seats=options.snakes,
+        opening_turns=options.opening_turns,
+        **match_settings(options),
+    )
+    if options.book:
+        return replace(test, book=read_book(Path(options.book), test))
+    return test
+
+
+def _write_book(options: argparse.Namespace) -> int:
+    from agents.measure.sprt.openings import openings, write_book
+
+    test = _asked_for(options, _named(options))
+    blocks = max(1, (options.games or _BOOK_GAMES) // test.seats)
+    written = write_book(Path(options.write_book), test, openings(test, blocks))
+    print(f"written: {options.write_book}, {written} openings", file=sys.stderr)
+    return 0
+
+
+def line(progress: Any) -> str:
+    """Return the present state of a test in one line."""
+    from agents.measure.sprt.page import estimate_in_words
+
+    hypotheses = progress.test.hypotheses
+    found = progress.strength()
+    low, high = hypotheses.bounds
+    ratio = (
+        f"LLR {progress.ratio:.2f} ({low:.2f} … {high:.2f}) [{hypotheses.elo0:g},"
+        f" {hypotheses.elo1:g}]"
+    )
+    if found is None:
+        return f"no {'pair' if progress.test.seats == 2 else 'block'} yet · {ratio}"
+    games = progress.blocks * progress.test.seats
+    return (
+        f"games {games} · score {found.score.value:.1%} · Elo {estimate_in_words(found.elo)} ·"
+        f" {ratio}"
+    )

@@ -1,0 +1,35 @@
+"""The options that let games begin at a position of a recording."""
+
+from __future__ import annotations
+
+import argparse
+
+from agents.opened_recording import Position, open_position
+from envs.common.errors import ConfigError
+from procsnake.cli.command_line import at_least, refuse_game_options
+
+
+def add_position(parser: argparse.ArgumentParser) -> None:
+    """Add the options that let games begin at a position."""
+    what = (
+        "begin at a position: a file with a request to /move, or with a recorded game and --turn;"
+        " the first player is `you`"
+    )
+    parser.add_argument("--position", metavar="FILE", help=what)
+    parser.add_argument(
+        "--turn", type=at_least(0), help="with --position: the turn of the recorded game"
+    )
+
+
+def chosen_position(options: argparse.Namespace) -> Position | None:
+    """Return the position of the options, None without one. Raises `ConfigError` for options that a
+    position excludes.
+    """
+    if options.position is None:
+        if options.turn is not None:
+            raise ConfigError(f"--turn is {options.turn}, but it is for --position; leave it out")
+        return None
+    refuse_game_options(
+        options, "new games; with --position, the file has the board and the rules. Leave it out"
+    )
+    return open_position(options.position, options.turn)

@@ -1,0 +1,328 @@
+"""`procsnake launch --on kuberay`, `slurm` and `ec2`: writes the file by which another engine
+trains an experiment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from envs.common.columns import in_columns
+from envs.common.errors import ConfigError
+from envs.common.outputs import kept_at, make_place_for
+from envs.common.shell_command import shell_command
+from envs.common.whole_files import write_whole
+from procsnake.cli.command_line import Parser, add_json, positive, print_json
+
+Prepared = tuple[dict[Path, str], list[str]]
+"""The files to write, and what the user does next."""
+_IMAGE = "registry.example.org/procsnake-training:1"
+_FIRST = """\
+Nothing is submitted: a file is written, and the next command is told. docs/engines.md says what was tried.
+{machines}
+
+examples:
+  procsnake launch battlesnake-ppo --on {engine} --instances '{one}' --explain
+"""
+_KUBERAY = """\
+  procsnake launch battlesnake-ppo --on kuberay --instances '2*16cpu-60gib' --image registry/procsnake:1 --claim runs
+  procsnake launch battlesnake-apex --on kuberay --instances '8cpu-1gpu-32gib+2*36cpu-60gib' --image r/p:1 --claim runs
+"""
+_SLURM = """\
+  procsnake launch battlesnake-ppo --on slurm --instances '2*16cpu' --partition cpu --python /shared/venv/bin/python
+  procsnake launch battlesnake-apex --on slurm --instances '8cpu-1gpu+2*36cpu' --runs /shared/runs
+"""
+_EC2 = """\
+  procsnake launch battlesnake-ppo --on ec2 --instances '2*ml.c5.4xlarge' --image registry/procsnake:1 --region us-west-2
+"""
+_SIZES = (
+    "Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib, or by AWS's types of"
+    " instances, as ml.c5.4xlarge."
+)
+_TYPES = "Machines are named by AWS's types of instances."
+
+
+def parser_of_engine(prog: str, words: Sequence[str]) -> Parser | None:
+    """Return the parser for the engine that the words name after `--on`; None if they name none of
+    these engines.
+    """
+    named = _named(words)
+    return _PARSERS[named](prog) if named in _PARSERS else None
+
+
+def _named(words: Sequence[str]) -> str:
+    """What stands after `--on`."""
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word == "--on":
+            return after
+        if word.startswith("--on="):
+            return word.removeprefix("--on=")
+    return ""
+
+
+def _parser(prog: str, engine: str, summary: str, help_text: str) -> Parser:
+    program = shell_command().strip()
+    epilog = help_text.replace("\n  procsnake ", f"\n  {program} ")
+    parser = Parser(
+        prog,
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("experiment", help="name of an experiment, or a YAML file")
+    parser.add_argument("--on", choices=[engine], required=True, help="where")
+    parser.add_argument(
+        "--instances",
+        metavar="TEXT",
+        help="SIZE, N*SIZE or LEARNER+N*PLAYER: short for --set scale.…",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value; may be repeated",
+    )
+    parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
+    parser.add_argument(
+        "--max-hours",
+        type=positive,
+        default=24.0,
+        help="hours until the job is ended (default: %(default)s)",
+    )
+    parser.add_argument("--name", help="name of the job (default: the experiment's, with the time)")
+    parser.add_argument(
+        "--out", metavar="FILE", help="file to write (default: outputs/NAME.yaml or .sh)"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="show what follows from the machines, and end"
+    )
+    add_json(parser)
+    return parser
+
+
+def _kuberay(prog: str) -> Parser:
+    summary = "Write the manifest of a RayJob, which KubeRay runs on Kubernetes."
+    text = _FIRST.format(engine="kuberay", one="2*16cpu-60gib", machines=_SIZES) + _KUBERAY
+    parser = _parser(prog, "kuberay", summary, text)
+    _add_image(parser)
+    parser.add_argument(
+        "--claim", help="volume claim for the run folder, which stays when the job has ended"
+    )
+    _add_runs(parser, "in the place of --claim")
+    parser.add_argument(
+        "--service-account",
+        default="",
+        metavar="NAME",
+        help="of the pods, with the rights to --runs",
+    )
+    nodes = "of the nodes with GPUs (of all, if none is asked for); may be repeated"
+    parser.add_argument(
+        "--node-selector", action="append", default=[], metavar="KEY=VALUE", help=f"label {nodes}"
+    )
+    parser.add_argument(
+        "--toleration",
+        action="append",
+        default=[],
+        metavar="KEY[=VALUE][:EFFECT]",
+        help=f"taint {nodes}",
+    )
+    parser.add_argument(
+        "--namespace", default="", help="namespace (default: that of kubectl's context)"
+    )
+    parser.set_defaults(run=lambda options: _run(options, ".yaml", _prepare_kuberay))
+    return parser
+
+
+def _slurm(prog: str) -> Parser:
+    text = _FIRST.format(engine="slurm", one="2*16cpu", machines=_SIZES) + _SLURM
+    parser = _parser(prog, "slurm", "Write a batch script for Slurm.", text)
+    parser.add_argument(
+        "--python",
+        default="python3",
+        help="Python with procsnake on all nodes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--runs", default="runs", help="folder of runs that all nodes share (default: %(default)s)"
+    )
+    parser.add_argument("--partition", default="", help="partition (default: the cluster's)")
+    parser.add_argument("--account", default="", help="account (default: yours)")
+    parser.set_defaults(run=lambda options: _run(options, ".sh", _prepare_slurm))
+    return parser
+
+
+def _ec2(prog: str) -> Parser:
+    summary = (
+        "Write a file for ray up, which starts machines on EC2. They cost money until ray down."
+    )
+    text = _FIRST.format(engine="ec2", one="2*ml.c5.4xlarge", machines=_TYPES) + _EC2
+    parser = _parser(prog, "ec2", summary, text)
+    _add_image(parser)
+    parser.add_argument("--region", help="region of AWS")
+    _add_runs(parser, "which stays if the head is lost (default: the head's disk)")
+    parser.add_argument(
+        "--ami", default="", help="machine image with Docker (default: Ray's for the region)"
+    )
+    parser.set_defaults(run=lambda options: _run(options, ".yaml", _prepare_ec2))
+    return parser
+
+
+_PARSERS: dict[str, Callable[[str], Parser]] = {"kuberay": _kuberay, "slurm": _slurm, "ec2": _ec2}
+ENGINES = tuple(_PARSERS)
+"""The engines besides SageMaker."""
+
+
+def _add_image(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--image",
+        default=os.environ.get("PROCSNAKE_IMAGE"),
+        help="image with procsnake (or PROCSNAKE_IMAGE)",
+    )
+
+
+def _add_runs(parser: argparse.ArgumentParser, why: str) -> None:
+    runs: Any = parser.add_argument(
+        "--runs", default="", metavar="ADDRESS", help=f"s3://bucket/folder for the run, {why}"
+    )
+    runs.schemes = ("s3", "gs")
+
+
+def _run(
+    options: argparse.Namespace,
+    ending: str,
+    prepare: Callable[[argparse.Namespace, Any, Path], Prepared],
+) -> int:
+    from train.cluster.advice import warnings
+    from train.cluster.sizes import sized
+    from train.run import check
+
+    plan = _plan(options)
+    if options.explain:
+        _explain(options, plan.experiment)
+        return 0
+    path = Path(options.out or kept_at(f"{plan.name}{ending}"))
+    files, told = prepare(options, plan, path)
+    # Mistakes in the experiment show here, rather than when machines are waiting.
+    check(sized(plan.experiment))
+    for file, text in files.items():
+        make_place_for(str(file))
+        write_whole(file, text)
+    cautions = [*warnings(plan.experiment), *_own_modules(plan.experiment)]
+    if options.json:
+        print_json({"written": list(files), "warnings": cautions, "next": told})
+        return 0
+    print(
+        f"written: {', '.join(map(str, files))}",
+        *(f"warning: {text}" for text in cautions),
+        *told,
+        sep="\n",
+    )
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> Any:
+    from train.config import Experiment
+    from train.engines.plan import Plan, default_name
+    from train.settings.scale import scale_overrides
+    from train.stages import require_one_stage
+
+    instances = scale_overrides(options.instances) if options.instances else []
+    if options.minutes is not None:
+        minutes = [f"budget.max_minutes={options.minutes}"]
+    else:
+        minutes = []
+    experiment = Experiment.load(options.experiment, [*instances, *options.set, *minutes])
+    require_one_stage(experiment, "launch")
+    return Plan(
+        name=options.name or default_name(experiment.name),
+        experiment=experiment,
+        max_hours=options.max_hours,
+    )
+
+
+def _explain(options: argparse.Namespace, experiment: Any) -> None:
+    from train.cluster.advice import warnings
+    from train.cluster.sizes import explanation, figures
+
+    if options.json:
+        print_json({**figures(experiment), "warnings": warnings(experiment)})
+        return
+    rows = [*explanation(experiment), *(("warning", text) for text in warnings(experiment))]
+    print(in_columns(rows))
+
+
+def _own_modules(experiment: Any) -> list[str]:
+    if not experiment.modules:
+        return []
+    return [
+        f"the machines must have your own {', '.join(experiment.modules)}, which isn't sent along"
+    ]
+
+
+def _asked(options: argparse.Namespace, name: str, example: str) -> str:
+    """The value of an option without which an engine can do nothing."""
+    value = getattr(options, name)
+    if not value:
+        raise ConfigError(f"--on {options.on} needs --{name}; e.g. --{name} {example}")
+    return str(value)
+
+
+def _prepare_kuberay(options: argparse.Namespace, plan: Any, path: Path) -> Prepared:
+    from train.engines import kuberay, names
+
+    place = kuberay.Place(
+        image=_asked(options, "image", _IMAGE),
+        claim=options.claim or "",
+        runs=options.runs,
+        service_account=options.service_account,
+        node_selector=dict(map(names.node_label, options.node_selector)),
+        tolerations=[names.toleration(text) for text in options.toleration],
+        namespace=options.namespace,
+    )
+    there = ["--namespace", place.namespace] if place.namespace else []
+    told = [
+        f"submit it: {shlex.join(['kubectl', 'apply', *there, '-f', str(path)])}",
+        f"watch it: {shlex.join(['kubectl', *there, 'get', 'rayjob', plan.name, '--watch'])}",
+        f"end it: {shlex.join(['kubectl', 'delete', *there, '-f', str(path)])}",
+    ]
+    return {path: kuberay.manifest(plan, place)}, told
+
+
+def _prepare_slurm(options: argparse.Namespace, plan: Any, path: Path) -> Prepared:
+    from train.engines import slurm
+
+    place = slurm.Place(
+        python=options.python,
+        runs=options.runs,
+        partition=options.partition,
+        account=options.account,
+    )
+    told = [
+        f"submit it: {shlex.join(['sbatch', str(path)])}",
+        "save and end: scancel --batch --signal=USR1 JOB",
+    ]
+    return {path: slurm.script(plan, place)}, told
+
+
+def _prepare_ec2(options: argparse.Namespace, plan: Any, path: Path) -> Prepared:
+    from train.engines import ec2
+
+    image = _asked(options, "image", _IMAGE)
+    region = _asked(options, "region", "us-west-2")
+    place = ec2.Place(image=image, region=region, ami=options.ami, runs=options.runs)
+    experiment = path.with_suffix(".experiment.yaml")
+    what = (
+        "start the machines, which costs money",
+        "train",
+        "bring the runs home",
+        "remove the machines",
+    )
+    told = [
+        f"{text}: {command}"
+        for text, command in zip(what, ec2.commands(plan, path, options.runs), strict=True)
+    ]
+    return {path: ec2.cluster(plan, place, experiment), experiment: plan.experiment_text}, told

@@ -1,0 +1,102 @@
+"""What `procsnake launch` tells before anything is paid for: time, money, quotas, and what a dollar
+buys on other instances.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from envs.common.columns import in_columns
+from envs.common.errors import ConfigError
+from procsnake.cli.command_line import print_json
+
+
+def explain(
+    options: argparse.Namespace, experiment: Any, prices: dict[str, float], seconds: int
+) -> None:
+    """Tell what follows from the experiment's instances: processes, batch, time, money, quotas, and
+    what speaks against it.
+    """
+    from train.cluster.advice import warnings
+    from train.cluster.sizes import explanation, figures
+    from train.sagemaker.costs import estimate
+
+    found = estimate.estimate(
+        experiment, prices, max_seconds=seconds, decisions_per_second=own_speed(options)
+    )
+    needed = estimate.quotas(
+        experiment, spot=options.spot, keep_alive=bool(options.keep_alive_minutes)
+    )
+    if options.json:
+        print_json(
+            {
+                **figures(experiment),
+                "estimate": {**found.figures(), "quotas": dict(needed)},
+                "warnings": warnings(experiment),
+            }
+        )
+        return
+    quotas = ", ".join(f"{count} × {name!r}" for name, count in needed)
+    rows = [
+        *explanation(experiment),
+        *found.lines(),
+        ("quotas", f"{quotas} (Service Quotas → Amazon SageMaker)"),
+    ]
+    rows += [("warning", text) for text in warnings(experiment)]
+    print(in_columns(rows))
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Tell what a dollar buys on some instances, the cheapest first. Returns the exit code."""
+    from train.config import Experiment
+    from train.sagemaker.costs.bill import parse_prices
+    from train.sagemaker.costs.comparison import compared, parse_speeds, table
+
+    given = [*options.compare, *([options.instances] if options.instances else [])]
+    experiment = Experiment.load(options.experiment, options.set)
+    speeds = parse_speeds(options.speed, options.instances or "")
+    found = compared(experiment, given, parse_prices(options.price), speeds)
+    if options.json:
+        print_json([one.figures() for one in found])
+    else:
+        print(table(found))
+    return 0
+
+
+def max_seconds(options: argparse.Namespace, experiment: Any, prices: dict[str, float]) -> int:
+    """After how many seconds the job is stopped."""
+    from train.sagemaker.costs.estimate import affordable_seconds
+
+    seconds = round(3600 * options.max_hours)
+    if options.max_cost is None:
+        return seconds
+    kept = keep_alive_seconds(options)
+    measured = own_speed(options)
+    return affordable_seconds(
+        experiment,
+        prices,
+        options.max_cost,
+        max_seconds=seconds,
+        keep_alive_seconds=kept,
+        decisions_per_second=measured,
+    )
+
+
+def keep_alive_seconds(options: argparse.Namespace) -> int:
+    """Return how many seconds the instances are kept for the next job."""
+    if options.keep_alive_minutes:
+        return round(60 * options.keep_alive_minutes)
+    return 0
+
+
+def own_speed(options: argparse.Namespace) -> float | None:
+    """Return the speed that the user measured on the job's instances; None if there is none."""
+    from train.sagemaker.costs.comparison import parse_speeds
+
+    speeds = parse_speeds(options.speed, options.instances or "")
+    if other := next((name for name in speeds if name != (options.instances or "")), None):
+        raise ConfigError(
+            f"--speed is of {other}, but the job has other instances; those are for --compare"
+        )
+    return next(iter(speeds.values()), None)

@@ -1,0 +1,352 @@
+"""`procsnake launch`: explains, checks, prints or creates a job that trains on SageMaker."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from envs.common.errors import ConfigError
+from envs.common.shell_command import shell_command
+from procsnake.cli.command_line import Commands, Parser, add_json, at_least, positive, print_json
+from procsnake.cli.scale.job import add_following, follow_home, say
+from procsnake.cli.scale.launch_engines import ENGINES, parser_of_engine
+
+LAUNCH_HELP = """\
+The run comes back as a folder under runs/, like one that was trained here. Nothing is sent with --explain, --print-request or
+--dry-run. Costs money: see docs/sagemaker.md. With --on kuberay, slurm or ec2 a file for that engine is written. Its options:
+procsnake launch --on slurm --help
+
+examples:
+  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain
+  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.82
+  procsnake launch battlesnake-ppo --price ml.c5.xlarge=0.2 --price ml.g5.xlarge=1.4 --compare
+  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --print-request
+  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --spot
+  procsnake launch battlesnake-apex --instances '3*ml.c5.4xlarge' --stack procsnake
+  procsnake launch battlesnake-apex --instances 'ml.g5.2xlarge+2*ml.c5.9xlarge' --stack procsnake --set seed=1
+"""
+
+
+def add_command(command: Commands) -> None:
+    """Add the command."""
+    parser = command(
+        "launch",
+        run_launch,
+        "Train on SageMaker, or write what KubeRay, Slurm or EC2 need to.",
+        LAUNCH_HELP,
+    )
+    assert isinstance(parser, Parser)
+    parser.instead = lambda words: parser_of_engine(parser.prog, words)
+    parser.add_argument("experiment", help="name of an experiment, or a YAML file")
+    parser.add_argument(
+        "--on",
+        choices=["sagemaker", *ENGINES],
+        default="sagemaker",
+        help="where (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--instances",
+        metavar="TEXT",
+        help="INSTANCE, N*INSTANCE or LEARNER+N*PLAYER: short for --set scale.…",
+    )
+    parser.add_argument(
+        "--two-jobs", action="store_true", help="with two kinds of instances: two jobs in one VPC"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value; may be repeated",
+    )
+    parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
+    parser.add_argument(
+        "--spot",
+        action="store_true",
+        help="on spare capacity: cheaper; continues by itself if interrupted",
+    )
+    parser.add_argument(
+        "--max-hours",
+        type=positive,
+        default=24.0,
+        help="hours until the job is stopped (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-wait-hours",
+        type=positive,
+        help="the same with waiting for --spot (default: twice --max-hours)",
+    )
+    parser.add_argument(
+        "--max-cost",
+        type=positive,
+        metavar="DOLLARS",
+        help="stop the job before its instances cost more",
+    )
+    parser.add_argument(
+        "--speed",
+        action="append",
+        default=[],
+        metavar="[INSTANCES=]DECISIONS",
+        help="per second, as you measured it",
+    )
+    parser.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="file or folder that the job needs",
+    )
+    parser.add_argument(
+        "--volume",
+        type=at_least(1),
+        default=50,
+        help="disk of each instance, GiB (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--keep-alive-minutes", type=positive, help="how long instances wait for the next job"
+    )
+    parser.add_argument(
+        "--tag", action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
+    )
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="for the containers; not for secrets",
+    )
+    parser.add_argument(
+        "--encrypt", action="store_true", help="encrypt what the instances send to each other"
+    )
+    parser.add_argument(
+        "--kms-key",
+        default="",
+        metavar="KEY",
+        help="ID or ARN of the KMS key for source, token, output, disks",
+    )
+    parser.add_argument(
+        "--isolate", action="store_true", help="let the containers reach nothing but each other"
+    )
+    parser.add_argument(
+        "--retries",
+        type=at_least(0),
+        default=0,
+        help="starts after faults of AWS's (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--remote-debug",
+        action="store_true",
+        help="allow a shell in the running containers (AWS SSM)",
+    )
+    parser.add_argument(
+        "--dashboard",
+        action="store_true",
+        help="the same, and Ray's dashboard and metrics by a tunnel of SSM",
+    )
+    parser.add_argument(
+        "--experiment",
+        dest="trial_of",
+        default="",
+        metavar="NAME",
+        help="make the job a trial of this SageMaker Experiment",
+    )
+    parser.add_argument(
+        "--mlflow", default="", metavar="ARN", help="log to this managed MLflow server, too"
+    )
+    places = parser.add_argument_group(
+        "places (or PROCSNAKE_ROLE, PROCSNAKE_IMAGE, …, or what a stack says)"
+    )
+    places.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
+    for name, text in (("role", "ARN of the job's role"), ("image", "URI of the image"), ("bucket", "S3 bucket"),
+                       ("subnets", "IDs, with commas"), ("security-groups", "IDs, with commas")):  # fmt: skip
+        place: Any = places.add_argument(f"--{name}", help=text)
+        # What is said of the form of a bucket's name is more to the point than that it is no path.
+        place.schemes = ("s3",)
+    places.add_argument(
+        "--prefix", default="procsnake", help="folder in the bucket (default: %(default)s)"
+    )
+    show = parser.add_mutually_exclusive_group()
+    show.add_argument(
+        "--explain", action="store_true", help="show what follows from the instances, and end"
+    )
+    show.add_argument(
+        "--compare",
+        nargs="*",
+        metavar="TEXT",
+        help="show what a dollar buys on these instances and on each with a --price",
+    )
+    show.add_argument(
+        "--print-request", action="store_true", help="check and print the request, and end"
+    )
+    show.add_argument("--dry-run", action="store_true", help="do everything but call AWS")
+    show.add_argument("--no-follow", action="store_true", help="end once the job is created")
+    add_json(parser)
+    add_following(parser)
+
+
+def run_launch(options: argparse.Namespace) -> int:
+    """Run `procsnake launch`. Returns the exit code."""
+    from procsnake.cli.scale.launch_figures import compare, explain, max_seconds
+    from train.cluster.sizes import require_processes
+    from train.config import Experiment
+    from train.sagemaker.costs.bill import parse_prices
+    from train.settings.instances import is_size
+    from train.settings.scale import Local, machines
+    from train.stages import require_one_stage
+
+    if options.compare is not None:
+        return compare(options)
+    if options.max_wait_hours is not None and not options.spot:
+        raise ConfigError(
+            f"--max-wait-hours {options.max_wait_hours:g} goes with --spot, which waits for"
+            " capacity; add it, or leave both out"
+        )
+    overrides = _overrides(options)
+    experiment = Experiment.load(options.experiment, overrides)
+    require_one_stage(experiment, "launch")
+    require_processes(experiment, "jobs")
+    if isinstance(experiment.scale, Local):
+        raise ConfigError(
+            "the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge"
+        )
+    if size := next(
+        (one.instance for one in machines(experiment.scale) if is_size(one.instance)), None
+    ):
+        raise ConfigError(
+            f"{size!r} is a size, but SageMaker's machines are types, e.g. --instances"
+            " ml.c5.4xlarge; sizes are for other engines: --on kuberay or --on slurm"
+        )
+    prices = parse_prices(options.price)
+    seconds = max_seconds(options, experiment, prices)
+    if options.explain:
+        explain(options, experiment, prices, seconds)
+        return 0
+    if options.json and not options.print_request:
+        raise ConfigError(
+            "--json goes with --explain, --compare and --print-request; a job that runs is told as"
+            " it goes"
+        )
+    return _launch(options, experiment, overrides, prices, seconds)
+
+
+def _overrides(options: argparse.Namespace) -> list[str]:
+    from train.settings.scale import scale_overrides
+
+    if options.two_jobs and not options.instances:
+        raise ConfigError(
+            "--two-jobs goes with --instances; in an experiment it is scale.mode: two-jobs"
+        )
+    if options.instances:
+        instances = scale_overrides(options.instances, two_jobs=options.two_jobs)
+    else:
+        instances = []
+    if options.minutes is not None:
+        minutes = [f"budget.max_minutes={options.minutes}"]
+    else:
+        minutes = []
+    return [*instances, *options.set, *minutes]
+
+
+def _launch(
+    options: argparse.Namespace,
+    experiment: Any,
+    overrides: Sequence[str],
+    prices: dict[str, float],
+    max_seconds: int,
+) -> int:
+    from train.cluster.advice import warnings
+    from train.cluster.sizes import sized
+    from train.config import experiment_text
+    from train.run import check
+    from train.sagemaker.account import Account
+    from train.sagemaker.job import requests
+    from train.sagemaker.jobs import start
+    from train.sagemaker.request_rules import check_requests
+    from train.sagemaker.source import pack
+
+    account = Account.of(options.region)
+    job = _job(options, experiment, account, overrides, max_seconds)
+    asked = requests(job)
+    check_requests(asked)
+    if options.print_request:
+        print_json(asked if len(asked) > 1 else asked[0])
+        return 0
+    # Mistakes in the experiment show here, for nothing, rather than minutes later on instances that
+    # are paid for.
+    check(sized(experiment))
+    for text in warnings(experiment):
+        say(f"warning: {text}")
+    source = pack(experiment_text(options.experiment), options.include)
+    if options.dry_run:
+        print(
+            f"would upload {len(source) / 2**20:.1f} MiB of source and a token to"
+            f" s3://{job.bucket}/{job.inputs_key}/"
+        )
+        print("\n".join(f"would create {request['TrainingJobName']}" for request in asked))
+        return 0
+    names = start(account, job, source, say)
+    if options.no_follow:
+        print(f"follow it: {shell_command('job', 'follow', names[0])}")
+        return 0
+    return follow_home(options, account, names, prices)
+
+
+def _job(
+    options: argparse.Namespace,
+    experiment: Any,
+    account: Any,
+    overrides: Sequence[str],
+    max_seconds: int,
+) -> Any:
+    from procsnake.cli.scale.launch_figures import keep_alive_seconds
+    from train.sagemaker.account import JobResources
+    from train.sagemaker.hyperparameters import encode_overrides
+    from train.sagemaker.job import Job
+    from train.sagemaker.jobs import job_name
+    from train.sagemaker.source import EXPERIMENT_FILE
+
+    given = {
+        name: getattr(options, name)
+        for name in ("role", "image", "bucket", "subnets", "security_groups")
+    }
+    places = JobResources.find(account, given, options.stack)
+    return Job(
+        name=job_name(experiment.name),
+        image=places.image,
+        role=places.role,
+        bucket=places.bucket,
+        prefix=options.prefix,
+        region=account.region,
+        scale=experiment.scale,
+        hyperparameters=encode_overrides(EXPERIMENT_FILE, overrides),
+        spot=options.spot,
+        max_seconds=max_seconds,
+        max_wait_seconds=round(3600 * options.max_wait_hours) if options.max_wait_hours else None,
+        volume_gb=options.volume,
+        subnets=places.subnets,
+        security_groups=places.security_groups,
+        keep_alive_seconds=keep_alive_seconds(options),
+        tags=_pairs("tag", options.tag),
+        environment=_pairs("variable", options.env),
+        encrypt=options.encrypt,
+        kms_key=options.kms_key,
+        isolate=options.isolate,
+        retries=options.retries,
+        remote_debug=options.remote_debug,
+        dashboard=options.dashboard,
+        experiment=options.trial_of,
+        mlflow=options.mlflow,
+    )
+
+
+def _pairs(what: str, texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise ConfigError(f"{what} {text!r} is not of the form KEY=VALUE")
+        if key in found:
+            raise ConfigError(f"{what} {key!r} is given twice: {found[key]!r} and {value!r}")
+        found[key] = value
+    return found

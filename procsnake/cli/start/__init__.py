@@ -1,0 +1,1 @@
+"""The commands for playing and looking."""

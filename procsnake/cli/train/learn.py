@@ -1,0 +1,128 @@
+"""What `procsnake tune alphabeta --learn FILE` does: self-play, a fit, and the file of a learned
+evaluation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from agents.search.tuning.gate import seed_of_gate
+from agents.search.tuning.learning import Fitting, Learned, learn
+from agents.search.tuning.parameters import with_values
+from agents.search.tuning.self_play import GAMES_PER_BLOCK, SelfPlay, collect
+from envs.battlesnake.settings import Settings
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
+from envs.common.outputs import kept_at, make_place_for
+from envs.common.shell_command import shell_command
+from envs.common.whole_files import make_folder_of
+from procsnake.cli.command_line import game_settings, print_json
+from procsnake.cli.live import duration
+
+_GAMES = 2400
+_NODES = 300
+_BETWEEN_LINES_S = 10.0
+
+
+def run_learn(options: argparse.Namespace) -> int:
+    """Learn an evaluation. Returns the exit code.
+
+    Raises `ConfigError` for options that don't go together, and whatever `collect` and `learn`
+    raise."""
+    if options.time:
+        raise ConfigError(
+            "self-play for --learn repeats only if it counts nodes; say --nodes in the place of"
+            " --time"
+        )
+    if game_settings(options) != Settings():
+        raise ConfigError(
+            "a learned evaluation is for the standard game; leave out --ruleset, --map and the"
+            " game's settings"
+        )
+    if options.snakes != 2:
+        raise ConfigError(
+            f"a learned evaluation is for duels, not for games of {options.snakes}; leave out"
+            " --snakes"
+        )
+    settings = SelfPlay(
+        player=options.player,
+        nodes=options.nodes or _NODES,
+        opening_turns=options.opening_turns,
+        max_turns=options.max_turns,
+        width=options.width,
+        height=options.height,
+        seed=options.seed,
+    )
+    folder = Path(options.store or kept_at("learn-alphabeta"))
+    out = Path(options.learn)
+    make_place_for(str(out))
+    if not out.parent.is_dir():
+        raise ConfigError(
+            f"there is no folder {out.parent} for {out.name}; make it, or choose another place"
+        )
+    make_folder_of(out)
+    print(f"the positions are kept in {folder}", file=sys.stderr)
+    views = collect(
+        settings,
+        folder,
+        options.games or _GAMES,
+        jobs=options.jobs or usable_cores(),
+        on_block=_Told(),
+    )
+    found = learn(views, settings, Fitting())
+    found.evaluation.write(out)
+    if options.json:
+        print_json({**_figures(found), "evaluation": str(out)})
+        return 0
+    _tell(options, found, out)
+    return 0
+
+
+def _figures(found: Learned) -> dict[str, Any]:
+    return {
+        name: getattr(found, name)
+        for name in ("games", "positions", "scale", "loss_before", "loss", "least_loss")
+    }
+
+
+def _tell(options: argparse.Namespace, found: Learned, out: Path) -> None:
+    losses = f"loss {found.loss_before:.5f} → {found.loss:.5f}, at least {found.least_loss:.5f}"
+    print(f"{found.games} games, {found.positions} positions, K {found.scale:.0f}, {losses}")
+    learned = f"learned={with_values(options.player, {'evaluation': str(out)})}"
+    sides = {"width": options.width, "height": options.height}
+    board = [
+        f"--{side}={length}" for side, length in sides.items() if length != getattr(SelfPlay, side)
+    ]
+    test = shell_command(
+        "sprt",
+        learned,
+        f"before={options.player}",
+        "--nodes=2000",
+        "--elo1=15",
+        *board,
+        f"--seed={seed_of_gate(options.seed)}",
+    )
+    print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
+
+
+class _Told:
+    """Prints to stderr how many blocks have been played, every ten seconds at most."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._told = time.monotonic()
+        self._first = -1
+
+    def __call__(self, done: int, asked: int) -> None:
+        now = time.monotonic()
+        if self._first < 0:
+            self._first = done
+        elif now - self._told > _BETWEEN_LINES_S:
+            left = (now - self._began) / (done - self._first) * (asked - done)
+            self._told = now
+            games = f"game {done * GAMES_PER_BLOCK} of {asked * GAMES_PER_BLOCK}"
+            print(f"{games} · about {duration(left)} to go", file=sys.stderr)

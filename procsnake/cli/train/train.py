@@ -1,0 +1,545 @@
+"""The commands `procsnake train`, `tune`, `report`; those of other rooms are added here, too."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from envs.common.addresses import require_path
+from envs.common.columns import in_columns
+from envs.common.errors import ConfigError
+from envs.common.outputs import OUTPUTS, kept_at, make_place_for
+from envs.common.plain_values import without_folders
+from envs.common.shell_command import shell_command
+from procsnake.cli.command_line import (
+    INTERRUPTED,
+    Commands,
+    Parser,
+    add_json,
+    at_least,
+    positive,
+    print_json,
+    progress_on_stderr,
+)
+from procsnake.cli.measure import benchmark, compare, plot
+from procsnake.cli.scale import cluster, image, job, launch_sagemaker, tune_sagemaker
+
+TRAIN_HELP = """\
+examples:
+  procsnake train --list                              # what can be trained
+  procsnake train battlesnake-ppo --help-keys         # every key that --set takes, with its default and meaning
+  procsnake train battlesnake-ppo                     # three minutes of self-play on 11×11 with four snakes
+  procsnake train battlesnake-ppo --minutes 30 --set ppo.learning_rate=3e-4 --set seed=1
+  procsnake train battlesnake-ppo --seeds 5           # seeds 0 to 4, one after the other, then curves and means with intervals
+  procsnake train battlesnake-imitation --from-games outputs/arena-games --snakes Hisser --minutes 5     # clone a snake
+  procsnake train battlesnake-league --init-from runs/battlesnake-imitation-…     # PPO, from the weights of that policy
+  procsnake train --resume runs/battlesnake-ppo-…     # go on after Ctrl-C or a crash
+  procsnake train --resume RUN --minutes 10           # train further: ten minutes more, also of a run that has ended
+  procsnake train --resume RUN --finish             # end it where it is, with the policy that it has so far
+  procsnake train --resume RUN --set num_env_runners=4    # the same with more processes; nothing else may change
+  procsnake train --resume RUN --trust                # go on with a run that another machine made; this executes its code
+  procsnake train --config runs/…/config.yaml         # the same run once more
+  procsnake train battlesnake-apex --cluster auto     # on all machines of the Ray cluster that this one belongs to
+"""
+TUNE_HELP = """\
+Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section. In the place of an
+experiment, a search such as alphabeta is tuned by games, with options of its own: procsnake tune alphabeta --help
+In self-play the mean return is nearly constant, so score snakes by the win rate in evaluations, as here.
+
+examples:
+  procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --metric win_rate \\
+      --minutes 2
+  procsnake tune battlesnake-ppo --search ppo.num_epochs=1,2,4 --search ppo.ent_coef=0.001..0.03:log --trials 12 \\
+      --scheduler asha --metric win_rate --minutes 2
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 \\
+      --metric win_rate --minutes 2
+  procsnake tune --resume runs/battlesnake-ppo-tune-…     # go on with a search that was interrupted
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --cluster auto --runs /shared/runs
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --on sagemaker --instances ml.c5.4xlarge \\
+      --stack procsnake
+"""
+REPORT_HELP = """\
+Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.
+
+examples:
+  procsnake report runs/battlesnake-ppo-…             # write it anew, also while the run goes on
+"""
+
+
+def add_commands(command: Commands) -> None:
+    """Add the commands of `train`."""
+    _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
+    _add_tune(
+        command(
+            "tune",
+            run_tune,
+            "Search for better values of an experiment's keys, or of a search's.",
+            TUNE_HELP,
+        )
+    )
+    _add_report(command("report", run_report, "Write a run's report.html anew.", REPORT_HELP))
+    plot.add_command(command)
+    compare.add_command(command)
+    benchmark.add_command(command)
+    cluster.add_commands(command)
+    launch_sagemaker.add_command(command)
+    job.add_command(command)
+    image.add_command(command)
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("experiment", nargs="?", help="name of an experiment")
+    source.add_argument("--config", help="YAML file of an experiment, or config.yaml of a run")
+    resume: Any = source.add_argument(
+        "--resume",
+        metavar="RUN",
+        help="run to continue: its folder, the beginning of its name, latest, or an address",
+    )
+    source.add_argument("--list", action="store_true", help="list the experiments")
+    ended = "with --resume: end the run where it is, and export the policy that it has so far"
+    parser.add_argument("--finish", action="store_true", help=ended)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value; may be repeated",
+    )
+    games = (
+        "learn what snakes played in these recordings, folders of them, or games by their ids"
+        " (fetched, or served here)"
+    )
+    parser.add_argument("--from-games", nargs="+", metavar="PATH", help=games)
+    whom = "with --from-games: whom, by names (default: the snake for whom each game was recorded)"
+    parser.add_argument("--snakes", nargs="+", metavar="NAME", help=whom)
+    begin = "begin with the weights and the network of a run, a bundle or a champion"
+    parser.add_argument("--init-from", metavar="BUNDLE", help=begin)
+    parser.add_argument(
+        "--help-keys", action="store_true", help="list every key that --set takes, and end"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        help="short for --set budget.max_minutes=…; with --resume: so many more",
+    )
+    seeds = (
+        "train with N seeds, one after the other; called again, it goes on with those that aren't"
+        " finished"
+    )
+    parser.add_argument("--seeds", type=at_least(2), metavar="N", help=seeds)
+    add_json(parser)
+    kept = "where run folders are made, or s3://bucket/folder or gs://… (default: %(default)s)"
+    runs: Any = parser.add_argument("--runs", default="runs", help=kept)
+    # Other commands refuse addresses.
+    resume.schemes = runs.schemes = ("s3", "gs")
+    for name, tracker in (
+        ("wandb", "Weights & Biases"),
+        ("mlflow", "MLflow (MLFLOW_TRACKING_URI)"),
+    ):
+        told = f"log to {tracker}, too"
+        parser.add_argument(
+            f"--{name}", dest="trackers", action="append_const", const=name, default=[], help=told
+        )
+    trusted = (
+        "with --resume: go on with a run that this machine didn't make, and execute the code that"
+        " it brings"
+    )
+    parser.add_argument("--trust", action="store_true", help=trusted)
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="play and learn on this Ray cluster; auto: this machine's",
+    )
+    patience = (
+        "with --cluster: if it is too small, ask its autoscaler for more, and wait so long"
+        " (default: don't wait)"
+    )
+    parser.add_argument("--wait", type=positive, metavar="MINUTES", help=patience)
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    assert isinstance(parser, Parser)
+    parser.instead = lambda words: _parser_of_a_search(parser.prog, words)
+    add_json(parser)
+    parser.add_argument("experiment", nargs="?", help="name of an experiment, or a YAML file")
+    parser.add_argument(
+        "--resume",
+        metavar="SEARCH",
+        help="go on with the search in this folder, which was interrupted",
+    )
+    parser.add_argument(
+        "--search",
+        action="append",
+        default=[],
+        metavar="KEY=SPACE",
+        help="low..high, with :log or :discount, or a,b,c",
+    )
+    parser.add_argument("--searcher", help="random or optuna: short for --set tune.searcher=…")
+    parser.add_argument("--scheduler", help="random, asha or pbt: short for --set tune.scheduler=…")
+    parser.add_argument("--metric", help="column of progress.csv: short for --set tune.metric=…")
+    parser.add_argument("--trials", type=at_least(1), help="short for --set tune.trials=…")
+    parser.add_argument(
+        "--concurrent",
+        type=at_least(1),
+        help="trials at the same time: short for --set tune.concurrent=…",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value; may be repeated",
+    )
+    parser.add_argument(
+        "--minutes", type=float, help="minutes per trial: short for --set budget.max_minutes=…"
+    )
+    parser.add_argument(
+        "--runs", default="runs", help="where the search's folder is made (default: %(default)s)"
+    )
+    shared = "search on this Ray cluster, whose machines see --runs; auto: this machine's"
+    parser.add_argument("--cluster", metavar="ADDRESS", help=shared)
+    tune_sagemaker.add_options(parser)
+
+
+def _parser_of_a_search(prog: str, words: Sequence[str]) -> Parser | None:
+    """The parser for the tuning of a search, if the words name one. It is imported only then."""
+    from agents.registry import is_search
+
+    player = next(filter(is_search, words), None)
+    if player is None:
+        return None
+    from procsnake.cli.train.tune_search import parser
+
+    return parser(player, prog)
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run")
+    add_json(parser)
+
+
+def run_train(options: argparse.Namespace) -> int:
+    """Run `procsnake train`. Returns the exit code."""
+    from train.config import Experiment
+    from train.stages import first_stages, require_one_stage
+
+    if options.list:
+        return _list_experiments(options)
+    overrides = options.set + (
+        [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
+    )
+    begins = _beginnings(options)
+    if options.trust and not options.resume:
+        raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
+    if options.finish and not options.resume:
+        raise ConfigError(
+            "--finish is for --resume; it ends a run that was interrupted. A new run ends at its"
+            " budget: --minutes"
+        )
+    if options.wait and not options.cluster:
+        raise ConfigError(
+            "--wait is for --cluster, whose autoscaler starts more machines; this machine has what"
+            " it has"
+        )
+    if options.seeds and options.resume:
+        raise ConfigError(
+            "--resume goes on with one run; --seeds, called again, goes on with all of its own"
+        )
+    if options.resume:
+        experiment = None
+    else:
+        experiment = Experiment.load(options.config or options.experiment, begins + overrides)
+    if options.help_keys:
+        return _tell_keys(experiment, options)
+    if options.seeds:
+        require_path(options.runs)
+    more = {"trackers": options.trackers, "cluster": options.cluster, "trust": options.trust}
+    more |= {
+        "sizes": options.set if options.resume else (),
+        "wait_minutes": options.wait or 0.0,
+        "finish": options.finish,
+    }
+    more |= {"minutes": options.minutes if options.resume else None}
+    if options.seeds and experiment is not None:
+        require_one_stage(experiment, "--seeds")
+        return _train_seeds(experiment, options, more)
+    with progress_on_stderr(options):
+        if experiment is not None and first_stages(experiment):
+            require_path(options.runs)
+            result = _train_stages(experiment, options, more)
+        else:
+            # A run that goes on is trained again from its configuration, not by the command that
+            # continued it.
+            command = "" if options.resume else None
+            result = train_and_tell(
+                experiment, options.runs, options.resume, command=command, **more
+            )
+    if options.json:
+        print_json(asdict(result))
+    return 0 if result.finished else INTERRUPTED
+
+
+def _train_stages(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> Any:
+    from train.stages import train_stages
+
+    def train(stage: Any, begun: Path | None) -> Any:
+        # Stages that are a single process can't use a cluster.
+        cluster = more["cluster"] if stage.uses_ray else None
+        return train_and_tell(
+            None if begun else stage, options.runs, begun, **{**more, "cluster": cluster}
+        )
+
+    return train_stages(experiment, Path(options.runs), train, print)
+
+
+def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> int:
+    from train.runs.curves.plot import rows_of, usual, write_curves
+
+    out = str(OUTPUTS / f"{experiment.name}-seeds")
+    of_seeds = [experiment.override([f"seed={experiment.seed + k}"]) for k in range(options.seeds)]
+    runs: list[Path] = []
+    with progress_on_stderr(options):
+        for of_seed in of_seeds:
+            run = _run_of_seed(of_seed, options, more)
+            if run is None:
+                print(
+                    f"{len(runs)} of {options.seeds} seeds are finished; the same command goes on"
+                )
+                return INTERRUPTED
+            runs.append(run)
+        make_place_for(out)
+        groups = write_curves(runs, out)
+    heads, ((_, *cells),) = rows_of(groups, usual(groups))
+    reached = dict(zip(heads[1:], cells, strict=True))
+    written = [f"{out}.html", f"{out}.png"]
+    if options.json:
+        print_json({"runs": runs, "reached": reached, "written": written})
+        return 0
+    print(in_columns(reached.items(), indent="  "))
+    print(
+        "(means of the last fifth of the time over seeds, with Student's 95 % intervals)\nwritten:"
+        f" {', '.join(written)}"
+    )
+    return 0
+
+
+def _run_of_seed(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> Path | None:
+    """The finished run of this experiment that is there, or else a new or continued one; None if it
+    was interrupted.
+    """
+    from train.comparison.trainings import look_for
+
+    done = look_for(Path(options.runs), experiment, finished=True)
+    if done is not None:
+        print(f"seed {experiment.seed}: using the run that is there: {done}")
+        return done
+    begun = look_for(Path(options.runs), experiment, finished=False)
+    result = train_and_tell(
+        None if begun else experiment, options.runs, begun, seed=experiment.seed, **more
+    )
+    return result.path if result.finished else None
+
+
+def _beginnings(options: argparse.Namespace) -> list[str]:
+    """The overrides that `--from-games`, `--snakes` and `--init-from` stand for."""
+    if options.resume and (options.from_games or options.init_from):
+        raise ConfigError(
+            "--resume goes on with what the run began with; --from-games and --init-from are for a"
+            " new run"
+        )
+    if options.snakes and not options.from_games:
+        raise ConfigError(
+            "--snakes says whom to clone of recorded games; name the games, too: --from-games PATH"
+        )
+    overrides = []
+    if options.from_games:
+        from train.demonstrations.recorded import games_hash
+
+        places = [str(path) for path in _recorded_games(options.from_games)]
+        section = {
+            "games": places,
+            "games_sha256": games_hash(places),
+            "snakes": options.snakes or [],
+        }
+        # Cloning passes over the same games again and again, so the network that does best on
+        # held-out ones is kept.
+        overrides += ["algorithm=cloning", "checkpoints.best_metric=held_out_accuracy"]
+        overrides += [f"cloning.{key}={json.dumps(value)}" for key, value in section.items()]
+    if options.init_from:
+        from train.runs.sessions.initial_weights import as_overrides
+
+        overrides += as_overrides(options.init_from)
+    return overrides
+
+
+def _list_experiments(options: argparse.Namespace) -> int:
+    from train.config import Experiment, list_experiments
+    from train.experiment_keys import about
+
+    rows = [
+        {"name": name, "algorithm": Experiment.load(name).algorithm, "about": about(name)}
+        for name in list_experiments()
+    ]
+    # Whoever looks around is to meet the games first, and the closed competition last.
+    rows.sort(key=lambda row: (row["name"].startswith("aicrowd"), row["name"]))
+    if options.json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        print(f"{row['name']}  ({row['algorithm']})")
+        print(textwrap.fill(row["about"], 110, initial_indent="    ", subsequent_indent="    "))
+    print(
+        "\nkeys of one, to be changed by --set:"
+        f" {shell_command('train', rows[0]['name'], '--help-keys')}"
+    )
+    return 0
+
+
+def _tell_keys(experiment: Any, options: argparse.Namespace) -> int:
+    from train.experiment_keys import keys, table
+
+    if experiment is None:
+        raise ConfigError(
+            "--help-keys tells the keys of a new run; name an experiment or --config in place of"
+            " --resume"
+        )
+    found = keys(experiment)
+    print_json([asdict(key) for key in found]) if options.json else print(table(found))
+    return 0
+
+
+def train_and_tell(
+    experiment: Any,
+    runs: str,
+    resume: str | os.PathLike[str] | None,
+    *,
+    seed: int | None = None,
+    command: str | None = None,
+    **options: Any,
+) -> Any:
+    """Train or resume, then say where run, policy and report lie. `options` are those of `train`.
+    Returns the `RunResult`.
+
+    `seed` is that of this run, if the command trains several. `command` is noted in the policy's
+    card; by default this process's."""
+    from train.run import train
+
+    if command is None:
+        command = _without_places(sys.argv[1:]) + ("" if seed is None else f" --set seed={seed}")
+    result = train(experiment, runs_dir=runs, resume=resume, command=command, **options)
+    if result.finished and result.address:
+        print(f"run: {result.address}")
+    elif result.finished:
+        if result.bundle is None:
+            made = ""
+        else:
+            made = f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"
+        print(f"run: {result.path}{made}\nreport: {result.path / 'report.html'}")
+    return result
+
+
+def _without_places(words: Sequence[str]) -> str:
+    """A command as a policy's card notes it: without what holds on this machine only, as where its
+    runs lie.
+    """
+    places = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    for option in ("--runs", "--cluster", "--wait", "--seeds"):
+        places.add_argument(option)
+    for tracker in ("--wandb", "--mlflow"):
+        places.add_argument(tracker, action="store_true")
+    _, kept = places.parse_known_args(words)
+    return shlex.join(["procsnake", *without_folders(kept)])
+
+
+def run_tune(options: argparse.Namespace) -> int:
+    """Run `procsnake tune`. Returns the exit code."""
+    from train.config import Experiment
+    from train.tuning.search_folder import resume_search_command
+    from train.tuning.tune import resume_search, table, tune
+
+    if bool(options.experiment) == bool(options.resume):
+        raise ConfigError(
+            "name an experiment to search, or an interrupted search to go on with: --resume SEARCH"
+        )
+    short = {
+        f"tune.{name}": getattr(options, name)
+        for name in ("searcher", "scheduler", "metric", "trials", "concurrent")
+    }
+    short["budget.max_minutes"] = options.minutes
+    overrides = options.set + [
+        f"{key}={value}" for key, value in short.items() if value is not None
+    ]
+    if options.resume and (overrides or options.search or options.on == "sagemaker"):
+        raise ConfigError(
+            "--resume goes on with the search as it was begun; of the other options it takes"
+            " --cluster alone"
+        )
+    if options.on == "sagemaker":
+        return tune_sagemaker.run(options, overrides)
+    with progress_on_stderr(options):
+        if options.resume:
+            result = resume_search(options.resume, cluster=options.cluster)
+        else:
+            experiment = Experiment.load(options.experiment, overrides).search(options.search)
+            # What is short for a trial would be too short for what is trained in the end.
+            lasting = [override for override in overrides if not override.startswith("budget.")]
+            budget = Experiment.load(options.experiment, lasting).budget
+            result = tune(experiment, runs_dir=options.runs, cluster=options.cluster, budget=budget)
+    failed = sum(bool(trial.error) for trial in result.trials)
+    if failed:
+        print(
+            f"{failed} of {len(result.trials)} trials failed; trials.csv says why", file=sys.stderr
+        )
+    code = 1 if failed else 0
+    if not result.finished:
+        print(
+            f"stopped before its end; go on with: {resume_search_command(result.path)}",
+            file=sys.stderr,
+        )
+        code = INTERRUPTED
+    if options.json:
+        print_json(asdict(result))
+        return code
+    print(f"\n{table(result)}\n\nsearch: {result.path}\nbest experiment: {result.best_config}")
+    budget = Experiment.load(result.best_config).budget
+    print(
+        f"train it for {budget.in_words}: {shell_command('train', '--config', result.best_config)}"
+    )
+    return code
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Run `procsnake report`. Returns the exit code."""
+    from train.runs.report.page import write_report
+
+    if len(options.run_folders) > 1:
+        again = shell_command("plot", *options.run_folders)
+        raise ConfigError(
+            f"a report describes one run, and here are {len(options.run_folders)}. Their curves in"
+            f" one frame: {again}"
+        )
+    with progress_on_stderr(options):
+        written = [write_report(options.run_folders[0])]
+    (
+        print_json({"written": written})
+        if options.json
+        else print(f"written: {', '.join(map(str, written))}")
+    )
+    return 0
+
+
+def _recorded_games(names: Sequence[str]) -> list[Path]:
+    """The files and folders that are meant: paths, and games by their ids."""
+    from serve.archive.option import default_database
+    from serve.recorded_games import files_of
+
+    return files_of(names, default_database(), folder=Path(kept_at("games-to-learn")))

@@ -1,0 +1,464 @@
+"""The command `procsnake tune` for a search: its options, what it prints, and the files that it
+writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from agents.measure.sprt.page import verdict_in_words, write_page
+from agents.measure.sprt.play import SprtProgress, play_sprt
+from agents.measure.sprt.settings import Sprt
+from agents.measure.sprt.statistics import Hypotheses
+from agents.measure.tournament.settings import Player
+from agents.measure.tournament.store import Store
+from agents.measure.tournament.workers import InProcesses, InThreads
+from agents.options_file import OptionsFile, OptionsFileError
+from agents.registry import options_given, split_options
+from agents.search.tuning.gate import figures_of, seed_of_gate
+from agents.search.tuning.parameters import (
+    Parameter,
+    choose,
+    flat,
+    nested,
+    parameters_of,
+    search_of,
+    table,
+    with_values,
+)
+from agents.search.tuning.play import TuningProgress, movement, play_tuning
+from agents.search.tuning.regression import regress
+from agents.search.tuning.settings import Tuning
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
+from envs.common.outputs import kept_at, make_place_for
+from envs.common.shell_command import shell_command
+from envs.common.whole_files import make_folder_of
+from procsnake.cli.command_line import (
+    Parser,
+    add_game_options,
+    add_json,
+    at_least,
+    game_settings,
+    print_json,
+)
+from procsnake.cli.effort_options import add_effort, tell_own_efforts
+from procsnake.cli.live import Live
+from procsnake.cli.measure.sprt import line as sprt_line
+from procsnake.cli.train.learn import run_learn
+
+_HELP = """\
+SPSA (--pairs) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
+better one. Texel's method (--from) fits weights to the results of recorded games. Either way the result is a file of options,
+which is not accepted until a sequential test has found it better: --accept FILE plays that test. --learn FILE fits many weights
+of alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation; procsnake train
+battlesnake-evaluation is the same as a run with tests, generation after generation. Games are kept as they end: the same
+command goes on.
+
+examples:
+  procsnake tune alphabeta --parameters weights.length,weights.hunger --pairs 2000 --nodes 300
+  procsnake tune alphabeta --parameters near:2,weights.cell:1:0.01 --pairs 2000 --nodes 300    # NAME:C_END:R_END
+  procsnake tune alphabeta --parameters weights --from outputs/sprt.db outputs/tournament.db
+  procsnake tune alphabeta --accept outputs/tuned-alphabeta.yaml --nodes 300
+  procsnake tune alphabeta --learn outputs/learned.json --games 2400 --nodes 300
+
+parameters of {search}, their values in {player}, and by how much a tuning moves them:
+{table}
+"""
+_GAME = (
+    *(
+        "snakes",
+        "width",
+        "height",
+        "ruleset",
+        "map",
+        "food_spawn_chance",
+        "minimum_food",
+        "hazard_damage_per_turn",
+    ),
+    *("shrink_every_n_turns", "opening_turns", "max_turns"),
+)
+"""The options that say which games are played; a file of options keeps them."""
+_SAME_IN_THE_TEST = ("nodes", "time", *_GAME, "elo0", "elo1")
+"""The options that `sprt` and `tune --accept` take as well. The seed isn't among them: a test has
+other starts.
+"""
+
+
+def parser(player: str, prog: str) -> Parser:
+    """Return the parser of `tune` for a player that is a search."""
+    search = search_of(player)
+    told = _HELP.format(search=search, player=player, table=table(parameters_of(player)))
+    layout = argparse.RawDescriptionHelpFormatter
+    summary = "Tune a search's options by games, or its weights by recorded results."
+    found = Parser(prog=prog, description=summary, epilog=told, formatter_class=layout)
+    found.set_defaults(run=run_tune_search)
+    _add_options(found)
+    return found
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+    parser.add_argument(
+        "player",
+        help="the search; NAME?option=value&... gives it fixed options, and starting values",
+    )
+    parser.add_argument(
+        "--parameters",
+        metavar="NAMES",
+        help="what is tuned, with commas: names, weights, or all (see below)",
+    )
+    parser.add_argument(
+        "--pairs",
+        type=at_least(1),
+        default=1000,
+        help="SPSA: pairs of games (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch",
+        type=at_least(1),
+        default=8,
+        help="SPSA: pairs between two steps (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--r-end",
+        type=float,
+        help="SPSA: last step as a part of c_end (default: 0.002, for tens of thousands)",
+    )
+    add_effort(parser, wall=False)
+    parser.add_argument(
+        "--opening-turns",
+        type=at_least(0),
+        default=4,
+        help="random turns at the start (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn"
+    )
+    parser.add_argument(
+        "--jobs", type=at_least(1), help="games at the same time (default: as many as cores)"
+    )
+    parser.add_argument(
+        "--store", metavar="FILE", help="SQLite file of the games (default: outputs/tune-SEARCH.db)"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="file of options to write (default: outputs/tuned-SEARCH.yaml)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="recorded",
+        nargs="+",
+        metavar="STORE",
+        help="Texel: stores of recorded games",
+    )
+    parser.add_argument(
+        "--every",
+        type=at_least(1),
+        default=3,
+        help="Texel: turns between positions (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--games",
+        type=at_least(2),
+        help="Texel: games a store at most; --accept: as in sprt; --learn: 2400",
+    )
+    parser.add_argument(
+        "--learn",
+        metavar="FILE",
+        help="write an evaluation of duels learned from self-play, kept in --store",
+    )
+    parser.add_argument(
+        "--accept", metavar="FILE", help="play the sequential test that a tuned file has to pass"
+    )
+    parser.add_argument(
+        "--elo0", type=float, default=0.0, help="of that test (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--elo1", type=float, default=10.0, help="of that test (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--snakes",
+        type=int,
+        default=2,
+        help="snakes per game; SPSA takes 2 or 4 (default: %(default)s)",
+    )
+    add_game_options(parser)
+
+
+def run_tune_search(options: argparse.Namespace) -> int:
+    """Run `procsnake tune` for a search. Returns the exit code."""
+    if options.accept:
+        return _accept(options)
+    if options.learn:
+        return run_learn(options)
+    if not options.parameters:
+        raise ConfigError(
+            "name what is to be tuned: --parameters all, or some of"
+            f" {', '.join(parameters_of(options.player))}"
+        )
+    if options.recorded:
+        return _regress(options)
+    return _play(options)
+
+
+def _play(options: argparse.Namespace) -> int:
+    """Tune by games, with SPSA."""
+    tuning = _tuning(options)
+    out = _place_for_options(options)
+    path = options.store or kept_at(f"tune-{search_of(options.player)}.db")
+    make_place_for(path)
+    with Store(path, Tuning) as store:
+        print(f"the games are kept in {path}", file=sys.stderr)
+        tell_own_efforts(tuning.effort, [(tuning.player, tuning.player)])
+        with Live(line) as live:
+            progress = play_tuning(
+                tuning, store, concurrency=options.jobs or usable_cores(), on_game=live
+            )
+    found = {**progress.to_dict(), **{name: getattr(options, name) for name in _GAME}}
+    _write(options, out, progress.values, found)
+    if options.json:
+        print_json({**found, "options": str(out)})
+        return 0
+    print(line(progress))
+    _tell(options, out, tuning.parameters, progress.values)
+    return 0
+
+
+def _tuning(options: argparse.Namespace) -> Tuning:
+    known = parameters_of(options.player)
+    return Tuning(
+        players=(Player("plus", options.player), Player("minus", options.player)),
+        parameters=choose(known, options.parameters.split(","), r_end=options.r_end),
+        pairs=options.pairs,
+        batch=options.batch,
+        **_conditions(options),
+    )
+
+
+def _conditions(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of a `Match` under which the games of a tuning are played, and those of
+    its acceptance test.
+    """
+    return {
+        "seats": options.snakes,
+        "nodes": options.nodes,
+        "cpu_ms": options.time,
+        "opening_turns": options.opening_turns,
+        "width": options.width,
+        "height": options.height,
+        "settings": game_settings(options),
+        "seed": options.seed,
+        "max_turns": options.max_turns,
+    }
+
+
+def _regress(options: argparse.Namespace) -> int:
+    """Tune by recorded games, with Texel's method."""
+    out = _place_for_options(options)
+    stores = [Path(path) for path in options.recorded]
+    most = options.games or sys.maxsize
+    found = regress(
+        options.player, options.parameters.split(","), stores, every=options.every, most=most
+    )
+    told = found.to_dict()
+    fit = found.fit
+    _write(options, out, found.values, told)
+    if options.json:
+        print_json({**told, "options": str(out)})
+        return 0
+    print(
+        f"{told['games']} games, {told['positions']} positions, K {fit.scale:.0f}, loss"
+        f" {fit.loss_before:.4f} → {fit.loss:.4f}"
+    )
+    _tell(options, out, found.parameters, found.values)
+    return 0
+
+
+def _place_for_options(options: argparse.Namespace) -> Path:
+    """Where the file of options goes, tried before the games.
+
+    Raises `ConfigError` for a place where none can be, and for the file from which the player has
+    its own: a test of the new options against the player would be one against themselves."""
+    out = Path(options.out or kept_at(f"tuned-{search_of(options.player)}.yaml"))
+    make_place_for(str(out))
+    make_folder_of(out)
+    own = split_options(options.player)[1].get("options")
+    if own is not None and Path(str(own)).resolve() == out.resolve():
+        raise ConfigError(
+            f"{options.player} begins with the options in {out}, which must stay there; name"
+            " another --out"
+        )
+    return out
+
+
+def _write(
+    options: argparse.Namespace, out: Path, values: dict[str, Any], tuning: dict[str, Any]
+) -> None:
+    """Write the file of options: the player's own, with the tuned values instead of its old
+    ones.
+    """
+    _, given = options_given(options.player)
+    tuned = nested({**flat(given), **values})
+    found = OptionsFile(
+        agent=search_of(options.player) or "", options=tuned, against=options.player, tuning=tuning
+    )
+    _with_verdict_of(out, found).write(out)
+
+
+def _with_verdict_of(path: Path, found: OptionsFile) -> OptionsFile:
+    """Return `found` with the verdict of the file that it replaces, if a test has judged the same
+    options there.
+    """
+    try:
+        there = OptionsFile.read(path)
+    except OptionsFileError:
+        return found
+    if there.is_of_the_same_test(found):
+        return replace(found, accepted=there.accepted, test=there.test)
+    return found
+
+
+def _tell(
+    options: argparse.Namespace, out: Path, parameters: Sequence[Parameter], values: dict[str, Any]
+) -> None:
+    for one in parameters:
+        print(f"  {one.name}  {one.plain(one.start):g} → {values[one.name]:g}")
+    games = _same_games(options)
+    both = (f"tuned={_with_file(options.player, out)}", f"before={options.player}")
+    seed = seed_of_gate(options.seed)
+    test = shell_command("sprt", *both, *games, f"--seed={seed}")
+    accept = shell_command(
+        "tune", options.player, "--accept", out, *games, f"--seed={options.seed}"
+    )
+    if OptionsFile.read(out).accepted:
+        print(f"written: {out}, which a sequential test has accepted before")
+        return
+    print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
+    print(f"or, with the verdict in the file: {accept}")
+
+
+def _same_games(options: argparse.Namespace) -> list[str]:
+    """The options with which a test plays the games that were tuned, without those that have their
+    default.
+    """
+    defaults = argparse.ArgumentParser()
+    _add_options(defaults)
+    asked = {name: getattr(options, name) for name in _SAME_IN_THE_TEST}
+    return [
+        f"{_flag(name)}={value}"
+        for name, value in asked.items()
+        if value != defaults.get_default(name)
+    ]
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _with_file(player: str, path: Path) -> str:
+    """The player, with its options from a file."""
+    return f"{options_given(player)[0]}?{urlencode({'options': str(path)}, safe='/')}"
+
+
+def _accept(options: argparse.Namespace) -> int:
+    """Test a file of options sequentially against the player that it is to replace, and write the
+    verdict into the file.
+    """
+    path = Path(options.accept)
+    tuned = OptionsFile.read(path)
+    if tuned.agent != search_of(options.player):
+        raise ConfigError(f"{path} has options of {tuned.agent!r}, not of {options.player!r}")
+    for name in _GAME:
+        was = tuned.tuning.get(name)
+        asked = getattr(options, name)
+        if was not in (None, asked):
+            flag = _flag(name)
+            raise ConfigError(
+                f"{path} was tuned by games with {flag} {was}, and this test would have {asked}."
+                f" Add {flag} {was}"
+            )
+    test = _test(tuned, options)
+    _refuse_strangers_rules(path, test, options)
+    store_path = options.store or kept_at(f"{path.stem}-test.db")
+    make_place_for(store_path)
+    jobs = options.jobs or usable_cores()
+    places = InThreads if jobs == 1 else InProcesses
+    with Store(store_path, Sprt) as store, Live(sprt_line) as live:
+        kept = store.load()
+        # A test that commit e685437 or one before it began has the tuning's own seed, and goes on
+        # with that.
+        if kept is None or kept.seed != options.seed:
+            test = replace(test, seed=seed_of_gate(options.seed))
+        store.refuse_changed(test)
+        tell_own_efforts(test.effort, test.names_and_specs)
+        progress = play_sprt(
+            test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live
+        )
+    page = write_page(progress, Path(store_path).with_suffix(".html"))
+    (
+        print_json(progress.to_dict())
+        if options.json
+        else print(f"{sprt_line(progress)}\n{verdict_in_words(progress)}")
+    )
+    print(f"the games are in {store_path}, the report is {page}", file=sys.stderr)
+    _write_verdict(path, tuned, progress)
+    print(f"the verdict is in {path}", file=sys.stderr)
+    return 0
+
+
+def _write_verdict(path: Path, tested: OptionsFile, progress: SprtProgress) -> None:
+    """Write the verdict into the file as it is now, because a tuning may have gone on while the
+    test was played.
+    """
+    now = OptionsFile.read(path)
+    if not now.is_of_the_same_test(tested):
+        raise ConfigError(
+            f"{path} has changed while its test was played, so the verdict is not written into it:"
+            " another tuning may have written other options there. Test the file as it is now,"
+            " with another --store"
+        )
+    replace(now, accepted=progress.verdict == "H1", test=figures_of(progress)).write(path)
+
+
+def _refuse_strangers_rules(path: Path, test: Sprt, options: argparse.Namespace) -> None:
+    """Raise `ConfigError` if a player of the test would run files of rules that the user hasn't
+    typed.
+
+    The players' names come from the file, which may be a stranger's.
+    """
+    typed, _ = split_options(options.player)
+    for player in test.players:
+        if player.runs_code and split_options(player.spec)[0] != typed:
+            raise ConfigError(
+                f"{path} is to be tested against {player.spec!r}, which is a file of rules that"
+                f" would be executed, and not the player {options.player!r} that you named. If you"
+                f" trust it, name it instead of {options.player!r}"
+            )
+
+
+def _test(tuned: OptionsFile, options: argparse.Namespace) -> Sprt:
+    # The values themselves are the player's name, so that a file that changes meanwhile is another
+    # test.
+    own = with_values(tuned.against, flat(tuned.options))
+    return Sprt(
+        players=(Player("tuned", own), Player("before", tuned.against)),
+        hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1),
+        **_conditions(options),
+    )
+
+
+def line(progress: TuningProgress) -> str:
+    """Return the present state of a tuning in one line: the parameters, and how far they have moved
+    in units of their c_end.
+    """
+    gone = zip(progress.values.items(), movement(progress), strict=True)
+    values = " ".join(f"{name}={value:g} ({moved:+.1f} c)" for (name, value), moved in gone)
+    return f"pair {progress.pairs} of {progress.tuning.pairs} · games {progress.games} · {values}"

@@ -1,0 +1,28 @@
+"""Worlds of training and of a user's own, for commands that meet policies of any world."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def register_worlds(player: str, modules: Sequence[str]) -> None:
+    """Have `envs.make` know the worlds of `train`, and import `modules` and those that the run of
+    `player` was trained with.
+
+    The modules that the run's configuration names are imported only if this machine wrote it: a
+    stranger's names code."""
+    import train.worlds.build  # noqa: F401  registers the worlds of training
+    from agents.registry import split_name
+    from envs.common.parts import import_modules
+    from train.runs.folder import CONFIG, RunFolder
+
+    import_modules(modules)
+    # A player may be NAME=RUN, RUN/bundle, RUN+mcts or RUN?option=value.
+    path = Path(split_name(player)[1].partition("?")[0].partition("+")[0])
+    run = path.parent if path.name == "bundle" else path
+    if os.path.isfile(run / CONFIG):
+        folder, experiment = RunFolder.open(run)
+        if folder.has_own_config():
+            import_modules(experiment.modules)
