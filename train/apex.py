@@ -24,13 +24,12 @@ from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER,
 
 from envs.common.errors import ConfigError
 from train.cluster.live import spread
-from train.dqn import DQN, DQNConfig, Drawn
+from train.dqn import DQN, DQNConfig, Drawn, QRunner
 from train.rllib.batched_algorithm import LEARNER_SECONDS
 from train.rllib.env_runner import Cut
 from train.rllib.modules import QModule
 from train.rllib.weight_servers import WeightServers, WeightSource
 from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED, n_step_returns, next_cell
-from train.rollouts.q_runner import QRunner
 from train.rollouts.replay_buffer import ReplayBuffer, Rollout
 from train.settings import APEXSettings
 from train.settings.schedule import value_at
@@ -73,9 +72,9 @@ class APEXRunner(QRunner):
             _, self._pushed = ray.wait(self._pushed, num_returns=excess, fetch_local=False)
         return self.get_metrics()
 
-    def _own_columns(self, size: int) -> dict[str, np.ndarray]:
+    def own_columns(self, size: int) -> dict[str, np.ndarray]:
         return {
-            **super()._own_columns(size),
+            **super().own_columns(size),
             "taken": np.empty(size, np.float32),
             "best": np.empty(size, np.float32),
         }
@@ -86,10 +85,10 @@ class APEXRunner(QRunner):
         entry["taken"][:] = q_values.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
         entry["best"][:] = q_values.max(-1).values.cpu().numpy()
 
-    def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Rollout:  # type: ignore[override]
+    def collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Rollout:
         taken = columns.pop("taken")
         best = columns.pop("best")
-        rollout = super()._collate(columns, cut, steps)
+        rollout = super().collate(columns, cut, steps)
         # Where an episode was cut off, what follows is worth what its last observation promises.
         final = np.zeros_like(taken)
         if len(rollout.final_entries):
@@ -160,7 +159,10 @@ class ReplayShard(FaultAwareApply):
         self._shards = config.num_shards
         rings = len(range(shard, config.num_env_runners, self._shards))
         self._replay = ReplayBuffer.of(
-            config, num_rings=max(1, rings), part=shard, num_parts=self._shards
+            config.settings,
+            num_rings=max(1, rings),
+            seed=(config.seed or 0) + shard,
+            num_parts=self._shards,
         )
         # A restarted shard has lost its memory: what was drawn before means nothing to it.
         self._life = uuid.uuid4().hex

@@ -4,9 +4,15 @@ them.
 Fragments are played with weights that are some updates old. V-trace corrects for that (IMPALA:
 Espeholt et al. 2018, arXiv 1802.01561), and the clipped objective holds the policy near the one
 with which an update begins (IMPACT: Luo et al. 2020, arXiv 1912.00167, where that is the target
-network). Loss and learner are those of `train.ppo`, and `train.settings.APPOSettings`
-lists the settings. Experience goes from env runner to learner as a reference, so this process
-doesn't see it unless it learns."""
+network).
+
+1. **Collect**: `APPO.training_step` waits for enough fragments, and `APPORunner` plays on meanwhile.
+   Experience goes from env runner to learner as a reference, so this process doesn't see it unless
+   it learns.
+2. **Advantages**: `TrajectoriesToBatch` works them out where it is learned from them.
+3. **Epochs, loss, step**: `train.ppo.PPOLearner`.
+
+`train.settings.appo` and `train.settings.ppo` list the settings."""
 
 from __future__ import annotations
 
@@ -16,8 +22,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
+import numpy as np
+import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     ENV_RUNNER_SAMPLING_TIMER,
@@ -27,30 +37,28 @@ from ray.rllib.utils.metrics import (
     SYNCH_WORKER_WEIGHTS_TIMER,
     TIMERS,
 )
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from train.ppo import FRACTION_DONE, PPO, PPOConfig, PPOLearner
+from train.ppo import FRACTION_DONE, PPO, PPOConfig, PPOLearner, PPORunner
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS
+from train.rllib.connector import device_of, joined
+from train.rllib.env_runner import Cut
 from train.rllib.fragment_flow import PLAY, FragmentFlow, Played, by_learner
-from train.rllib.modules import NetworkModule
-from train.rllib.v_trace_connector import TrajectoriesToBatch
+from train.rllib.modules import NetworkModule, mask_logits
 from train.rllib.weight_servers import WeightServers, WeightSource
-from train.rollouts.trajectory import TrajectoryRunner
+from train.rollouts.columns import ACTION_MASK, ADVANTAGES, VALUE_TARGETS
+from train.rollouts.trajectory import Trajectory
+from train.rollouts.v_trace import v_trace
 from train.settings import APPOSettings
 
 _REQUESTS_IN_FLIGHT = 2
 _SECONDS_AN_ITERATION = 1.0
 _PATIENCE = 0.01
-
-
-class APPORunner(TrajectoryRunner):
-    """Plays each fragment with the newest weights that there are when it begins."""
-
-    def play_ahead(self, *, parts: int, source: WeightSource) -> tuple[Played, Any]:
-        """Play one fragment, and leave it in the object store in `parts`. Returns where it is, and
-        the metrics.
-        """
-        self.take_newest_weights(source)
-        return self.play_by_reference(parts=parts)
+RATIO_MEAN = "ratio_mean"
+RATIO_CLIPPED = "ratio_clipped"
+"""Metrics of a batch: the mean of π / μ over its decisions, and the share of decisions whose ratio
+is above `rho_clip`.
+"""
 
 
 class APPOConfig(PPOConfig):
@@ -76,18 +84,6 @@ class APPOConfig(PPOConfig):
 
     def get_default_learner_class(self) -> type[APPOLearner]:
         return APPOLearner
-
-
-class APPOLearner(PPOLearner):
-    """PPO's learner. Advantages come standardised, because only before they are weighted does their
-    mean mean anything.
-    """
-
-    config: APPOConfig
-
-    def build(self) -> None:
-        super().build()
-        self._loss_settings = dataclasses.replace(self.config.settings, norm_adv=False)
 
 
 class APPO(PPO):
@@ -148,7 +144,6 @@ class APPO(PPO):
                 AGENT_STEPS_BEFORE: self.agent_steps(),
                 FRACTION_DONE: self.fraction_done,
             },
-            num_epochs=self.config.settings.num_epochs,
         )
         if self._learning is None:
             return update()
@@ -196,3 +191,157 @@ class APPO(PPO):
         if self._weights:
             self._weights.stop()
         super().cleanup()
+
+
+class APPORunner(PPORunner):
+    """Plays each fragment with the newest weights that there are when it begins, and leaves values
+    and advantages to the learner. `sample` returns a `Trajectory`.
+    """
+
+    config: APPOConfig
+
+    def play_ahead(self, *, parts: int, source: WeightSource) -> tuple[Played, Any]:
+        """Play one fragment, and leave it in the object store in `parts`. Returns where it is, and
+        the metrics.
+        """
+        self.take_newest_weights(source)
+        return self.play_by_reference(parts=parts)
+
+    def own_columns(self, size: int) -> dict[str, np.ndarray]:
+        own = super().own_columns(size)
+        # The penalty is on the divergence from the policy that learns, which knows its own
+        # probabilities.
+        own.pop(Columns.ACTION_DIST_INPUTS, None)
+        return own
+
+    def collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Trajectory:
+        for name in ("steps", "final_values", "vf_preds"):
+            del columns[name]
+        going_on = np.flatnonzero(self.env.valid)
+        entries, observations = self._joined(cut)
+        return Trajectory(
+            columns,
+            env_steps=self._env_steps,
+            final_entries=entries,
+            final_observations=observations,
+            last_rows=going_on,
+            last_observations=self.env.observations[going_on],
+            num_rows=self.num_envs,
+        )
+
+
+class TrajectoriesToBatch(ConnectorV2):
+    """Judges trajectories by the newest policy and values, with V-trace.
+
+    The probabilities in the batch are the newest policy's, so PPO's ratios begin at 1 and its
+    clipping holds the policy near the one with which the update began. How far that one was from
+    the policy that played is in the advantages."""
+
+    def __init__(self, *args: Any, settings: APPOSettings, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._settings = settings
+
+    def __call__(  # type: ignore[override]  # trajectories where RLlib has episodes
+        self, *, rl_module: Any, episodes: list[Trajectory], metrics: MetricsLogger, **_: Any
+    ) -> dict[str, dict[str, torch.Tensor]]:
+        module = rl_module[DEFAULT_MODULE_ID].unwrapped()
+        assert isinstance(module, NetworkModule)
+        with torch.no_grad():
+            batch, noted = self._judge(module, episodes)
+        metrics.log_dict(noted, key=DEFAULT_MODULE_ID, window=1)
+        return {DEFAULT_MODULE_ID: batch}
+
+    def _judge(
+        self, module: NetworkModule, own: list[Trajectory]
+    ) -> tuple[dict[str, torch.Tensor], dict[str, float]]:
+        device = device_of(module)
+        names = [name for name in own[0].columns if name not in ("rows", "rewards", "ended")]
+        columns = {name: joined([part.columns[name] for part in own]).to(device) for name in names}
+        log_probabilities, values = self._answers(
+            module, columns[Columns.OBS], columns.get(ACTION_MASK)
+        )
+        taken = log_probabilities.gather(1, columns[Columns.ACTIONS].long()[:, None]).squeeze(1)
+        ratios = (taken - columns[Columns.ACTION_LOGP]).exp().cpu().numpy()
+        targets, advantages = self._v_trace(module, own, values.cpu().numpy(), ratios)
+        if self._settings.norm_adv:
+            advantages = standardised(advantages, np.minimum(ratios, self._settings.rho_clip))
+        columns |= {
+            Columns.ACTION_LOGP: taken,
+            Columns.VF_PREDS: values,
+            VALUE_TARGETS: torch.from_numpy(targets).to(device),
+            ADVANTAGES: torch.from_numpy(advantages).to(device),
+        }
+        if self._settings.kl_coef:
+            columns[Columns.ACTION_DIST_INPUTS] = log_probabilities
+        clipped = float((ratios > self._settings.rho_clip).mean())
+        return columns, {RATIO_MEAN: float(ratios.mean()), RATIO_CLIPPED: clipped}
+
+    def _answers(
+        self, module: NetworkModule, observations: torch.Tensor, mask: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """(Log-probabilities [n, A], values [n]) of the policy that learns, as many at a time as a
+        minibatch has.
+        """
+        size = max(1, -(-len(observations) // self._settings.num_minibatches))
+        answers = [module.rollout(part) for part in observations.split(size)]
+        logits, values = (torch.cat(parts) for parts in zip(*answers, strict=True))
+        return torch.log_softmax(mask_logits(logits, mask), -1), values
+
+    def _v_trace(
+        self, module: NetworkModule, own: list[Trajectory], values: np.ndarray, ratios: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        # Rows of different trajectories have nothing to do with each other.
+        first_rows = np.cumsum([0] + [part.num_rows for part in own])
+        first_entries = np.cumsum([0] + [len(part) for part in own])
+        final_values = np.zeros(len(values), np.float32)
+        last_values = np.zeros(first_rows[-1], np.float32)
+        for part, row, entry in zip(own, first_rows, first_entries, strict=False):
+            final_values[entry + part.final_entries] = self._values(module, part.final_observations)
+            last_values[row + part.last_rows] = self._values(module, part.last_observations)
+        settings = self._settings
+        return v_trace(
+            np.concatenate(
+                [row + part.columns["rows"] for part, row in zip(own, first_rows, strict=False)]
+            ),
+            np.concatenate([part.columns["rewards"] for part in own]),
+            values,
+            np.concatenate([part.columns["ended"] for part in own]),
+            final_values,
+            last_values,
+            ratios,
+            settings.gamma,
+            settings.gae_lambda,
+            settings.rho_clip,
+            settings.c_clip,
+        )
+
+    def _values(self, module: NetworkModule, observations: np.ndarray) -> np.ndarray:
+        if not len(observations):
+            return np.empty(0, np.float32)
+        return module.rollout(joined([observations]).to(device_of(module)))[1].cpu().numpy()
+
+
+class APPOLearner(PPOLearner):
+    """PPO's learner. Advantages come standardised, because only before they are weighted does their
+    mean mean anything.
+    """
+
+    config: APPOConfig
+
+    def build(self) -> None:
+        super().build()
+        self._loss_settings = dataclasses.replace(self.config.settings, norm_adv=False)
+
+
+def standardised(advantages: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return V-trace's advantages (n,), which contain the clipped ratios `weights` (n,), with mean
+    0 and deviation 1.
+
+    Both are those of the advantages before they were weighted, and the weight stays. Otherwise what
+    the policy would hardly do any more, and so counts for nothing, would get the negative mean as
+    its advantage, and a ratio that can grow without limit."""
+    own = advantages / np.maximum(weights, 1e-8)
+    mean = np.average(own, weights=weights)
+    deviation = np.sqrt(np.average((own - mean) ** 2, weights=weights))
+    standard: np.ndarray = (weights * (own - mean) / (deviation + 1e-8)).astype(np.float32)
+    return standard

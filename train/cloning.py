@@ -62,15 +62,15 @@ class Cloning(DemonstrationLearner):
         self._threads.before_update()
         began = time.perf_counter()
         size = self.settings.train_batch_size
-        told = [
+        updates = [
             self.update(self._at(self.rng.choice(self.lessons, size)))
             for _ in range(self.settings.num_updates)
         ]
         learning = time.perf_counter() - began
-        decisions = size * len(told)
+        decisions = size * len(updates)
         self.agent_steps += decisions
         learned = (
-            means_of(told)
+            means_of(updates)
             | self.measure()
             | {
                 "learning_rate": self.learning_rate,
@@ -98,8 +98,8 @@ class Cloning(DemonstrationLearner):
             logits = self.logits(batch.observations, batch.masks).astype(np.float64)
             right += int((logits.argmax(axis=1) == batch.actions).sum())
             logits -= logits.max(axis=1, keepdims=True)
-            chosen = np.take_along_axis(logits, batch.actions[:, None], axis=1)[:, 0]
-            surprise += float((np.log(np.exp(logits).sum(axis=1)) - chosen).sum())
+            of_actions = np.take_along_axis(logits, batch.actions[:, None], axis=1)[:, 0]
+            surprise += float((np.log(np.exp(logits).sum(axis=1)) - of_actions).sum())
         num = len(self.held_out)
         majority = np.bincount(self.demonstrations.actions[self.held_out]).max() / num
         return {
@@ -127,14 +127,14 @@ def games_of(
     global _last_read
     settings = experiment.settings
     assert isinstance(settings, CloningSettings)
-    found = games_hash(settings.games)
-    if settings.games_sha256 not in (None, found):
+    games_sha256 = games_hash(settings.games)
+    if settings.games_sha256 not in (None, games_sha256):
         raise ConfigError(
             f"the games in {', '.join(settings.games)} aren't those that this run began with"
-            f" (SHA-256 {str(settings.games_sha256)[:12]}…, now {found[:12]}…); put those back, or"
+            f" (SHA-256 {str(settings.games_sha256)[:12]}…, now {games_sha256[:12]}…); put those back, or"
             " begin a new run with --from-games"
         )
-    key = repr((settings, experiment.env, found))
+    key = repr((settings, experiment.env, games_sha256))
     if _last_read is None or _last_read[0] != key:
         rewards = experiment.env.options.get("rewards", "win")
         _last_read = key, read_demonstrations(settings, world, rewards, say=say, status=status)

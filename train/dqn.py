@@ -1,13 +1,24 @@
 """Deep Q-learning (Mnih et al. 2015): configuration, iteration, targets and loss.
 
 It has the extensions that Rainbow gathers (Hessel et al. 2018, arXiv 1710.02298), each with its own
-setting: double, dueling, n-step, prioritised, distributional and noisy. `train.rollouts.q_runner`
-plays, `train.rollouts.replay_buffer` remembers, `agents.networks.q_network` is the network, and
-`train.settings.DQNSettings` lists the settings."""
+setting: double, dueling, n-step, prioritised, distributional and noisy.
+
+1. **Collect**: `DQN.training_step` has every env runner play some steps (`QRunner`), and the replay
+   memory keeps them (`train.rollouts.replay_buffer`).
+2. **Batch**: `ReplayBuffer.sample` draws one by priority.
+3. **Loss**: `dqn_losses`, from the network's answers (`agents.networks.q_network`) and those of its
+   target network.
+4. **Step**: RLlib's, with Adam. The errors become the batch's new priorities, and the target network
+   follows now and then (`follow`).
+
+RLlib starts the processes and calls these methods: `train.rllib.env_runner` has the loop over the
+steps of a rollout, and `train.rllib.learner` the order of the calls within an update.
+`train.settings.dqn` lists the settings."""
 
 from __future__ import annotations
 
 import time
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,14 +39,13 @@ from ray.rllib.utils.metrics import (
 from ray.rllib.utils.numpy import convert_to_numpy
 
 from agents.networks.q_network import q_values
-from train.compute.allocator import keep_freed_memory
-from train.compute.threads import ThreadTuner
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
-from train.rllib.learner import SparingLearner
+from train.rllib.env_runner import BatchEnvRunner, Cut
+from train.rllib.learner import FragmentLearner
 from train.rllib.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_logits
 from train.rollouts.fragment import Fragment
-from train.rollouts.q_runner import QRunner
+from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED
 from train.rollouts.replay_buffer import (
     CELLS,
     DISCOUNTS,
@@ -43,6 +53,7 @@ from train.rollouts.replay_buffer import (
     STAMPS,
     WEIGHTS,
     ReplayBuffer,
+    Rollout,
 )
 from train.settings import DQNSettings, QSettings
 from train.settings.schedule import value_at
@@ -105,7 +116,11 @@ class DQN(BatchedAlgorithm):
 
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
-        self.replay = ReplayBuffer.of(self.config, num_rings=max(1, self.config.num_env_runners))
+        self.replay = ReplayBuffer.of(
+            self.config.settings,
+            num_rings=max(1, self.config.num_env_runners),
+            seed=self.config.seed or 0,
+        )
         self._updates_due = 0.0
 
     def training_step(self) -> None:
@@ -152,7 +167,90 @@ class DQN(BatchedAlgorithm):
         return np.concatenate([np.concatenate(parts) for parts in errors])
 
 
-class DQNLearner(SparingLearner):
+class QRunner(BatchEnvRunner):
+    """Plays epsilon-greedily. `sample` returns one `Rollout`, whose columns the next call
+    overwrites.
+    """
+
+    module: QModule
+
+    inference_only = True
+
+    def make_env(self) -> None:
+        super().make_env()
+        self.epsilons = np.ones(self.num_envs, np.float32)
+
+    def set_epsilon(self, epsilon: float) -> None:
+        """Set the probability of a random action, for every row."""
+        self.epsilons[:] = epsilon
+
+    def play(self, *, epsilon: float | None = None) -> tuple[Rollout, Any]:
+        """Play one rollout, if `epsilon` is given with that probability of a random action. Returns
+        it and the metrics.
+        """
+        if epsilon is not None:
+            self.set_epsilon(epsilon)
+        return super().play()
+
+    def _forget_games(self) -> None:
+        super()._forget_games()
+        self._stream = uuid.uuid4().hex
+        self._sequence = 0
+
+    def own_columns(self, size: int) -> dict[str, np.ndarray]:
+        return {"endings": np.empty(size, np.uint8)}
+
+    def decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
+        # An evaluation plays what was learned.
+        explore = explore and not self.config.in_evaluation
+        if explore:
+            self.module.network.draw_noise(self._generator)
+        q_values = self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))[0]
+        mask = self._mask_of(entry)
+        q_values = mask_logits(q_values, mask)
+        actions = q_values.argmax(-1)
+        if explore or random_actions:
+            lots = torch.rand(q_values.shape, generator=self._generator, device=self._device)
+            # The highest lot among the allowed actions: each is as likely as the others.
+            random_ones = mask_logits(lots, mask).argmax(-1)
+            epsilons = torch.from_numpy(self.epsilons[entry["rows"]]).to(self._device)
+            coins = torch.rand(len(actions), generator=self._generator, device=self._device)
+            actions = torch.where((coins < epsilons) | random_actions, random_ones, actions)
+        entry[Columns.ACTIONS][:] = actions.cpu().numpy()
+        self._note_values(entry, q_values, actions)
+
+    def _note_values(
+        self, entry: dict[str, np.ndarray], q_values: torch.Tensor, actions: torch.Tensor
+    ) -> None:
+        """Masked Q values [n, A] and what was actions [n], for runners that work out priorities."""
+
+    def note_outcome(
+        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut
+    ) -> None:
+        env = self.env
+        entry["rewards"][:] = env.rewards[rows]
+        entry["endings"][:] = np.select(
+            [env.terminated[rows], env.truncated[rows]], [TERMINATED, TRUNCATED], GOES_ON
+        )
+        self._note_cut(rows, start, cut)
+
+    def collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Rollout:
+        entries, observations = self._joined(cut)
+        self._sequence += 1
+        return Rollout(
+            columns=columns,
+            final_entries=entries,
+            final_observations=observations,
+            steps=steps,
+            num_rows=self.num_envs,
+            steps_of_games=self._env_steps,
+            worker=max(0, self.worker_index - 1),
+            stream=self._stream,
+            sequence=self._sequence - 1,
+        )
+
+
+class DQNLearner(FragmentLearner):
     """Makes one step of Adam per batch. The target network follows every `target_update_freq`
     steps.
     """
@@ -160,8 +258,6 @@ class DQNLearner(SparingLearner):
     config: DQNConfig
 
     def build(self) -> None:
-        keep_freed_memory()
-        self._threads = ThreadTuner(self.config.settings.num_threads)
         self._updates = 0
         self._tuned_at = time.monotonic()
         super().build()
@@ -170,14 +266,15 @@ class DQNLearner(SparingLearner):
     def configure_optimizers_for_module(
         self, module_id: str, config: AlgorithmConfig | None = None
     ) -> None:
+        """Make Adam. `Learner.build` calls it."""
         parameters = [p for p in self.get_parameters(self.module[module_id]) if p.requires_grad]
         lr = value_at(self.config.settings.learning_rate, 0)
         optimizer = torch.optim.Adam(parameters, lr=lr, eps=self.config.settings.adam_epsilon)
         # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
 
-    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        super().before_gradient_based_update(timesteps=timesteps)
+    def before_update(self, timesteps: dict[str, Any]) -> None:
+        """Set the learning rate by the decisions so far, and draw the heads' noise anew."""
         # Updates are short here: without a pause between them the tuner's probes would take longer
         # than they do.
         if time.monotonic() - self._tuned_at > _SECONDS_BETWEEN_TUNING:
@@ -186,24 +283,37 @@ class DQNLearner(SparingLearner):
         lr = value_at(self.config.settings.learning_rate, timesteps[AGENT_STEPS_BEFORE])
         for optimizer in self._named_optimizers.values():
             self._set_optimizer_lr(optimizer, lr=lr)
-        for module in self._q_modules():
-            for network in (module.network, module.target):
-                network.draw_noise(self._noise)
+        for network in (self.network_module.network, self.network_module.target):
+            network.draw_noise(self._noise)
 
-    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        super().after_gradient_based_update(timesteps=timesteps)
+    def loss(
+        self, answers: dict[str, torch.Tensor], batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        support = self.network_module.network.support
+        losses, errors = dqn_losses(answers, batch, support, double_q=self.config.settings.double_q)
+        loss = (batch[WEIGHTS] * losses).mean()
+        # Whole, because the errors become priorities.
+        self.metrics.log_value((DEFAULT_MODULE_ID, TD_ERROR_KEY), errors, reduce="item_series")
+        actions = batch[Columns.ACTIONS][:, None]
+        taken = q_values(answers[ATOMS], support).gather(1, actions).squeeze(1)
+        return loss, {
+            "qf_loss": loss.detach(),
+            "td_error_mean": errors.mean(),
+            "qf_mean": taken.mean().detach(),
+        }
+
+    def after_update(self) -> None:
+        """Move the target network, if it is time."""
         self._updates += 1
         if self._updates % self.config.settings.target_update_freq == 0:
-            for module in self._q_modules():
-                follow(module.target, module.network, tau=self.config.settings.tau)
+            module = self.network_module
+            follow(module.target, module.network, tau=self.config.settings.tau)
 
-    def _q_module(self, module_id: str) -> QModule:
-        module = self.module[module_id].unwrapped()
+    @property
+    def network_module(self) -> QModule:
+        module = super().network_module
         assert isinstance(module, QModule)
         return module
-
-    def _q_modules(self) -> list[QModule]:
-        return [self._q_module(module_id) for module_id, _ in self.module.items()]
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {**super().get_state(*args, **kwargs), "updates": self._updates}
@@ -211,33 +321,6 @@ class DQNLearner(SparingLearner):
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         self._updates = state.get("updates", self._updates)
-
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: dict[str, Any],
-        fwd_out: dict[str, Any],
-    ) -> torch.Tensor:
-        network = self._q_module(module_id).network
-        chosen = (
-            q_values(fwd_out[ATOMS], network.support)
-            .gather(1, batch[Columns.ACTIONS][:, None])
-            .squeeze(1)
-        )
-        losses, errors = dqn_losses(
-            fwd_out, batch, network.support, double_q=self.config.settings.double_q
-        )
-        loss = (batch[WEIGHTS] * losses).mean()
-        self.metrics.log_value((module_id, TD_ERROR_KEY), errors, reduce="item_series")
-        parts = {
-            "qf_loss": loss.detach(),
-            "td_error_mean": errors.mean(),
-            "qf_mean": chosen.mean().detach(),
-        }
-        self.metrics.log_dict(parts, key=module_id, window=1)
-        return loss
 
 
 def follow(target: torch.nn.Module, network: torch.nn.Module, *, tau: float) -> None:

@@ -72,7 +72,7 @@ class Imitation(DemonstrationLearner):
         """
         self._threads.before_update()
         remember(self.world, self.network)
-        told: list[dict[str, float]] = []
+        updates: list[dict[str, float]] = []
         before = self.agent_steps
         env_steps = 0
         playing = 0.0
@@ -81,11 +81,11 @@ class Imitation(DemonstrationLearner):
             env_steps += self.world.env_steps_per_advance
             began = time.perf_counter()
             demonstrations = self.play()
-            played = time.perf_counter()
-            told += self.learn(demonstrations)
-            playing = playing + played - began
-            learning = learning + time.perf_counter() - played
-        learned = means_of(told) | {
+            learning_began = time.perf_counter()
+            updates += self.learn(demonstrations)
+            playing += learning_began - began
+            learning += time.perf_counter() - learning_began
+        learned = means_of(updates) | {
             "learning_rate": self.learning_rate,
             "lessons": float(self.demonstrations.added),
         }
@@ -108,12 +108,12 @@ class Imitation(DemonstrationLearner):
         observations = world.observations[rows]
         masks = world.action_mask[rows]  # type: ignore[index]
         answers = self.teacher.answers(rows, masks)
-        wanted = answers.actions
+        demonstrated = answers.actions
         numbers = np.full(len(rows), NO_DEMONSTRATION, np.int64)
-        taught = wanted != NO_DEMONSTRATION
+        taught = demonstrated != NO_DEMONSTRATION
         led = (self.rng.random(len(rows)) < value_at(settings.beta, self.agent_steps)) & taught
         actions = np.zeros(world.num_envs, np.int64)
-        actions[rows] = np.where(led, wanted, self._choose(observations, masks))
+        actions[rows] = np.where(led, demonstrated, self._choose(observations, masks))
         lessons = (
             observations[taught],
             masks[taught],
@@ -124,9 +124,8 @@ class Imitation(DemonstrationLearner):
         world.advance(actions)
         self._episodes.add(rows, numbers, world.rewards[rows])
         for row in np.flatnonzero(world.terminated | world.truncated).tolist():
-            self.demonstrations.tell_returns(
-                *self._episodes.end(row, known=bool(world.terminated[row]))
-            )
+            has_returns = bool(world.terminated[row])
+            self.demonstrations.tell_returns(*self._episodes.end(row, has_returns=has_returns))
         self.agent_steps += len(rows)
         return int(taught.sum())
 
@@ -139,13 +138,12 @@ class Imitation(DemonstrationLearner):
         )
         if len(self.demonstrations) < self.settings.train_batch_size:
             self._updates_due = 0.0
-        told = []
+        updates = []
         while self._updates_due >= 1.0:
             self._updates_due -= 1.0
-            told.append(
-                self.update(self.demonstrations.sample(self.settings.train_batch_size, self.rng))
-            )
-        return told
+            batch = self.demonstrations.sample(self.settings.train_batch_size, self.rng)
+            updates.append(self.update(batch))
+        return updates
 
     def save_to_path(self, path: str) -> None:
         super().save_to_path(path)
@@ -175,5 +173,6 @@ class Imitation(DemonstrationLearner):
         """The network's own actions, int64 (n,)."""
         logits = self.logits(observations, masks)
         # The largest of logits with Gumbel noise is a draw from their softmax.
-        drawn = self.rng.random((len(logits), 1)) < self.settings.explore
-        return (logits + np.where(drawn, self.rng.gumbel(size=logits.shape), 0.0)).argmax(axis=1)
+        explores = self.rng.random((len(logits), 1)) < self.settings.explore
+        noise = np.where(explores, self.rng.gumbel(size=logits.shape), 0.0)
+        return (logits + noise).argmax(axis=1)

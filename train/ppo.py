@@ -1,9 +1,16 @@
-"""Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): configuration, iteration
-and loss.
+"""Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347), from top to bottom.
 
-Experience comes from `train.rllib.env_runner`, which has worked out the advantages. Details
+1. **Collect**: `PPO.training_step` has every env runner play some steps of all its games.
+   `PPORunner.decide` draws the actions, `PPORunner.note_outcome` keeps the rewards.
+2. **Advantages**: `PPORunner.collate` works them out at the end of a rollout.
+3. **Epochs**: `PPOLearner.minibatches` goes through the rollout in shuffled minibatches.
+4. **Loss**: `ppo_loss`.
+5. **Step**: `PPOLearner.apply_gradients`. Then the env runners get the new weights.
+
+RLlib starts the processes and calls these methods: `train.rllib.env_runner` has the loop over the
+steps of a rollout, and `train.rllib.learner` the order of the calls within an update. Details
 follow CleanRL's ppo.py (Huang et al. 2022, "The 37 implementation details of PPO").
-`train.settings.PPOSettings` lists the settings."""
+`train.settings.ppo` lists the settings."""
 
 from __future__ import annotations
 
@@ -14,6 +21,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import (
@@ -31,7 +39,7 @@ from ray.rllib.core.learner.learner import (
     VF_LOSS_KEY,
 )
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+from ray.rllib.policy.sample_batch import SampleBatch
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     ENV_RUNNER_SAMPLING_TIMER,
@@ -43,19 +51,22 @@ from ray.rllib.utils.metrics import (
 
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
-from train.compute.allocator import keep_freed_memory
 from train.compute.muon import Muon, split
-from train.compute.threads import ThreadTuner
 from train.metrics import work
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
-from train.rllib.env_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
+from train.rllib.env_runner import BatchEnvRunner, Cut
 from train.rllib.fragment_flow import by_learner
-from train.rllib.learner import SparingLearner
-from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
-from train.rollouts.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
+from train.rllib.learner import FragmentLearner
+from train.rllib.modules import NetworkModule, RecurrentModule, mask_logits
+from train.rollouts.advantages import gae
+from train.rollouts.columns import ACTION_MASK, ADVANTAGES, VALUE_TARGETS
+from train.rollouts.fragment import Fragment
+from train.rollouts.recurrent import STATE, STRETCH, RowMemory, shuffled_stretches
+from train.rollouts.reward_scaling import RewardScaler
 from train.settings import PPOSettings
 from train.settings.schedule import value_at
+from train.worlds.symmetry import RandomViews
 
 FRACTION_DONE = "fraction_done"
 """Key of the learner's `timesteps`: the part of the budget that is used up, 0..1."""
@@ -63,6 +74,8 @@ IMPORTANCE = "importance"
 """Name of the column with how much likelier an action was by the weights of now than by those that
 played it, float32 [B].
 """
+REWARD_SCALER = "reward_scaler"
+"""Key of the scale of rewards in a runner's progress."""
 
 
 class PPOConfig(BatchedConfig):
@@ -74,10 +87,9 @@ class PPOConfig(BatchedConfig):
         super().__init__(algo_class or PPO)
         self.settings = PPOSettings()
 
-    def runner_and_module(self) -> tuple[type[BatchEnvRunner], type[NetworkModule]]:
-        if self.settings.lstm_units:
-            return (RecurrentRunner, RecurrentModule)
-        return (BatchEnvRunner, NetworkModule)
+    def runner_and_module(self) -> tuple[type[PPORunner], type[NetworkModule]]:
+        module = RecurrentModule if self.settings.lstm_units else NetworkModule
+        return PPORunner, module
 
     def get_default_learner_class(self) -> type[TorchLearner]:
         return PPOLearner
@@ -119,6 +131,7 @@ class PPO(BatchedAlgorithm):
             self._player = ThreadPoolExecutor(1, "player", initializer=prepared)
 
     def training_step(self) -> None:
+        """Play, learn and hand out the weights. `Algorithm.train` calls it once per iteration."""
         steps_before = self.agent_steps()
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
             ahead = self._ahead
@@ -137,12 +150,34 @@ class PPO(BatchedAlgorithm):
                     AGENT_STEPS_BEFORE: steps_before,
                     FRACTION_DONE: self.fraction_done,
                 },
-                num_epochs=self.config.settings.num_epochs,
             )
             self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
         self._log_learned(results)
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             self._hand_out_weights()
+
+    def _play(self) -> tuple[dict[str, Any], list[Any]]:
+        """Return what all env runners have played, as the learners' `update` takes it, and the
+        metrics.
+
+        Where others play and others learn, this process sees only where the fragments are.
+        """
+        learners = self.config.num_learners
+        if learners and self.env_runner_group.num_remote_workers():
+            answers = self._play_on_all("play_by_reference", parts=learners)
+            experience = {"episodes_refs": by_learner([fragment for fragment, _ in answers])}
+        else:
+            answers = self._play_on_all()
+            experience = {"episodes": [fragment for fragment, _ in answers]}
+        return experience, [metrics for _, metrics in answers]
+
+    def _hand_out_weights(self) -> None:
+        """Send the learner's weights to all env runners."""
+        self.env_runner_group.sync_weights(
+            from_worker_or_learner_group=self.learner_group,
+            policies=[DEFAULT_MODULE_ID],
+            inference_only=False,
+        )
 
     @contextmanager
     def _playing_ahead(self) -> Iterator[None]:
@@ -164,20 +199,6 @@ class PPO(BatchedAlgorithm):
             torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
         return self._play()
 
-    def _play(self) -> tuple[dict[str, Any], list[Any]]:
-        """(What all env runners have played, as the learners' `update` takes it, and the metrics.)
-
-        Where others play and others learn, this process sees only where the fragments are.
-        """
-        learners = self.config.num_learners
-        if learners and self.env_runner_group.num_remote_workers():
-            told = self._play_on_all("play_by_reference", parts=learners)
-            return {"episodes_refs": by_learner([played for played, _ in told])}, [
-                metrics for _, metrics in told
-            ]
-        told = self._play_on_all()
-        return {"episodes": [fragment for fragment, _ in told]}, [metrics for _, metrics in told]
-
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         self._ahead = None
@@ -186,14 +207,6 @@ class PPO(BatchedAlgorithm):
         if self._player:
             self._player.shutdown()
         super().cleanup()
-
-    def _hand_out_weights(self) -> None:
-        """Send the learner's weights to all env runners."""
-        self.env_runner_group.sync_weights(
-            from_worker_or_learner_group=self.learner_group,
-            policies=[DEFAULT_MODULE_ID],
-            inference_only=False,
-        )
 
 
 def _prepare_player(num_threads: int, *, on_gpu: bool) -> None:
@@ -204,36 +217,187 @@ def _prepare_player(num_threads: int, *, on_gpu: bool) -> None:
         torch.cuda.set_stream(torch.cuda.Stream(priority=-1))
 
 
+class PPORunner(BatchEnvRunner):
+    """Plays by drawing from the policy. `sample` returns a `Fragment` with advantages.
+
+    With `lstm_units` it remembers a state for each row (`RowMemory`)."""
+
+    config: PPOConfig
+
+    _scaler: RewardScaler | None = None
+    _memory: RowMemory | None = None
+
+    def make_env(self) -> None:
+        super().make_env()
+        settings = self.config.settings
+        self._last_buffer: dict[str, np.ndarray] = {}
+        if settings.norm_reward:
+            self._scaler = RewardScaler(self.num_envs, settings.gamma)
+        if settings.lstm_units:
+            self._memory = RowMemory(
+                self.num_envs, settings.lstm_units, worker=self.worker_index or 0
+            )
+
+    def own_columns(self, size: int) -> dict[str, np.ndarray]:
+        columns = {
+            Columns.ACTION_LOGP: np.empty(size, np.float32),
+            Columns.VF_PREDS: np.empty(size, np.float32),
+            "ended": np.empty(size, np.bool_),
+            "final_values": np.empty(size, np.float32),
+        }
+        if self.config.settings.kl_coef:
+            columns[Columns.ACTION_DIST_INPUTS] = np.empty(
+                (size, int(self.env.single_action_space.n)), np.float32
+            )
+        if self._memory is not None:
+            columns |= self._memory.columns(size)
+        return columns
+
+    def decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
+        """Draw the actions from the policy, and keep how likely they were, and the values."""
+        logits, values = self._answer(entry)
+        if random_actions:
+            logits = torch.zeros_like(logits)
+        mask = self._mask_of(entry)
+        log_probabilities = torch.log_softmax(mask_logits(logits, mask), -1)
+        if explore or random_actions:
+            # An exponential race: argmax of p / Exp(1) is distributed as p, and cheaper than
+            # torch.multinomial.
+            race = torch.empty_like(log_probabilities).exponential_(generator=self._generator)
+            actions = (log_probabilities - race.log()).argmax(-1)
+        else:
+            actions = log_probabilities.argmax(-1)
+        entry[Columns.ACTIONS][:] = actions.cpu().numpy()
+        entry[Columns.ACTION_LOGP][:] = (
+            log_probabilities.gather(1, actions[:, None]).squeeze(1).cpu().numpy()
+        )
+        entry[Columns.VF_PREDS][:] = values.cpu().numpy()
+        if Columns.ACTION_DIST_INPUTS in entry:
+            entry[Columns.ACTION_DIST_INPUTS][:] = log_probabilities.cpu().numpy()
+
+    def _answer(self, entry: dict[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return logits [n, A] and values [n] of the rows that are to act."""
+        observations = torch.from_numpy(entry[Columns.OBS]).to(self._device)
+        if self._memory is None:
+            return self.module.rollout(observations)
+        self._memory.write_to(entry)
+        assert isinstance(self.module, RecurrentModule)
+        state = torch.from_numpy(entry[STATE]).to(self._device)
+        logits, values, state_after = self.module.recall(observations, state)
+        self._memory.states[entry["rows"]] = state_after.cpu().numpy()
+        return logits, values
+
+    def note_outcome(
+        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut
+    ) -> None:
+        entry["ended"][:] = (self.env.terminated | self.env.truncated)[rows]
+        rewards = self.env.rewards[rows]
+        if self._scaler:
+            rewards = self._scaler.scale(rewards, rows, entry["ended"])
+        entry["rewards"][:] = rewards
+        entry["final_values"][:] = 0.0
+        if self._memory is None:
+            self._note_cut(rows, start, cut)
+            return
+        # At once, before the state that belongs to the last observations is forgotten.
+        truncated: Cut = []
+        self._note_cut(rows, 0, truncated)
+        for entries, observations in truncated:
+            entry["final_values"][entries] = self._values(observations, rows[entries])
+        self._memory.forget(rows[entry["ended"]])
+
+    def collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Fragment:
+        """Work out the advantages of a rollout's decisions, and what their values should be."""
+        for entries, observations in cut:
+            columns["final_values"][entries] = self._values(observations, columns["rows"][entries])
+        last_values = np.zeros(self.num_envs, np.float32)
+        going_on = np.flatnonzero(self.env.valid)
+        last_values[going_on] = self._values(self.env.observations[going_on], going_on)
+        del columns["steps"]
+        values = columns[Columns.VF_PREDS]
+        settings = self.config.settings
+        columns[ADVANTAGES] = gae(
+            columns.pop("rows"),
+            columns.pop("rewards"),
+            values,
+            columns.pop("ended"),
+            columns.pop("final_values"),
+            last_values,
+            settings.gamma,
+            settings.gae_lambda,
+        )
+        columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
+        return Fragment(columns, env_steps=self._env_steps)
+
+    def _rate(self, observations: np.ndarray, rows: np.ndarray) -> torch.Tensor:
+        if self._memory is None:
+            return super()._rate(observations, rows)
+        assert isinstance(self.module, RecurrentModule)
+        state = torch.from_numpy(self._memory.states[rows]).to(self._device)
+        return self.module.recall(torch.from_numpy(observations).to(self._device), state)[1]
+
+    def _play(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
+        if self._memory is not None:
+            self._memory.begin_rollout()
+        return super()._play(steps, explore, random_actions)
+
+    def _allocate(self, steps: int) -> dict[str, np.ndarray]:
+        if self.config.settings.concurrency:
+            # The last rollout is being learned from.
+            self._buffer, self._last_buffer = self._last_buffer, self._buffer
+        return super()._allocate(steps)
+
+    def _forget_games(self) -> None:
+        super()._forget_games()
+        if self._memory is not None:
+            self._memory.forget()
+
+    def _draw_seeds(self) -> None:
+        super()._draw_seeds()
+        if self.config.settings.symmetries:
+            self._views = RandomViews(self.env, self._env_seed)
+
+    def progress(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps of this runner, with the scale of its rewards."""
+        scale = self._scaler.get_state() if self._scaler else None
+        return {**super().progress(), REWARD_SCALER: scale}
+
+    def carry_on(self, progress: dict[str, Any]) -> None:
+        super().carry_on(progress)
+        if self._scaler and progress[REWARD_SCALER]:
+            self._scaler.set_state(progress[REWARD_SCALER])
+
+
 _LEAST_KL_SHARE = 1 / 64
 """The least weight of the KL penalty, as a share of `kl_coef`: six quiet updates below it."""
 _OF_THE_POLICY = (Columns.ACTION_LOGP, Columns.VF_PREDS, Columns.ACTION_DIST_INPUTS)
 """Columns of a rollout that depend on the policy that the ratios are taken to."""
 
 
-class PPOLearner(SparingLearner):
+class PPOLearner(FragmentLearner):
     """Learns from fragments, in several epochs of minibatches, with the clipped objective."""
 
     config: PPOConfig
 
     def build(self) -> None:
-        keep_freed_memory()
-        self._threads = ThreadTuner(threads_to_learn(self.config))
-        self._kl_coefs: dict[str, float] = {}
-        self._last_kl: dict[str, torch.Tensor] = {}
+        self._kl_coef = self.config.settings.kl_coef
+        self._last_kl: torch.Tensor | None = None
         self._loss_settings = self.config.settings
         super().build()
+
+    def threads_to_learn(self) -> int | None:
+        return threads_to_learn(self.config)
 
     def configure_optimizers_for_module(
         self, module_id: str, config: AlgorithmConfig | None = None
     ) -> None:
+        """Make Adam, or Muon and Adam. `Learner.build` calls it."""
         settings = self.config.settings
         parameters = self.get_parameters(self.module[module_id])
         lr = value_at(settings.learning_rate, 0)
         # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
         if settings.optimizer == "muon":
-            module = self.module[module_id].unwrapped()
-            assert isinstance(module, NetworkModule)
-            hidden, parameters = split(module)
+            hidden, parameters = split(self.network_module)
             self.register_optimizer(module_id=module_id, optimizer=Muon(hidden, lr), params=hidden)
         name = DEFAULT_OPTIMIZER if settings.optimizer == "adam" else "adam"
         adam = torch.optim.Adam(parameters, lr=lr, eps=1e-5)
@@ -241,85 +405,90 @@ class PPOLearner(SparingLearner):
             module_id=module_id, optimizer_name=name, optimizer=adam, params=parameters
         )
 
-    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        super().before_gradient_based_update(timesteps=timesteps)
+    def before_update(self, timesteps: dict[str, Any]) -> None:
+        """Set the learning rate and the weight of the entropy bonus, by the decisions so far."""
         self._threads.before_update()
-        self._generator = torch.Generator().manual_seed(
-            (self.config.seed or 0) + self._weights_seq_no
-        )
+        seed = (self.config.seed or 0) + self._weights_seq_no
+        self._generator = torch.Generator().manual_seed(seed)
         steps = timesteps[AGENT_STEPS_BEFORE]
         settings = self.config.settings
-        self._ent_coef = value_at(settings.ent_coef, steps)
-        left = 1 - timesteps[FRACTION_DONE] if settings.anneal_lr else 1.0
+        self.ent_coef = value_at(settings.ent_coef, steps)
+        budget_left = 1 - timesteps[FRACTION_DONE] if settings.anneal_lr else 1.0
+        lr = value_at(settings.learning_rate, steps) * budget_left
         for optimizer in self._named_optimizers.values():
-            self._set_optimizer_lr(optimizer, lr=value_at(settings.learning_rate, steps) * left)
+            self._set_optimizer_lr(optimizer, lr=lr)
 
-    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        super().after_gradient_based_update(timesteps=timesteps)
-        for module_id, kl in self._last_kl.items():
-            measured = self._mean_over_learners(kl)
-            settings = self.config.settings
-            before = self._kl_coef(module_id)
-            least = settings.kl_coef * _LEAST_KL_SHARE
-            self._kl_coefs[module_id] = adapted_kl_coef(
-                before, measured, settings.kl_target, least=least
-            )
-
-    def _kl_coef(self, module_id: str) -> float:
-        return self._kl_coefs.setdefault(module_id, self.config.settings.kl_coef)
-
-    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return {**super().get_state(*args, **kwargs), "kl_coefs": dict(self._kl_coefs)}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self._kl_coefs = dict(state.get("kl_coefs", {}))
-
-    def _create_iterator_if_necessary(
-        self, *, training_data: Any, num_epochs: int = 1, **kwargs: Any
-    ) -> Iterator[MultiAgentBatch]:
-        """RLlib's hook for what an update goes through: here shuffled minibatches, anew in each
-        epoch.
+    def minibatches(self, batch: SampleBatch) -> Iterator[SampleBatch]:
+        """Yield shuffled minibatches, anew in each epoch.
 
         There are always `num_minibatches` of them, so learners with unequal shares of the
         experience stay in step."""
-        whole = self._make_batch_if_necessary(training_data=training_data)
         settings = self.config.settings
-        self._num_minibatches = self._minibatches_of(
-            sum(batch.count for batch in whole.policy_batches.values())
-        )
+        self._num_minibatches = self._minibatches_of(batch.count)
+        self.metrics_window = settings.num_minibatches * settings.num_epochs
         if plays_while_learning(self.config):
-            for name, batch in whole.policy_batches.items():
-                self._stay_near_the_newest_policy(name, batch)
-        for epoch in range(num_epochs):
-            parts = {
-                name: self._shuffled_parts(batch) for name, batch in whole.policy_batches.items()
-            }
-            for k in work.told(
-                f"epoch {epoch + 1} of {num_epochs}, minibatch", self._num_minibatches
-            ):
-                yield MultiAgentBatch(
-                    {
-                        # Rows are copied whole; indexing would go through observations number by
-                        # number.
-                        name: SampleBatch(
-                            {
-                                column: batch[column].index_select(0, parts[name][k])
-                                for column in batch
-                            }
-                        )
-                        for name, batch in whole.policy_batches.items()
-                    },
-                    env_steps=len(next(iter(parts.values()))[k]),
-                )
-            if (
-                settings.target_kl is not None
-                and self._mean_over_learners(self._approx_kl) > settings.target_kl
-            ):
+            self._stay_near_the_newest_policy(batch)
+        for epoch in range(settings.num_epochs):
+            parts = self._shuffled_parts(batch)
+            task = f"epoch {epoch + 1} of {settings.num_epochs}, minibatch"
+            for k in work.counted(task, self._num_minibatches):
+                # RLlib computes `loss`, its gradients and the step before it asks for the next one.
+                yield _rows_of(batch, parts[k])
+            if self._has_gone_too_far():
                 return
 
+    def loss(
+        self, answers: dict[str, torch.Tensor], batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        loss, parts = ppo_loss(
+            answers[Columns.ACTION_DIST_INPUTS],
+            answers[Columns.VF_PREDS],
+            batch,
+            self._loss_settings,
+            ent_coef=self.ent_coef,
+            kl_coef=self._kl_coef,
+        )
+        self._approx_kl = parts["approx_kl"]
+        parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self.ent_coef
+        if self.config.settings.kl_coef:
+            self._last_kl = parts[LEARNER_RESULTS_KL_KEY]
+            parts[LEARNER_RESULTS_CURR_KL_COEFF_KEY] = self._kl_coef
+        return loss, parts
+
+    def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
+        """Make a step of the optimiser. RLlib would go through each gradient twice for numbers that
+        aren't finite.
+        """
+        sums = torch.stack([gradient.sum() for gradient in gradients_dict.values()])
+        if not sums.isfinite().all():
+            super().apply_gradients(gradients_dict)
+            return
+        for reference, gradient in gradients_dict.items():
+            self._params[reference].grad = gradient
+        for optimizer in self._named_optimizers.values():
+            optimizer.step()
+
+    def after_update(self) -> None:
+        """Adapt the weight of the KL penalty, if there is one."""
+        if self._last_kl is None:
+            return
+        settings = self.config.settings
+        self._kl_coef = adapted_kl_coef(
+            self._kl_coef,
+            self._mean_over_learners(self._last_kl),
+            settings.kl_target,
+            least=settings.kl_coef * _LEAST_KL_SHARE,
+        )
+
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_state(*args, **kwargs), "kl_coef": self._kl_coef}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._kl_coef = state.get("kl_coef", self._kl_coef)
+
     def _minibatches_of(self, count: int) -> int:
-        """How many minibatches `count` decisions are split into: the same number for every
+        """Return how many minibatches `count` decisions are split into: the same number for every
         learner.
         """
         if not self.config.minibatch_size:
@@ -327,34 +496,8 @@ class PPOLearner(SparingLearner):
         mean = self._mean_over_learners(torch.tensor(float(count), device=self._device))
         return max(1, round(mean / self.config.minibatch_size))
 
-    @torch.no_grad()
-    def _stay_near_the_newest_policy(self, module_id: str, batch: SampleBatch) -> None:
-        """Put this update's first policy in the place of the one that played, which is one update
-        older.
-
-        This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the
-        policy that played, each update would undo the one before, and two policies would be learned
-        by turns."""
-        module = self.module[module_id].unwrapped()
-        columns = {name: torch.as_tensor(batch[name]) for name in batch}
-        anew = {name: torch.empty_like(columns[name]) for name in _OF_THE_POLICY if name in columns}
-        for part in self._shuffled_parts(batch):
-            seen = {name: column.index_select(0, part) for name, column in columns.items()}
-            told = module.forward_train(seen)
-            log_probabilities = torch.log_softmax(told[Columns.ACTION_DIST_INPUTS], -1)
-            answers = {
-                Columns.ACTION_LOGP: (
-                    log_probabilities.gather(1, seen[Columns.ACTIONS].long()[:, None]).squeeze(1)
-                ),
-                Columns.VF_PREDS: told[Columns.VF_PREDS],
-                Columns.ACTION_DIST_INPUTS: log_probabilities,
-            }
-            for name, column in anew.items():
-                column[part] = answers[name]
-        batch.update(anew)
-        batch[IMPORTANCE] = (anew[Columns.ACTION_LOGP] - columns[Columns.ACTION_LOGP]).exp()
-
     def _shuffled_parts(self, batch: SampleBatch) -> Sequence[torch.Tensor]:
+        """Return the positions of each minibatch's decisions."""
         num_minibatches = self._num_minibatches
         # Of a single decision there is no standard deviation.
         least = num_minibatches * (2 if self._loss_settings.norm_adv else 1)
@@ -375,48 +518,51 @@ class PPOLearner(SparingLearner):
             order = torch.arange(batch.count, device=self._device)
         return order.tensor_split(num_minibatches)
 
-    def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
-        """Make a step of the optimiser. RLlib would go through each gradient twice for numbers that
-        aren't finite.
-        """
-        sums = torch.stack([gradient.sum() for gradient in gradients_dict.values()])
-        if not sums.isfinite().all():
-            super().apply_gradients(gradients_dict)
-            return
-        for reference, gradient in gradients_dict.items():
-            self._params[reference].grad = gradient
-        for optimizer in self._named_optimizers.values():
-            optimizer.step()
+    def _has_gone_too_far(self) -> bool:
+        """Whether the policy is further than `target_kl` from the one that the epochs began with."""
+        target = self.config.settings.target_kl
+        return target is not None and self._mean_over_learners(self._approx_kl) > target
+
+    @torch.no_grad()
+    def _stay_near_the_newest_policy(self, batch: SampleBatch) -> None:
+        """Put this update's first policy in the place of the one that played, which is one update
+        older.
+
+        This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the
+        policy that played, each update would undo the one before, and two policies would be learned
+        by turns."""
+        columns = {name: torch.as_tensor(batch[name]) for name in batch}
+        newest = {
+            name: torch.empty_like(columns[name]) for name in _OF_THE_POLICY if name in columns
+        }
+        for part in self._shuffled_parts(batch):
+            decisions = {name: column.index_select(0, part) for name, column in columns.items()}
+            answers = self.network_module.forward_train(decisions)
+            log_probabilities = torch.log_softmax(answers[Columns.ACTION_DIST_INPUTS], -1)
+            actions = decisions[Columns.ACTIONS].long()[:, None]
+            by_newest = {
+                Columns.ACTION_LOGP: log_probabilities.gather(1, actions).squeeze(1),
+                Columns.VF_PREDS: answers[Columns.VF_PREDS],
+                Columns.ACTION_DIST_INPUTS: log_probabilities,
+            }
+            for name, column in newest.items():
+                column[part] = by_newest[name]
+        batch.update(newest)
+        batch[IMPORTANCE] = (newest[Columns.ACTION_LOGP] - columns[Columns.ACTION_LOGP]).exp()
 
     def _mean_over_learners(self, value: torch.Tensor) -> float:
         if self.config.num_learners > 1:
             torch.distributed.all_reduce(value, torch.distributed.ReduceOp.AVG)
         return float(value)
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: dict[str, Any],
-        fwd_out: dict[str, Any],
-    ) -> torch.Tensor:
-        settings = self.config.settings
-        kl_coef = self._kl_coef(module_id)
-        logits = fwd_out[Columns.ACTION_DIST_INPUTS]
-        values = fwd_out[Columns.VF_PREDS]
-        loss, parts = ppo_loss(
-            logits, values, batch, self._loss_settings, ent_coef=self._ent_coef, kl_coef=kl_coef
-        )
-        self._approx_kl = parts["approx_kl"]
-        parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self._ent_coef
-        if settings.kl_coef:
-            self._last_kl[module_id] = parts[LEARNER_RESULTS_KL_KEY]
-            parts[LEARNER_RESULTS_CURR_KL_COEFF_KEY] = kl_coef
-        self.metrics.log_dict(
-            parts, key=module_id, window=settings.num_minibatches * settings.num_epochs
-        )
-        return loss
+
+def _rows_of(batch: SampleBatch, positions: torch.Tensor) -> SampleBatch:
+    """Return the decisions at `positions`, int64 [n]."""
+    # Rows are copied whole; indexing would go through observations number by number.
+    columns: dict[str, Any] = batch
+    return SampleBatch(
+        {name: column.index_select(0, positions) for name, column in columns.items()}
+    )
 
 
 def ppo_loss(

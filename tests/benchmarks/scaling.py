@@ -33,8 +33,7 @@ from train.algorithms import build_algorithm
 from train.cluster.speeds import Constants, fullest, stages
 from train.config import Experiment
 from train.dqn import Drawn
-from train.ppo import PPOConfig
-from train.rllib.env_runner import BatchEnvRunner
+from train.ppo import PPOConfig, PPORunner
 from train.rllib.fragment_flow import PLAY, FragmentFlow
 from train.rllib.ray_runtime import num_processes, running_ray
 from train.rollouts.replay_buffer import ReplayBuffer
@@ -135,7 +134,7 @@ def measure_apex(runs: int) -> Constants:
     )
     with built(chosen) as algorithm:
         runner = algorithm.env_runner
-        memory = ReplayBuffer.of(algorithm.config, num_rings=1)
+        memory = ReplayBuffer.of(algorithm.config.settings, num_rings=1, seed=0)
         rollouts: list[Any] = []
 
         def play() -> int:
@@ -385,7 +384,7 @@ def _a_small_fragment() -> tuple[Any, Any]:
     metrics).
     """
     chosen = experiment("battlesnake-ppo", "ppo.num_steps=16", "env.options.num_games=16")
-    runner = BatchEnvRunner(config=PPOConfig.from_experiment(chosen), worker_index=0)
+    runner = PPORunner(config=PPOConfig.from_experiment(chosen), worker_index=0)
     (fragment,) = runner.sample()
     return sleeping_machines.Packed(fragment), sleeping_machines.Packed(runner.get_metrics())
 

@@ -37,9 +37,9 @@ from train.algorithms import build_algorithm
 from train.compute.allocator import keep_freed_memory
 from train.config import Experiment
 from train.ppo import ppo_loss
-from train.rllib.env_runner import ADVANTAGES, VALUE_TARGETS
 from train.rllib.modules import has_fast_bfloat16
 from train.rllib.ray_runtime import running_ray
+from train.rollouts.columns import ADVANTAGES, VALUE_TARGETS
 from train.settings import PPOSettings
 
 OBSERVATION = {"view": "window", "radius": 5, "rotate": True}

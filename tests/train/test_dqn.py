@@ -17,10 +17,9 @@ from tests.train.experiments import toy_q
 from tests.train.small_worlds import best_masked_return
 from train.algorithms import build_algorithm
 from train.config import Experiment
-from train.dqn import DQNConfig, Drawn, dqn_losses, project
+from train.dqn import DQNConfig, Drawn, QRunner, dqn_losses, project
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE
 from train.rllib.env_runner_failures import LostExperienceError
-from train.rollouts.q_runner import QRunner
 from train.run import train
 from train.runs.export import _card, module_of
 from train.runs.folder import RunFolder

@@ -107,15 +107,15 @@ def test_returns_are_discounted_sums_of_what_followed():
             numbers[step, row] = number
             number = number + 1
         episodes.add(np.arange(2), numbers[step], rewards[step])
-    found, returns = episodes.end(1, known=True)
+    found, returns = episodes.end(1, has_returns=True)
     for k, value in zip(found, returns, strict=True):
         (step,) = np.flatnonzero(numbers[:, 1] == k)
         assert value == pytest.approx(
             sum(0.9**later * rewards[step + later, 1] for later in range(30 - step)), rel=1e-5
         )
     assert len(found) == asked[:, 1].sum()
-    assert len(episodes.end(0, known=False)[0]) == 0
-    assert len(episodes.end(0, known=True)[0]) == 0
+    assert len(episodes.end(0, has_returns=False)[0]) == 0
+    assert len(episodes.end(0, has_returns=True)[0]) == 0
 
 
 def test_forgotten_demonstrations_take_no_returns():

@@ -102,14 +102,14 @@ def test_the_weight_of_the_kl_penalty_comes_back_soon_after_many_quiet_updates(o
     try:
         learner = algorithm.learner_group._learner
         for _ in range(60):
-            learner._last_kl = {"default_policy": torch.tensor(0.0)}
+            learner._last_kl = torch.tensor(0.0)
             learner.after_gradient_based_update(timesteps={})
-        least = learner._kl_coef("default_policy")
+        least = learner._kl_coef
         assert 0.2 / 100 < least < 0.2 / 10
         for _ in range(6):
-            learner._last_kl = {"default_policy": torch.tensor(1e9)}
+            learner._last_kl = torch.tensor(1e9)
             learner.after_gradient_based_update(timesteps={})
-        assert learner._kl_coef("default_policy") == pytest.approx(0.2)
+        assert learner._kl_coef == pytest.approx(0.2)
     finally:
         algorithm.stop()
 

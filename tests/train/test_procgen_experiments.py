@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from train.config import Experiment, list_experiments
-from train.ppo import PPOConfig
-from train.rllib.env_runner import BatchEnvRunner
+from train.ppo import PPOConfig, PPORunner
 from train.run import train
 from train.runs.export import build_network
 from train.settings.schedule import value_at
@@ -70,7 +69,7 @@ def test_repeated_actions_count_as_the_games_count(one_ray: None) -> None:
     experiment = Experiment.load(
         "procgen-ppo", [*SMALL, "env.options.action_repeat=3", "env.options.gap_stack=4"]
     )
-    runner = BatchEnvRunner(config=PPOConfig.from_experiment(experiment), worker_index=0)
+    runner = PPORunner(config=PPOConfig.from_experiment(experiment), worker_index=0)
     (fragment,) = runner.sample(num_timesteps=5 * runner.env.env_steps_per_advance)
     assert fragment.agent_steps() == 5 * 4
     assert fragment.env_steps() == 5 * 4 * 3

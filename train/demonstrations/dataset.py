@@ -40,7 +40,7 @@ class Demonstrations:
     """
 
     def __init__(self, capacity: int, observation: np.ndarray, num_actions: int) -> None:
-        self._kept = DemonstrationBatch(
+        self._columns = DemonstrationBatch(
             np.empty((capacity, *observation.shape), observation.dtype),
             np.empty((capacity, num_actions), np.bool_),
             np.empty((capacity, num_actions), np.float32),
@@ -61,10 +61,9 @@ class Demonstrations:
         """
         numbers = np.arange(self.added, self.added + len(shares))
         returns = np.full(len(shares), np.nan, np.float32)
-        for kept, new in zip(
-            self._kept, (observations, masks, shares, values, returns), strict=True
-        ):
-            kept[numbers % self._capacity] = new
+        new_columns = (observations, masks, shares, values, returns)
+        for column, new_column in zip(self._columns, new_columns, strict=True):
+            column[numbers % self._capacity] = new_column
         self.added += len(shares)
         return numbers
 
@@ -72,13 +71,13 @@ class Demonstrations:
         """Store the returns that followed demonstrations, given by their numbers. Forgotten ones
         are left out.
         """
-        kept = numbers >= self.added - self._capacity
-        self._kept.returns[numbers[kept] % self._capacity] = returns[kept]
+        is_stored = numbers >= self.added - self._capacity
+        self._columns.returns[numbers[is_stored] % self._capacity] = returns[is_stored]
 
     def sample(self, size: int, rng: np.random.Generator) -> DemonstrationBatch:
         """Draw `size` demonstrations, with replacement."""
         places = rng.integers(len(self), size=size)
-        return DemonstrationBatch(*(kept[places] for kept in self._kept))
+        return DemonstrationBatch(*(column[places] for column in self._columns))
 
 
 class Episodes:
@@ -97,18 +96,21 @@ class Episodes:
         ):
             self._steps[row].append((number, reward))
 
-    def end(self, row: int, *, known: bool) -> tuple[np.ndarray, np.ndarray]:
+    def end(self, row: int, *, has_returns: bool) -> tuple[np.ndarray, np.ndarray]:
         """End the row's episode. Returns the numbers, int64, and discounted returns, float32, of
         its demonstrations.
 
-        There are none if its end isn't `known`, because the episode was cut off.
+        Of an episode that was cut off, the returns aren't known: without `has_returns` both arrays
+        are empty.
         """
         steps = self._steps[row]
         self._steps[row] = []
+        if not has_returns:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
         numbers = []
         returns = []
         following = 0.0
-        for number, reward in reversed(steps if known else []):
+        for number, reward in reversed(steps):
             following = reward + self._gamma * following
             if number != NO_DEMONSTRATION:
                 numbers.append(number)

@@ -47,16 +47,18 @@ class DemonstrationLearner:
         self.network = build_network(experiment, world)
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
         self._views = views_of(world) if settings.symmetries else None
-        self._bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
+        self._bf16 = settings.bf16
+        if self._bf16 is None:
+            self._bf16 = has_fast_bfloat16()
         self._threads = ThreadTuner(settings.num_threads)
         self.agent_steps = 0
 
     @property
     def learning_rate(self) -> float:
         """Adam's current step size."""
-        return self.settings.learning_rate * (
-            1.0 - self.fraction_done if self.settings.anneal_lr else 1.0
-        )
+        if not self.settings.anneal_lr:
+            return self.settings.learning_rate
+        return self.settings.learning_rate * (1.0 - self.fraction_done)
 
     def update(self, batch: DemonstrationBatch) -> dict[str, float]:
         """Make a step of Adam on the cross entropy of the demonstrated shares and the error of the
@@ -67,22 +69,24 @@ class DemonstrationLearner:
         batch = self._in_a_view(batch)
         shares = torch.from_numpy(batch.shares)
         worth = torch.from_numpy(self._worth(batch))
-        known = ~worth.isnan()
+        has_worth = ~worth.isnan()
         with torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
             logits, values = self.network(torch.from_numpy(batch.observations))
         logits = mask_logits(logits.float(), torch.from_numpy(batch.masks))
         values = values.float()
         cross_entropy = torch.nn.functional.cross_entropy(logits, shares)
-        vf_loss = torch.where(
-            known, values - worth.nan_to_num(), 0.0
-        ).square().sum() / known.sum().clamp(min=1)
+        errors = torch.where(has_worth, values - worth.nan_to_num(), 0.0)
+        vf_loss = errors.square().sum() / has_worth.sum().clamp(min=1)
         self.optimizer.param_groups[0]["lr"] = self.learning_rate
         self.optimizer.zero_grad()
         (cross_entropy + self.settings.vf_coef * vf_loss).backward()
         self.optimizer.step()
         accuracy = (logits.argmax(dim=1) == shares.argmax(dim=1)).float().mean()
-        told = {"cross_entropy": cross_entropy, "vf_loss": vf_loss, "accuracy": accuracy}
-        return {name: float(value.detach()) for name, value in told.items()}
+        return {
+            "cross_entropy": float(cross_entropy.detach()),
+            "vf_loss": float(vf_loss.detach()),
+            "accuracy": float(accuracy),
+        }
 
     def logits(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         """Return the network's logits, float32 (n, A), the lowest number where an action isn't
@@ -90,8 +94,8 @@ class DemonstrationLearner:
         """
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
             logits, _ = self.network(torch.from_numpy(observations))
-        found: np.ndarray = mask_logits(logits.float(), torch.from_numpy(masks)).numpy()
-        return found
+        masked_logits: np.ndarray = mask_logits(logits.float(), torch.from_numpy(masks)).numpy()
+        return masked_logits
 
     def policy_weights(self) -> dict[str, np.ndarray]:
         """Return the network's weights, by the names of `train.rllib.modules.NetworkModule`."""

@@ -51,8 +51,8 @@ class RecordedDemonstrations:
         At least one game is held out, and at least one isn't. The split is a function of the games'
         order and the seed."""
         num = min(max(1, round(held_out * self.num_games)), self.num_games - 1)
-        chosen = np.random.default_rng(seed).permutation(self.num_games)[:num]
-        is_held_out = np.isin(self.games, chosen)
+        held_out_games = np.random.default_rng(seed).permutation(self.num_games)[:num]
+        is_held_out = np.isin(self.games, held_out_games)
         return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
 
 
@@ -104,8 +104,8 @@ def read_demonstrations(
     for number, path in enumerate(paths, 1):
         status(f"reading game {number} of {len(paths)}")
         reader.read(path)
-    for told in reader.left_out[:_MOST_TOLD]:
-        say(told)
+    for omission in reader.left_out[:_MOST_TOLD]:
+        say(omission)
     if more := reader.left_out[_MOST_TOLD:]:
         say(f"… and {len(more)} games more were left out")
     for doubt in reader.doubts[:_MOST_TOLD]:
@@ -189,7 +189,7 @@ class _Reader:
     def _take_in(self, recording: Recording, path: Path) -> None:
         boards = recording.boards()
         settings = recording.settings
-        snakes = self._chosen(recording)
+        snakes = self._snakes_to_clone(recording)
         if (boards[0]["width"], boards[0]["height"]) != (
             self.world.state.width,
             self.world.state.height,
@@ -203,18 +203,20 @@ class _Reader:
                 " size"
             )
         game = str(recording.game.get("id") or path.name)
-        new = [snake for snake in snakes if (game, snake) not in self._seen]
-        decisions = [decision for snake in new for decision in _decisions_of(recording, snake)]
+        new = [snake for snake in snakes if (game, snake) not in self._snakes_read]
+        decisions: list[_Decision] = []
+        for snake in new:
+            decisions += _decisions_of(recording, snake)
         if not decisions:
             return
         returns = {snake: self._last_reward(recording, boards[-1], snake) for snake in new}
         batch = self._demonstrations(decisions, settings, returns)
-        self._seen |= {(game, snake) for snake in new}
+        self._snakes_read |= {(game, snake) for snake in new}
         number = self._games.setdefault(game, len(self._games))
         self._parts.append((batch, np.full(len(batch.returns), number)))
         self._decisions += len(batch.returns)
 
-    def _chosen(self, recording: Recording) -> list[str]:
+    def _snakes_to_clone(self, recording: Recording) -> list[str]:
         """The ids of the chosen snakes that play in this game."""
         snakes = recording.boards()[0]["snakes"]
         self._names |= {str(snake.get("name") or snake["id"]) for snake in snakes}
@@ -227,11 +229,8 @@ class _Reader:
     def _demonstrations(
         self, decisions: Sequence[_Decision], settings: Any, returns: dict[str, float]
     ) -> DemonstrationBatch:
-        rows = [
-            row
-            for decision in decisions
-            if (row := self._row(decision, settings, returns[decision.snake]))
-        ]
+        all_rows = (self._row(one, settings, returns[one.snake]) for one in decisions)
+        rows = [row for row in all_rows if row is not None]
         if not rows:
             raise ConfigError("none of its moves can be learned")
         return DemonstrationBatch(*(np.stack(column) for column in zip(*rows, strict=True)))
@@ -249,12 +248,10 @@ class _Reader:
         )
         one = np.zeros(1, np.int64)
         slot = np.array([[snake["id"] for snake in placed].index(decision.snake)])
-        observation, (mask,) = (
-            self.world.observation,
-            self.world.observation.action_mask(state, one, slot),
-        )
-        (seen,) = observation.observe(state, one, slot)
-        if seen.shape != self.world.single_observation_space.shape:
+        observation = self.world.observation
+        (mask,) = observation.action_mask(state, one, slot)
+        (picture,) = observation.observe(state, one, slot)
+        if picture.shape != self.world.single_observation_space.shape:
             raise ConfigError(
                 f"{slots} snakes play in it, for which the experiment's observation has another"
                 " shape"
@@ -269,11 +266,11 @@ class _Reader:
         if not actions:
             return None
         gamma = self.settings.gamma
-        played = np.eye(len(mask), dtype=np.float32)[actions[0]]
+        shares = np.eye(len(mask), dtype=np.float32)[actions[0]]
         return (
-            seen,
+            picture,
             mask,
-            played,
+            shares,
             np.float32("nan"),
             np.float32(outcome * gamma**decision.turns_left),
         )
@@ -290,13 +287,14 @@ class _Reader:
         return float("nan")
 
 
+def _lives(snake: str, board: Board) -> bool:
+    return any(one["id"] == snake and not one["eliminatedCause"] for one in board["snakes"])
+
+
 def _decisions_of(recording: Recording, snake: str) -> Iterator[_Decision]:
     """Yield a snake's decisions. Raises `ConfigError` where a turn is missing."""
     boards = recording.boards()
-    alive = [
-        next((not s["eliminatedCause"] for s in board["snakes"] if s["id"] == snake), False)
-        for board in boards
-    ]
+    alive = [_lives(snake, board) for board in boards]
     last = max((place for place, lives in enumerate(alive) if lives), default=-1)
     # Nobody chose on the last board, unless the snake's death followed it.
     last -= last == len(boards) - 1
@@ -325,7 +323,9 @@ def _outcome_rewards(rewards: Any) -> Rewards | None:
     if not isinstance(rewards, str | dict):
         return None
     try:
-        found = Rewards.from_options(rewards)
+        outcome_rewards = Rewards.from_options(rewards)
     except ProcsnakeError:
         return None  # Somebody's own function.
-    return found if set(found.options()) <= _OUTCOMES else None
+    if set(outcome_rewards.options()) <= _OUTCOMES:
+        return outcome_rewards
+    return None

@@ -77,9 +77,8 @@ class Teacher:
         ]
         shares = np.take_along_axis(moves, np.stack(by_action, axis=1), axis=1) * masks
         together = shares.sum(axis=1, keepdims=True)
-        return Answers(
-            np.divide(shares, together, out=np.zeros_like(shares), where=together > 0), values
-        )
+        normalised = np.divide(shares, together, out=np.zeros_like(shares), where=together > 0)
+        return Answers(normalised, values)
 
     def close(self) -> None:
         """Stop the teacher's threads."""
@@ -94,10 +93,10 @@ class Teacher:
         parts = zip(
             np.array_split(boards, self._threads), np.array_split(slots, self._threads), strict=True
         )
-        told = list(self._pool.map(lambda part: ask(*part), parts))
-        return np.concatenate([shares for shares, _ in told]), np.concatenate(
-            [values for _, values in told]
-        )
+        answers = list(self._pool.map(lambda part: ask(*part), parts))
+        shares = np.concatenate([part_shares for part_shares, _ in answers])
+        values = np.concatenate([part_values for _, part_values in answers])
+        return shares, values
 
     def _moves(self, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         moves = self._agent.act_batch(self.games.state, boards, slots)
@@ -111,6 +110,5 @@ class Teacher:
         best = scores.max(axis=1, keepdims=True, initial=-np.inf)
         shares = np.exp((scores - best) / temperature)
         values = (best[:, 0] / SCALE).clip(-1.0, 1.0)
-        return (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32), values.astype(
-            np.float32
-        )
+        shares = shares / shares.sum(axis=1, keepdims=True)
+        return shares.astype(np.float32), values.astype(np.float32)

@@ -12,7 +12,7 @@ another one shows it. Where one thread plays while another learns, it says what 
 last."""
 
 
-def told(what: str, count: int) -> Iterator[int]:
+def counted(what: str, count: int) -> Iterator[int]:
     """Count from 0 to `count` - 1, as `range` does, and say in `doing` which `what` is being worked
     on.
     """

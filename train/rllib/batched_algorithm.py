@@ -41,7 +41,8 @@ from envs.common.errors import ConfigError, ProcsnakeError
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.env_runner import EPISODE_SUMS, BatchEnvRunner
 from train.rllib.env_runner_failures import Failures, clear_errors
-from train.rllib.modules import ACTION_MASK, NetworkModule, QModule
+from train.rllib.modules import NetworkModule, QModule
+from train.rollouts.columns import ACTION_MASK
 from train.settings import PPOSettings
 
 AGENT_STEPS_BEFORE = "agent_steps_before"

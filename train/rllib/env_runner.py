@@ -1,6 +1,8 @@
-"""The env runner: it plays a whole `BatchEnv` at once, and returns fragments instead of
-episodes.
-"""
+"""The env runner: it plays a whole `BatchEnv` at once, and returns fragments instead of episodes.
+
+Each algorithm has a subclass beside its learner (`train.ppo.PPORunner`, `train.dqn.QRunner`), which
+decides and says what is kept of each step. This file has what RLlib calls, and the loop over the
+steps."""
 
 from __future__ import annotations
 
@@ -43,23 +45,17 @@ from train.metrics.rows import LEVEL_RETURNS, episode_sums
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.episode_callbacks import EpisodeCallbacks
 from train.rllib.fragment_flow import Played
-from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.rllib.modules import NetworkModule
 from train.rllib.weight_servers import WeightSource, newer_weights
-from train.rollouts.advantages import gae
+from train.rollouts.columns import ACTION_MASK
 from train.rollouts.fragment import Fragment
-from train.rollouts.reward_scaling import RewardScaler
-from train.settings import PPOSettings
 from train.worlds.state import carry_on, progress_of, remember
 from train.worlds.symmetry import RandomViews
 
-ADVANTAGES = "advantages"
-VALUE_TARGETS = "value_targets"
 EPISODE_SUMS = "episode_sums"
 """Metrics key: the sum of each column over the episodes that ended. Divide by `NUM_EPISODES` for
 means.
 """
-REWARD_SCALER = "reward_scaler"
-"""Key of the scale of rewards in a runner's progress."""
 ROLLOUTS = "rollouts"
 """Key of the number of rollouts that were played, also before a resume, in a runner's progress."""
 PHASE_SECONDS = "phase_seconds"
@@ -77,7 +73,18 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     Rows that are not valid are neither computed nor stored: entries lie one after the other in flat
     arrays, in order of time. `train.worlds.build.make_world` explains `env_config`. The config's
     `num_envs_per_env_runner` isn't used, because the world knows its rows. Everything that isn't
-    about playing (weights, state, health) is inherited from RLlib."""
+    about playing (weights, state, health) is inherited from RLlib.
+
+    RLlib calls `make_env`, `get_spaces` and `make_module` when it makes a runner. The algorithms
+    call `play`, `play_by_reference` and `carry_on`. `sample` and `get_metrics` are called by both:
+    RLlib's evaluation samples, too.
+
+    A subclass fills in four steps, which `_play` calls in this order:
+
+    1. `own_columns(size)` makes the arrays for what it keeps of each decision.
+    2. `decide(entry, …)` chooses the actions of the rows that are to act.
+    3. `note_outcome(entry, …)` keeps what the world answered.
+    4. `collate(columns, …)` makes a fragment of the rollout: for PPO, with advantages."""
 
     config: BatchedConfig
     # RLlib declares these as None until they are made.
@@ -88,7 +95,6 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     """Whether the runner's module leaves out what only learners need. Here it is False, because
     advantages need the critic.
     """
-    _scaler: RewardScaler | None = None
     _views: RandomViews | None = None
     _failed = False
     _server: ActorHandle | None = None
@@ -118,10 +124,6 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self.num_envs = self.env.num_envs
         self._needs_initial_reset = True
         self._buffer: dict[str, np.ndarray] = {}
-        self._last_buffer: dict[str, np.ndarray] = {}
-        settings = self.config.settings
-        if isinstance(settings, PPOSettings) and settings.norm_reward:
-            self._scaler = RewardScaler(self.num_envs, settings.gamma)
         self._rollouts = 0
         self._draw_seeds()
         self._episodes: EpisodeCallbacks | None = None
@@ -146,8 +148,6 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         entropy = np.random.SeedSequence(None if self.config.seed is None else known)
         self._env_seed, torch_seed = (int(word) for word in entropy.generate_state(2))
         self._generator = torch.Generator(self._device).manual_seed(torch_seed)
-        if isinstance(self.config.settings, PPOSettings) and self.config.settings.symmetries:
-            self._views = RandomViews(self.env, self._env_seed)
 
     def make_module(self) -> None:
         spec = self.config.get_rl_module_spec(
@@ -200,7 +200,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         explore: bool | None = None,
         random_actions: bool = False,
         force_reset: bool = False,
-    ) -> list[Fragment]:
+    ) -> list[Any]:
         """Play the config's `rollout_fragment_length` steps of every game, and return one fragment.
 
         As RLlib has it, `num_timesteps` is the least number of steps of all games together, and
@@ -217,14 +217,13 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         if num_episodes is not None:
             # By single steps: at most one episode per row more than asked for.
             steps = 1
-        fragments: list[Fragment] = []
+        fragments: list[Any] = []
         ended = 0
         with self.metrics.log_time(SAMPLE_TIMER), torch.inference_mode():
             if force_reset or self._needs_initial_reset or num_episodes is not None:
                 self.env.restart(self._env_seed if self._needs_initial_reset else None)
                 self._needs_initial_reset = False
-                if self._episodes:
-                    self._episodes.forget()
+                self._forget_games()
             remember(self.env, self.module.network)
             while not fragments or ended < (num_episodes or 0):
                 fragments.append(self._play(steps, explores, random_actions))
@@ -238,26 +237,25 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self._call_back("on_sample_end", samples=fragments)
         return fragments
 
+    def _forget_games(self) -> None:
+        """Forget what belongs to the games that were played, because all games begin anew."""
+        if self._episodes:
+            self._episodes.forget()
+
     def get_metrics(self) -> dict[str, Any]:
         return self.metrics.reduce()
 
     def progress(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of this runner: its world's progress, its rewards' scale
-        and how often it played.
+        """Return what a checkpoint keeps of this runner: its world's progress, and how often it
+        played.
         """
-        scale = self._scaler.get_state() if self._scaler else None
-        return {"world": progress_of(self.env), REWARD_SCALER: scale, ROLLOUTS: self._rollouts}
+        return {"world": progress_of(self.env), ROLLOUTS: self._rollouts}
 
     def carry_on(self, progress: dict[str, Any]) -> None:
         """Continue from `progress`, with new games."""
         carry_on(self.env, progress["world"], self.module.network)
-        if self._scaler and progress[REWARD_SCALER]:
-            self._scaler.set_state(progress[REWARD_SCALER])
         self._rollouts = progress[ROLLOUTS]
         self._draw_seeds()
-        self._begin_anew()
-
-    def _begin_anew(self) -> None:
         self._needs_initial_reset = True
 
     def _play(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
@@ -272,7 +270,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         end = 0
         began = clock()
         actions = np.zeros(self.num_envs, np.int64)
-        for step in work.told("step", steps):
+        for step in work.counted("step", steps):
             start = end
             rows = np.flatnonzero(env.valid)
             end = start + len(rows)
@@ -282,7 +280,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             if self._episodes:
                 self._episodes.before_decision(rows)
             before = clock()
-            self._decide(entry, explore, random_actions)
+            self.decide(entry, explore, random_actions)
             chosen = entry[Columns.ACTIONS]
             if self._views:
                 actions[rows] = self._views.in_the_world(chosen)
@@ -293,12 +291,10 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             env.advance(actions)
             stepping += clock() - decided
             self._inference += decided - before
-            self._note_outcome(entry, rows, start, cut)
+            self.note_outcome(entry, rows, start, cut)
             if self._episodes:
                 self._episodes.after_step(rows, actions)
-        fragment = self._collate(
-            {name: column[:end] for name, column in buffer.items()}, cut, steps
-        )
+        fragment = self.collate({name: column[:end] for name, column in buffer.items()}, cut, steps)
         collation = clock() - began - stepping - self._inference
         phases = {"env": stepping, "inference": self._inference, "collation": collation}
         for phase, seconds in phases.items():
@@ -309,8 +305,6 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         """Flat columns with room for every row at every step."""
         size = steps * self.num_envs
         space = self.env.single_observation_space
-        if isinstance(self.config.settings, PPOSettings) and self.config.settings.concurrency:
-            self._buffer, self._last_buffer = self._last_buffer, self._buffer
         if len(self._buffer.get("rows", ())) != size:
             self._buffer = {
                 Columns.OBS: self._empty((size, *space.shape), space.dtype),
@@ -318,7 +312,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
                 "steps": np.empty(size, np.int64),
                 "rows": np.empty(size, np.int64),
                 "rewards": np.empty(size, np.float32),
-                **self._own_columns(size),
+                **self.own_columns(size),
             }
             if self.env.action_mask is not None:
                 self._buffer[ACTION_MASK] = np.empty(
@@ -336,21 +330,6 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             shape, dtype=torch.from_numpy(np.empty(0, dtype)).dtype, pin_memory=True
         ).numpy()
 
-    def _own_columns(self, size: int) -> dict[str, np.ndarray]:
-        """What this kind of runner notes besides: here what policy gradients ask for."""
-        columns = {
-            Columns.ACTION_LOGP: np.empty(size, np.float32),
-            Columns.VF_PREDS: np.empty(size, np.float32),
-            "ended": np.empty(size, np.bool_),
-            "final_values": np.empty(size, np.float32),
-        }
-        settings = self.config.settings
-        if isinstance(settings, PPOSettings) and settings.kl_coef:
-            columns[Columns.ACTION_DIST_INPUTS] = np.empty(
-                (size, int(self.env.single_action_space.n)), np.float32
-            )
-        return columns
-
     def _observe(self, entry: dict[str, np.ndarray], rows: np.ndarray) -> None:
         entry["rows"][:] = rows
         np.take(self.env.observations, rows, axis=0, out=entry[Columns.OBS], mode="clip")
@@ -359,46 +338,29 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         if self._views:
             self._views.show(entry[Columns.OBS], entry.get(ACTION_MASK))
 
-    def _decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
-        logits, values = self._answer(entry)
-        if random_actions:
-            logits = torch.zeros_like(logits)
-        if ACTION_MASK in entry:
-            mask = torch.from_numpy(entry[ACTION_MASK]).to(self._device)
-        else:
-            mask = None
-        log_probabilities = torch.log_softmax(mask_logits(logits, mask), -1)
-        if explore or random_actions:
-            # An exponential race: argmax of p / Exp(1) is distributed as p, and cheaper than
-            # torch.multinomial.
-            race = torch.empty_like(log_probabilities).exponential_(generator=self._generator)
-            chosen = (log_probabilities - race.log()).argmax(-1)
-        else:
-            chosen = log_probabilities.argmax(-1)
-        entry[Columns.ACTIONS][:] = chosen.cpu().numpy()
-        entry[Columns.ACTION_LOGP][:] = (
-            log_probabilities.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
-        )
-        entry[Columns.VF_PREDS][:] = values.cpu().numpy()
-        if Columns.ACTION_DIST_INPUTS in entry:
-            entry[Columns.ACTION_DIST_INPUTS][:] = log_probabilities.cpu().numpy()
+    def own_columns(self, size: int) -> dict[str, np.ndarray]:
+        """Return empty arrays (size, …) for what this kind of runner keeps of each decision besides
+        observations, masks, actions and rewards.
+        """
+        raise NotImplementedError
 
-    def _answer(self, entry: dict[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
-        """(Logits, values) of the rows that are to act."""
-        return self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))
+    def decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
+        """Write the actions of the rows that are to act, and what is kept of the decision.
 
-    def _note_outcome(
+        `entry` holds this step's part of each column; observations and masks are filled in."""
+        raise NotImplementedError
+
+    def note_outcome(
         self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut
     ) -> None:
-        env = self.env
-        entry["ended"][:] = (env.terminated | env.truncated)[rows]
-        rewards = env.rewards[rows]
-        if self._scaler:
-            entry["rewards"][:] = self._scaler.scale(rewards, rows, entry["ended"])
-        else:
-            entry["rewards"][:] = rewards
-        entry["final_values"][:] = 0.0
-        self._note_cut(rows, start, cut)
+        """Write the rewards of `rows`, int64 (n,), and whether their episodes ended. The first
+        row's entry is `start`; `cut` takes what truncated episodes saw last.
+        """
+        raise NotImplementedError
+
+    def collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Any:
+        """Return the rollout of `steps` steps in the form that the algorithm learns from."""
+        raise NotImplementedError
 
     def _note_cut(self, rows: np.ndarray, start: int, cut: Cut) -> None:
         """Add what `rows` saw last where they were truncated. The first row's entry is `start`."""
@@ -413,6 +375,12 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         entries, observations = (np.concatenate(parts) for parts in zip(none, *cut, strict=True))
         return entries, observations
 
+    def _mask_of(self, entry: dict[str, np.ndarray]) -> torch.Tensor | None:
+        """Return the actions that the rows may take, bool [n, A]; None if all may be taken."""
+        if ACTION_MASK not in entry:
+            return None
+        return torch.from_numpy(entry[ACTION_MASK]).to(self._device)
+
     def _values(self, observations: np.ndarray, rows: np.ndarray) -> np.ndarray:
         before = time.perf_counter()
         values = self._rate(observations, rows).cpu().numpy()
@@ -422,27 +390,6 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     def _rate(self, observations: np.ndarray, rows: np.ndarray) -> torch.Tensor:
         """Values of what `rows` see."""
         return self.module.rollout(torch.from_numpy(observations).to(self._device))[1]
-
-    def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Fragment:
-        for entries, observations in cut:
-            columns["final_values"][entries] = self._values(observations, columns["rows"][entries])
-        last_values = np.zeros(self.num_envs, np.float32)
-        going_on = np.flatnonzero(self.env.valid)
-        last_values[going_on] = self._values(self.env.observations[going_on], going_on)
-        del columns["steps"]
-        rows, rewards, ended, final_values = (
-            columns.pop(name) for name in ("rows", "rewards", "ended", "final_values")
-        )
-        values = columns[Columns.VF_PREDS]
-        settings = self.config.settings
-        assert isinstance(settings, PPOSettings)
-        gamma = settings.gamma
-        gae_lambda = settings.gae_lambda
-        columns[ADVANTAGES] = gae(
-            rows, rewards, values, ended, final_values, last_values, gamma, gae_lambda
-        )
-        columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
-        return Fragment(columns, env_steps=self._env_steps)
 
     def _log_steps(self, fragment: Fragment) -> None:
         env_steps = fragment.env_steps()

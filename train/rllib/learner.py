@@ -1,32 +1,105 @@
-"""Learns also if experience is lost that came by reference, which lies with whoever made it until
-it is fetched.
+"""What RLlib calls on a learner, handed on to the methods that an algorithm's learner has.
+
+A learner of ours (`train.ppo.PPOLearner`, `train.dqn.DQNLearner`) is read from top to bottom; this
+file says who calls its methods, and when. `LearnerGroup.update` calls `Learner.update` in each
+process that learns, and that calls, in this order:
+
+| RLlib calls | which hands on to |
+|---|---|
+| `before_gradient_based_update` | `before_update`: schedules |
+| `_create_iterator_if_necessary` | `minibatches`: what to learn from, one step after the other |
+| `_make_batch_if_necessary` | the learner connector, which makes one batch of the fragments |
+| for each minibatch `RLModule.forward_train` | `train.rllib.modules` |
+| for each minibatch `compute_loss_for_module` | `loss` |
+| for each minibatch `postprocess_gradients_for_module` | RLlib's limit of the gradients' norm |
+| for each minibatch `apply_gradients` | RLlib's step of the optimiser, or the algorithm's own |
+| `after_gradient_based_update` | `after_update`: what follows from the update |
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
+from train.compute.allocator import keep_freed_memory
+from train.compute.threads import ThreadTuner
+from train.rllib.batched_config import BatchedConfig
 from train.rllib.env_runner_failures import LostExperienceError
+from train.rllib.modules import NetworkModule
 
 
-class SparingLearner(TorchLearner):
-    """Learns again from a fragment of its last batch if all of a batch is lost, because the other
-    learners count on it.
-    """
+class FragmentLearner(TorchLearner):
+    """An RLlib `Learner` of one module, which learns from fragments.
+
+    If all of a batch is lost with the machines that made it, the learner learns again from a
+    fragment of its last batch, because the other learners count on it."""
+
+    config: BatchedConfig
+    metrics_window = 1
+    """Over how many minibatches the metrics of `loss` are averaged."""
 
     def build(self) -> None:
+        keep_freed_memory()
+        self._threads = ThreadTuner(self.threads_to_learn())
         self._spare: list[Any] = []
         super().build()
 
-    def _make_batch_if_necessary(self, training_data: TrainingData) -> Any:
-        """RLlib's hook for the batch of an update. What was lost with the machine that made it
-        isn't in it.
+    # What an algorithm fills in.
+
+    def threads_to_learn(self) -> int | None:
+        """Return how many threads of torch learn; None if that is to be measured."""
+        return self.config.settings.num_threads
+
+    def before_update(self, timesteps: dict[str, Any]) -> None:
+        """Prepare for an update. `timesteps` is what the algorithm gave it."""
+
+    def minibatches(self, batch: SampleBatch) -> Iterator[SampleBatch]:
+        """Yield what the update learns from, each for one step of the optimiser. When the next one
+        is asked for, the step has been made.
         """
+        yield batch
+
+    def loss(
+        self, answers: dict[str, torch.Tensor], batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Return the loss of a minibatch and its metrics. `answers` is what the module's
+        `forward_train` returned for it.
+        """
+        raise NotImplementedError
+
+    def after_update(self) -> None:
+        """Do what follows from an update, e.g. move a target network."""
+
+    @property
+    def network_module(self) -> NetworkModule:
+        """The module that learns."""
+        module = self.module[DEFAULT_MODULE_ID].unwrapped()
+        assert isinstance(module, NetworkModule)
+        return module
+
+    # What RLlib calls, in this order.
+
+    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        super().before_gradient_based_update(timesteps=timesteps)
+        self.before_update(timesteps)
+
+    def _create_iterator_if_necessary(
+        self, *, training_data: TrainingData, **kwargs: Any
+    ) -> Iterator[MultiAgentBatch]:
+        """Say what `Learner.update` goes through. RLlib would make minibatches of its own."""
+        batch = self._make_batch_if_necessary(training_data=training_data)
+        for minibatch in self.minibatches(batch.policy_batches[DEFAULT_MODULE_ID]):
+            yield MultiAgentBatch({DEFAULT_MODULE_ID: minibatch}, env_steps=minibatch.count)
+
+    def _make_batch_if_necessary(self, training_data: TrainingData) -> Any:
+        """Make the batch of an update. What was lost with the machine that made it isn't in it."""
         if training_data.episodes is not None:
             if not (training_data.episodes or self._spare):
                 raise LostExperienceError(
@@ -37,6 +110,18 @@ class SparingLearner(TorchLearner):
             training_data.episodes = training_data.episodes or self._spare
             self._spare = training_data.episodes[:1]
         return super()._make_batch_if_necessary(training_data)
+
+    def compute_loss_for_module(
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: dict[str, Any],
+        fwd_out: dict[str, Any],
+    ) -> torch.Tensor:
+        loss, metrics = self.loss(fwd_out, batch)
+        self.metrics.log_dict(metrics, key=module_id, window=self.metrics_window)
+        return loss
 
     def postprocess_gradients_for_module(
         self,
@@ -52,3 +137,7 @@ class SparingLearner(TorchLearner):
             module_id=module_id, config=config, module_gradients_dict=module_gradients_dict
         )
         return processed or module_gradients_dict
+
+    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        super().after_gradient_based_update(timesteps=timesteps)
+        self.after_update()

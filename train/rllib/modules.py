@@ -13,10 +13,11 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from agents import networks
 from agents.networks.q_network import QNetwork
+from agents.networks.recurrent import Recurrent
 from envs.common.parts import import_modules
+from train.rollouts.columns import ACTION_MASK
+from train.rollouts.recurrent import STATE, STRETCH, stretch_lengths
 
-ACTION_MASK = "action_mask"
-"""Name of the column with the actions that may be taken, bool [B, A]."""
 ATOMS = "atoms"
 NEXT_ATOMS = "next_atoms"
 TARGET_ATOMS = "target_atoms"
@@ -89,6 +90,35 @@ class NetworkModule(TorchRLModule, ValueFunctionAPI):
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
         return self.rollout(batch[Columns.OBS])[1]
+
+
+class RecurrentModule(NetworkModule):
+    """The network `recurrent` as an RLlib module, with the `model_config` of `NetworkModule`."""
+
+    network: Recurrent
+
+    def recall(
+        self, observations: torch.Tensor, state: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Make one step of rows with their states. Returns what `Recurrent` returns, in the
+        precision that learning uses.
+        """
+        return self._through(
+            observations,
+            torch.ones(len(observations), dtype=torch.int64, device=state.device),
+            state,
+        )
+
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
+        lengths = stretch_lengths(batch[STRETCH])
+        logits, values, _ = self._through(
+            batch[Columns.OBS], lengths, batch[STATE][lengths.cumsum(0) - lengths]
+        )
+        return self._output(batch, (logits, values))
+
+    def _through(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        with torch.autocast(arguments[0].device.type, torch.bfloat16, enabled=self.bf16):
+            return self.network(*arguments)
 
 
 class QModule(NetworkModule, InferenceOnlyAPI):

@@ -13,8 +13,7 @@ import numpy as np
 from ray.rllib.core.columns import Columns
 
 from envs.common.errors import ConfigError
-from train.rllib.batched_config import BatchedConfig
-from train.rllib.modules import ACTION_MASK
+from train.rollouts.columns import ACTION_MASK
 from train.rollouts.n_step import GOES_ON, LOST, TERMINATED, TRUNCATED, n_step_returns, next_cell
 from train.rollouts.sum_tree import SumTree
 from train.settings import QSettings
@@ -91,20 +90,16 @@ class ReplayBuffer:
 
     @classmethod
     def of(
-        cls, config: BatchedConfig, *, num_rings: int, part: int = 0, num_parts: int = 1
+        cls, settings: QSettings, *, num_rings: int, seed: int, num_parts: int = 1
     ) -> ReplayBuffer:
-        """Make the buffer that a Q-learning configuration asks for, or one of `num_parts` equal
-        parts of it.
-        """
-        settings = config.settings
-        assert isinstance(settings, QSettings)
+        """Make the buffer that the settings ask for, or one of `num_parts` equal parts of it."""
         return cls(
             settings.replay_capacity // num_parts,
             num_rings=num_rings,
             n_step=settings.n_step,
             gamma=settings.gamma,
             alpha=settings.priority_alpha,
-            seed=(config.seed or 0) + part,
+            seed=seed,
         )
 
     def __len__(self) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from train.rllib.env_runner import BatchEnvRunner, Cut
 from train.rollouts.fragment import Fragment
 
 
@@ -71,32 +70,4 @@ class Trajectory(Fragment):
         raise TypeError(
             "a trajectory can't be sliced in time, because its targets follow from the steps after"
             " it; use split"
-        )
-
-
-class TrajectoryRunner(BatchEnvRunner):
-    """Plays as `BatchEnvRunner` does, and leaves values and advantages to the learner. `sample`
-    returns a `Trajectory`.
-    """
-
-    def _own_columns(self, size: int) -> dict[str, np.ndarray]:
-        own = super()._own_columns(size)
-        # The penalty is on the divergence from the policy that learns, which knows its own
-        # probabilities.
-        own.pop("action_dist_inputs", None)
-        return own
-
-    def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Trajectory:
-        for name in ("steps", "final_values", "vf_preds"):
-            del columns[name]
-        going_on = np.flatnonzero(self.env.valid)
-        entries, observations = self._joined(cut)
-        return Trajectory(
-            columns,
-            env_steps=self._env_steps,
-            final_entries=entries,
-            final_observations=observations,
-            last_rows=going_on,
-            last_observations=self.env.observations[going_on],
-            num_rows=self.num_envs,
         )

@@ -32,7 +32,7 @@ from tests.serve.aicrowd.legacy_environment import build, find_python
 from tests.serve.aicrowd.starter_kit import KIT, put_back
 from train.config import Experiment
 from train.ppo import ppo_loss
-from train.rllib.env_runner import ADVANTAGES, VALUE_TARGETS
+from train.rollouts.columns import ADVANTAGES, VALUE_TARGETS
 from train.rollouts.reward_scaling import RewardScaler
 from train.worlds.build import without_training
 

@@ -9,13 +9,12 @@ from ray.exceptions import RayActorError
 
 from tests.train.experiments import toy
 from train.metrics.rows import episode_sums
-from train.ppo import PPOConfig
+from train.ppo import PPOConfig, PPORunner
 from train.rllib import weight_servers
-from train.rllib.env_runner import BatchEnvRunner
 
 
-def runner(world, **arguments) -> BatchEnvRunner:
-    return BatchEnvRunner(
+def runner(world, **arguments) -> PPORunner:
+    return PPORunner(
         config=PPOConfig.from_experiment(toy(world, bf16=False, **arguments)), worker_index=0
     )
 

@@ -26,9 +26,8 @@ from tests.train import small_worlds
 from train.apex import APEXConfig
 from train.appo import APPOConfig
 from train.dqn import DQNConfig
-from train.ppo import PPO, PPOConfig, PPOLearner
+from train.ppo import PPO, PPOConfig, PPOLearner, PPORunner
 from train.rllib.batched_config import BatchedConfig
-from train.rllib.env_runner import BatchEnvRunner
 from train.rllib.modules import NetworkModule
 from train.rllib.rllib_fields import REFUSED, RELICS, SAME_MEANING, SET_BY_RLLIB
 from train.settings import PPOSettings
@@ -46,7 +45,7 @@ class _Learner(PPOLearner):
     """A user's own."""
 
 
-class _Runner(BatchEnvRunner):
+class _Runner(PPORunner):
     """A user's own."""
 
 

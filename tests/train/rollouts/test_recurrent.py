@@ -17,11 +17,10 @@ from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, toy
 from tests.train.small_worlds import ToyWorld
 from train.config import Experiment
-from train.ppo import PPOConfig
+from train.ppo import PPOConfig, PPORunner
 from train.rollouts.recurrent import (
     STATE,
     STRETCH,
-    RecurrentRunner,
     shuffled_stretches,
     stretch_lengths,
 )
@@ -86,9 +85,9 @@ def recall(units: int, *, world: str = "recall", num_steps: int = 9, **options: 
     )
 
 
-def runner_of(experiment: Experiment) -> RecurrentRunner:
+def runner_of(experiment: Experiment) -> PPORunner:
     torch.manual_seed(0)
-    return RecurrentRunner(config=PPOConfig.from_experiment(experiment), worker_index=0)
+    return PPORunner(config=PPOConfig.from_experiment(experiment), worker_index=0)
 
 
 def test_a_memory_solves_what_no_network_without_one_can(one_ray):

@@ -5,9 +5,8 @@ import pytest
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from tests.train.experiments import toy_appo
-from train.appo import APPOConfig, APPORunner
-from train.rllib.env_runner import BatchEnvRunner
-from train.rllib.v_trace_connector import TrajectoriesToBatch, standardised
+from train.appo import APPOConfig, APPORunner, TrajectoriesToBatch, standardised
+from train.ppo import PPORunner
 
 
 def runner_of(world, **settings):
@@ -33,7 +32,7 @@ def test_with_the_policy_that_played_a_batch_is_the_one_that_ppo_would_learn_fro
     config, runner = runner_of(
         "corridor", options={"num_games": 8, "max_turns": 3}, gamma=0.9, norm_adv=False
     )
-    same = BatchEnvRunner(config=config, worker_index=0)
+    same = PPORunner(config=config, worker_index=0)
     same.module.load_state_dict(runner.module.state_dict())
     trajectories = []
     fragments = []

@@ -8,13 +8,10 @@ import pytest
 from envs.common.errors import ConfigError
 from envs.common.strangers.bounded import parse_yaml
 from tests.train.experiments import toy, toy_q
-from train.appo import APPOConfig
+from train.appo import APPOConfig, APPORunner
 from train.config import Experiment
-from train.dqn import DQNConfig
-from train.ppo import PPOConfig
-from train.rllib.env_runner import BatchEnvRunner
-from train.rollouts.q_runner import QRunner
-from train.rollouts.trajectory import TrajectoryRunner
+from train.dqn import DQNConfig, QRunner
+from train.ppo import PPOConfig, PPORunner
 from train.worlds.build import make_world
 from train.worlds.state import carry_on, progress_of
 
@@ -164,8 +161,8 @@ def in_identity(algorithm: str) -> Experiment:
 @pytest.mark.parametrize(
     ("algorithm", "config", "kind"),
     [
-        ("ppo", PPOConfig, BatchEnvRunner),
-        ("appo", APPOConfig, TrajectoryRunner),
+        ("ppo", PPOConfig, PPORunner),
+        ("appo", APPOConfig, APPORunner),
         ("dqn", DQNConfig, QRunner),
     ],
 )

@@ -286,7 +286,7 @@ def test_symmetries_turn_what_the_learner_sees_and_not_the_pool(one_ray):
     played = runner("battlesnake", options={**options, "self_play": league}, symmetries=True)
     mirrored = done = 0
     advance = played.env.advance
-    decide = played._decide
+    decide = played.decide
 
     def deciding(entry, *rest):
         nonlocal mirrored
@@ -306,7 +306,7 @@ def test_symmetries_turn_what_the_learner_sees_and_not_the_pool(one_ray):
         done += len(turned)
         advance(actions)
 
-    played._decide, played.env.advance = deciding, advancing
+    played.decide, played.env.advance = deciding, advancing
     for _ in range(3):
         played.sample(num_timesteps=30 * played.env.num_games)
     assert len(played.env.pool.past) == 2

@@ -90,13 +90,13 @@ def test_a_phase_that_takes_long_gives_signs_of_life(monkeypatch: pytest.MonkeyP
 def test_a_sign_of_life_says_which_piece_of_work_it_is() -> None:
     with Progress(title="run", stream=io.StringIO()) as progress:
         progress.status("first iteration")
-        seen = [progress._now() for _ in work.told("step", 3)]
+        seen = [progress._now() for _ in work.counted("step", 3)]
         assert seen == [f"first iteration: step {k} of 3 …" for k in (1, 2, 3)]
         assert progress._now() == "first iteration …"
 
 
 def test_work_that_is_left_early_is_no_longer_shown() -> None:
-    pieces = work.told("minibatch", 8)
+    pieces = work.counted("minibatch", 8)
     next(pieces)
     assert work.doing == "minibatch 1 of 8"
     pieces.close()
@@ -117,7 +117,7 @@ def test_on_a_terminal_a_panel_shows_the_figures_and_what_goes_on(
         progress.status("first iteration")
         assert "run: first iteration …" in stream.getvalue()
         progress.update(row(400, episode_return_mean=3.0, episode_len_mean=21.5), 0.5)
-        for _ in work.told("step", 2):
+        for _ in work.counted("step", 2):
             progress.passing("evaluating")
     panel = stream.getvalue()
     assert panel.index("400 decisions") < panel.index("next iteration")
