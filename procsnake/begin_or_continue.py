@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envs.common.errors import ProcsnakeError
-from train.runs.continuing.earlier import found_run, found_stored_run
+from train.runs.continuing.earlier import earlier_run, earlier_stored_run
 from train.runs.stored.object_store import StoredFolder, is_address
 
 
@@ -21,9 +21,9 @@ def words(config: str, runs: str) -> list[str]:
     """
     run: StoredFolder | Path | None
     if is_address(runs):
-        run = found_stored_run(StoredFolder.at(runs))
+        run = earlier_stored_run(StoredFolder.at(runs))
     else:
-        run = found_run(Path(runs))
+        run = earlier_run(Path(runs))
     if run is None:
         return ["train", "--cluster", "auto", "--config", config, "--runs", runs]
     # The job's own earlier life wrote it, on another machine, and has ended.

@@ -1,6 +1,4 @@
-"""Says before a run is paid for what speaks against its size: processes that would wait, a batch
-that nobody tuned for.
-"""
+"""Warns of a run's size before it is paid for: idle processes, or a batch that nobody tuned for."""
 
 from __future__ import annotations
 
@@ -16,16 +14,18 @@ _FAR = 2.0
 
 
 def warnings(experiment: Experiment) -> list[str]:
-    """Return a sentence for each thing that speaks against the experiment's scale; an empty list if
-    nothing is known to.
-    """
+    """Return a sentence for each thing that speaks against the experiment's scale."""
     after = sized(experiment)
-    found = (_idle_gpus(after), _too_many_env_runners(after), _too_large_a_batch(experiment, after))
-    return [text for text in found if text]
+    sentences = [
+        _idle_gpus(after),
+        _too_many_env_runners(after),
+        _too_large_a_batch(experiment, after),
+    ]
+    return list(filter(None, sentences))
 
 
 def _idle_gpus(after: Experiment) -> str:
-    """Games are played on CPUs, so GPUs of machines that only play have nothing to do."""
+    """A warning of GPUs in machines that only play, which they do on their CPUs; "" if none."""
     if not isinstance(after.scale, Heterogeneous) or not after.scale.rollout.gpus:
         return ""
     playing = after.scale.rollout
@@ -44,8 +44,8 @@ def _too_many_env_runners(after: Experiment) -> str:
         return ""
     on_gpus = bool(after.num_gpus_per_learner)
     if on_gpus:
-        # How fast a GPU learns was never measured, and a thread in its place would have env runners
-        # taken away in vain.
+        # How fast a GPU learns was never measured. Counted as one thread, it would make too many
+        # env runners look superfluous.
         del through["learn"]
     full = fullest(through)
     if full == "play":
@@ -54,7 +54,7 @@ def _too_many_env_runners(after: Experiment) -> str:
     text = (
         f"{after.num_env_runners} env runners play {through['play']:,.0f} decisions per second, but"
         f" {_FULL[full]} {through[full]:,.0f}, for which {enough} would do; the others are paid for"
-        f" and wait (measured for {measured_like(after)} on another machine: docs/cluster.md)"
+        f" and wait (measured for {measured_like(after)} on another machine: docs/lab/cluster.md)"
     )
     if on_gpus:
         return f"{text}. How fast a GPU learns was not measured"

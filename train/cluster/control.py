@@ -1,10 +1,10 @@
-"""The connection between the head and every other machine. By it they know who has joined, who is
-lost, and how the run ended.
+"""The connection between the head and every other machine.
 
-They exchange lines. Both sides prove that they know the token without sending it: each answers the
-other's random challenge with an HMAC. Then the worker says JOINED once its Ray node is up, both say
-PING, and at last the head says END with the exit code. If a connection breaks without END, the
-machine was lost; a worker that can still tell why says FAILED before."""
+It tells them who has joined, who is lost, and how the run ended. They exchange lines. Both sides
+prove that they know the token without sending it: each answers the other's random challenge with an
+HMAC. Then the worker says JOINED once its Ray node is up, both say PING, and at last the head says
+END with the exit code. If a connection breaks without END, the machine was lost; a worker that can
+still tell why says FAILED before."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class _Lines:
             self._socket.sendall(" ".join(words).encode() + b"\n")
 
     def receive(self) -> list[str]:
-        """The words of a line. Raises `OSError` once the connection has ended or has been silent
-        too long.
+        """Return the words of a line. Raises `OSError` once the connection has ended or has been
+        silent too long.
         """
         silences = 0
         while b"\n" not in self._heard:
@@ -115,8 +115,8 @@ class ControlServer:
             link.close()
 
     def lost(self) -> list[str]:
-        """The machines that had joined and whose connection broke, each with its reason if it told
-        one.
+        """Return the machines that had joined and whose connection broke, each with the reason that
+        it may have given.
         """
         with self._changed:
             return list(self._lost)
@@ -152,11 +152,17 @@ class ControlServer:
                 link.send("END", str(code))
 
     def _missing(self, names: set[str], guests: int) -> str:
-        called = self._links.keys() - self._joined
-        parts = [f"{name} {'called, but its Ray node has not joined' if name in called else 'has not called'}"
-                 for name in sorted(names - self._joined)]  # fmt: skip
-        if (others := guests - len(self._joined - names)) > 0:
-            parts.append(f"{others} of the {guests} machines of the job that plays have not joined")
+        parts = []
+        for name in sorted(names - self._joined):
+            if name in self._links:
+                parts.append(f"{name} called, but its Ray node has not joined")
+            else:
+                parts.append(f"{name} has not called")
+        missing_guests = guests - len(self._joined - names)
+        if missing_guests > 0:
+            parts.append(
+                f"{missing_guests} of the {guests} machines of the job that plays have not joined"
+            )
         return "; ".join(parts)
 
     def _ping(self) -> None:
@@ -194,8 +200,8 @@ class ControlServer:
         if not hmac.compare_digest(proof, _proof(self._token, "worker", challenge, theirs, name)):
             link.send("NO")
             raise Refused(f"refused {name}: it doesn't know this run's token")
-        # Under the lock: whoever breaks off after this answer and calls again is noted behind its
-        # first call.
+        # Under the lock: a worker that breaks off after this answer and calls again must be noted
+        # behind its first call.
         with self._changed:
             link.send("GO", _proof(self._token, "head", theirs, challenge, name))
             self._links[name] = link
@@ -209,9 +215,9 @@ class ControlServer:
             del self._links[name]
             if name in self._joined and not self._ended:
                 self._joined.discard(name)
-                self._lost.append(
-                    f"{name} ({self._reasons[name]})" if name in self._reasons else name
-                )
+                if name in self._reasons:
+                    name += f" ({self._reasons[name]})"
+                self._lost.append(name)
             self._changed.notify_all()
 
 
@@ -219,9 +225,9 @@ class ControlLink:
     """A worker's side."""
 
     def __init__(self, head: str, token: str, name: str, *, port: int = PORT) -> None:
-        """Call the head at address `head`. Raises `OSError` if it isn't there, `Refused` if the two
-        have different tokens.
-        """
+        """Call the head at address `head`.
+
+        Raises `OSError` if it isn't there, and `Refused` if the two have different tokens."""
         connection = socket.create_connection((head, port), timeout=_PING_SECONDS)
         self._lines = _Lines(connection)
         try:
@@ -240,10 +246,9 @@ class ControlLink:
 
     def failed(self, reason: str) -> None:
         """Say why this machine leaves, in as many letters as a line has room for."""
+        words = reason.encode("ascii", "replace").decode()[:_LONGEST_REASON].split()
         with suppress(OSError):
-            self._lines.send(
-                "FAILED", *reason.encode("ascii", "replace").decode()[:_LONGEST_REASON].split()
-            )
+            self._lines.send("FAILED", *words)
 
     def close(self) -> None:
         """Close the connection."""

@@ -54,9 +54,9 @@ class Hosts:
         return sorted(self.groups.keys() - {self.head}, key=natural)
 
     def address(self) -> str:
-        """This machine's address on `interface`, or the loopback address if it has no such device,
-        or is Windows.
-        """
+        """Return this machine's address on `interface`.
+
+        It is the loopback address if there is no such device, and on Windows."""
         if fcntl is None:
             return "127.0.0.1"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -70,7 +70,10 @@ class Hosts:
 
 def natural(name: str) -> list[Any]:
     """Return a sort key that puts algo-2 before algo-10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    parts: list[Any] = re.split(r"(\d+)", name)
+    # Every second part is a number.
+    parts[1::2] = map(int, parts[1::2])
+    return parts
 
 
 def from_resource_config(config: Mapping[str, Any], *, head_group: str, only_group: str) -> Hosts:
@@ -87,27 +90,25 @@ def from_resource_config(config: Mapping[str, Any], *, head_group: str, only_gro
             " them"
         )
     groups = dict.fromkeys(names, only_group)
-    if listed := config.get("instance_groups"):
-        in_groups = {
-            host: group["instance_group_name"] for group in listed for host in group["hosts"]
-        }
-        # A job without heterogeneous instances has one group, of SageMaker's naming.
-        groups = in_groups if len(listed) > 1 else groups
-        if in_groups.keys() != set(names):
-            raise ClusterError(
-                f"resourceconfig.json names the hosts {names}, but its groups hold"
-                f" {sorted(in_groups)}"
-            )
-    candidates = [
-        host
-        for host, group in groups.items()
-        if group == head_group or len(set(groups.values())) == 1
-    ]
+    instance_groups = config.get("instance_groups") or []
+    in_groups: dict[str, str] = {}
+    for group in instance_groups:
+        in_groups |= dict.fromkeys(group["hosts"], group["instance_group_name"])
+    if instance_groups and in_groups.keys() != set(names):
+        raise ClusterError(
+            f"resourceconfig.json names the hosts {names}, but its groups hold {sorted(in_groups)}"
+        )
+    # A job without heterogeneous instances has one group, of SageMaker's naming.
+    if len(instance_groups) > 1:
+        groups = in_groups
+
+    group_names = sorted(set(groups.values()))
+    candidates = list(groups)
+    if len(group_names) > 1:
+        candidates = [host for host, group in groups.items() if group == head_group]
     if not candidates:
         raise ClusterError(
-            f"no instance group is called {head_group!r}; there are"
-            f" {', '.join(sorted(set(groups.values())))}"
+            f"no instance group is called {head_group!r}; there are {', '.join(group_names)}"
         )
-    return Hosts(
-        me, groups, min(candidates, key=natural), config.get("network_interface_name", "eth0")
-    )
+    head = min(candidates, key=natural)
+    return Hosts(me, groups, head, config.get("network_interface_name", "eth0"))

@@ -1,7 +1,7 @@
-"""What every machine of a run executes. One machine, the head, starts Ray and the training; the
-others join it until it ends.
+"""What every machine of a run executes.
 
-No machine waits forever. The head knows which machines have joined, names those that are missing or
+One machine, the head, starts Ray and the training; the others join it until it ends. No machine
+waits forever. The head knows which machines have joined, names those that are missing or
 lost, and tells all others how the run ended. On SIGTERM the trainer saves and ends; the others stay
 until it has."""
 
@@ -35,10 +35,10 @@ class MeetingPoint(Protocol):
         """Leave the address there."""
 
     def look(self) -> str | None:
-        """What was left there, if anything."""
+        """Return the address that was left there, or None."""
 
     def clear(self) -> None:
-        """Take it away."""
+        """Remove the address."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +68,8 @@ class Launch:
     grace_seconds: float = 100.0
     """How long the trainer may take to save after SIGTERM; SageMaker kills after 120."""
     lost_seconds: float = 180.0
-    """The same when a machine was lost. Ray takes about a minute to see that, and until then the
-    trainer waits for it.
+    """How long the trainer may take to save when a machine was lost. Ray takes about a minute to
+    see that, and until then the trainer waits for the machine.
     """
 
     @property
@@ -85,14 +85,12 @@ class Launch:
 
 
 def launch(plan: Launch, stop: threading.Event) -> int:
-    """Do this machine's part, and return its exit code. `stop` is set when SIGTERM has come. Raises
-    `ClusterError`.
+    """Do this machine's part, and return its exit code.
 
-    If the training fails, only the head fails. The others end with 0, so that the reason isn't
-    buried under their failures."""
+    `stop` is set when SIGTERM has come. Raises `ClusterError`. If the training fails, only the head
+    fails. The others end with 0, so that the reason isn't buried under their failures."""
     say = _speaker(plan.hosts.me)
-    leads = plan.hosts.leads and not plan.is_guest
-    if leads:
+    if plan.hosts.leads and not plan.is_guest:
         return _lead(plan, stop, say)
     return _follow(plan, stop, say)
 
@@ -160,7 +158,9 @@ def _follow(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> 
     access = ray_node.token_environment(plan.token_path)
     token = plan.token
     address = plan.hosts.address()
-    name = f"{plan.hosts.group}/{plan.hosts.me}" if plan.is_guest else plan.hosts.me
+    name = plan.hosts.me
+    if plan.is_guest:
+        name = f"{plan.hosts.group}/{name}"
     head, link = _until(deadline, stop, "the head to answer", lambda: _called(plan, token, name))
     try:
         join = partial(_joined, plan, access, address, head, link, say)
@@ -174,17 +174,17 @@ def _follow(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> 
 
 
 def _called(plan: Launch, token: str, name: str) -> tuple[str, ControlLink] | None:
-    """The head's address, which may change while nobody answers there, and a link to it; None while
-    there is no address.
-    """
+    """Call the head. Return its address and a link to it, or None while there is no address.
+
+    The address may change while nobody answers there."""
     assert plan.meeting or not plan.is_guest, "a guest needs a place to meet"
     if plan.meeting and plan.is_guest:
         address = plan.meeting.look()
     else:
         address = socket.gethostbyname(plan.hosts.head)
-    if address:
-        return (address, ControlLink(address, token, name))
-    return None
+    if not address:
+        return None
+    return address, ControlLink(address, token, name)
 
 
 def _joined(
@@ -214,9 +214,9 @@ def _stay(
     stop: threading.Event,
     say: Callable[[str], None],
 ) -> int:
-    """Until the head says how it ended. Raises `ClusterError` if it is lost, or this machine's own
-    Ray node is.
-    """
+    """Stay until the head says how it ended. Return the exit code.
+
+    Raises `ClusterError` if the head or this machine's own Ray node is lost."""
     leave_at = None
     while link.ending is None:
         if link.broken:
@@ -244,16 +244,17 @@ def _until(
     *,
     pause: float = 0.5,
 ) -> T:
-    """What `attempt` returns once it is something. Network errors mean "not yet"; `Refused` and
-    other `ClusterError`s pass.
-    """
+    """Call `attempt` until it returns something, and return that.
+
+    Network errors mean "not yet"; `Refused` and other `ClusterError`s pass. Raises `ClusterError`
+    after the `deadline`, and if `stop` is set."""
     last: Any = "it is not there yet"
     while time.monotonic() < deadline:
         if stop.is_set():
             raise ClusterError(f"stopped while waiting for {what}")
         try:
-            if found := attempt():
-                return found
+            if result := attempt():
+                return result
         except Refused:
             raise
         except OSError as error:

@@ -1,5 +1,6 @@
-"""Asks a running Ray cluster what it offers, and places a run's processes on it. `ray.init` must
-have been called before.
+"""Asks a running Ray cluster what it offers, and places a run's processes on it.
+
+`ray.init` must have been called before.
 """
 
 from __future__ import annotations
@@ -37,18 +38,15 @@ def place(config: Any) -> None:
 
 
 def spread() -> dict[str, Any]:
-    """Return the options of Ray actors that hold experience: they are spread over the machines that
-    play, if several do.
+    """Return the options of Ray actors that hold experience.
 
-    On one machine that plays, or none but it, they are better where it is learned from.
-    """
+    They are spread over the machines that play, if several do. Otherwise they are better on the
+    machine that learns."""
     import ray
 
     playing = group_resource(ROLLOUT)
     machines = [
-        node
-        for node in ray.nodes()
-        if node["Alive"] and (not playing or set(playing) & set(node["Resources"]))
+        node for node in ray.nodes() if node["Alive"] and playing.keys() <= node["Resources"].keys()
     ]
     if len(machines) > 1:
         return {"resources": playing, "scheduling_strategy": "SPREAD"}
@@ -90,37 +88,33 @@ def fit(
 def _waited(
     experiment: Experiment, until: float, say: Callable[[str], None], nap_seconds: float
 ) -> Experiment:
-    told = ""
+    last_offer = ""
     while True:
         try:
             return _fitted(experiment)
         except ConfigError as error:
             if time.monotonic() > until:
                 raise
-            there = (
-                f"{sum(_offered('CPU').values()):g} CPUs and {sum(_offered('GPU').values()):g} GPUs"
-            )
-            if there != told:
-                say(f"the cluster has {there}, which is too little; waiting for more ({error})")
-            told = there
+            cpus = sum(_offered("CPU").values())
+            gpus = sum(_offered("GPU").values())
+            offer = f"{cpus:g} CPUs and {gpus:g} GPUs"
+            if offer != last_offer:
+                say(f"the cluster has {offer}, which is too little; waiting for more ({error})")
+            last_offer = offer
         time.sleep(nap_seconds)
 
 
 def _places(experiment: Experiment) -> list[dict[str, float]]:
-    """What each process of the run needs, as an autoscaler wants to know it. The main process needs
-    nothing of Ray.
-    """
+    """The resources that each process of the run needs, for an autoscaler.
+
+    The main process needs nothing of Ray."""
     player = {"CPU": 1.0, **group_resource(ROLLOUT)}
-    learner = {
-        "GPU" if experiment.num_gpus_per_learner else "CPU": float(
-            max(1, experiment.num_gpus_per_learner)
-        )
-    }
+    learner = {"CPU": 1.0, **group_resource(LEARNER)}
+    if gpus := experiment.num_gpus_per_learner:
+        learner = {"GPU": float(gpus), **group_resource(LEARNER)}
     # Without learners apart, the main process learns, on the GPU of its own machine.
-    learners = experiment.num_learners or min(1, experiment.num_gpus_per_learner)
-    return [player] * experiment.num_env_runners + [
-        {**learner, **group_resource(LEARNER)}
-    ] * learners
+    num_learners = experiment.num_learners or min(1, experiment.num_gpus_per_learner)
+    return [player] * experiment.num_env_runners + [learner] * num_learners
 
 
 def _fitted(experiment: Experiment) -> Experiment:
@@ -130,10 +124,9 @@ def _fitted(experiment: Experiment) -> Experiment:
     if isinstance(experiment.scale, Local) and experiment.num_env_runners == 0:
         free = cpus.get(ROLLOUT, cpus_for_playing(int(total), experiment.num_learners))
         experiment = with_workers(experiment, max(1, int(free)))
-    # Who asks for as many as Ray has places for gets them: the main process holds no place, nor
-    # does a learner on a GPU.
-    held = 0 if experiment.num_gpus_per_learner else experiment.num_learners
-    room = int(cpus.get(ROLLOUT, total - held))
+    # A learner on a GPU takes no CPU of Ray's, nor does the main process.
+    cpus_that_learn = 0 if experiment.num_gpus_per_learner else experiment.num_learners
+    room = int(cpus.get(ROLLOUT, total - cpus_that_learn))
     if experiment.num_env_runners > room:
         raise ConfigError(
             f"{experiment.num_env_runners} env runners need a CPU each, but the cluster has {room}"
@@ -150,15 +143,14 @@ def _fitted(experiment: Experiment) -> Experiment:
 
 
 def _offered(resource: str) -> dict[str, float]:
-    """How much of it the machines that are alive have, by group."""
+    """The amount of a resource on the machines that are alive, by their group."""
     import ray
 
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for node in ray.nodes():
         if node["Alive"]:
             resources = node["Resources"]
-            group = next(
-                (name.removeprefix(GROUP) for name in resources if name.startswith(GROUP)), ""
-            )
-            found[group] = found.get(group, 0.0) + resources.get(resource, 0.0)
-    return found
+            markers = [name for name in resources if name.startswith(GROUP)]
+            group = markers[0].removeprefix(GROUP) if markers else ""
+            amounts[group] = amounts.get(group, 0.0) + resources.get(resource, 0.0)
+    return amounts

@@ -12,19 +12,17 @@ _COUNTERS = (
     Path("/sys/fs/cgroup/memory/memory.oom_control"),
     Path("/proc/vmstat"),
 )
-"""Where Linux counts such kills: of the container by version 2 and 1 of its control groups, and of
-the machine.
+"""The files in which Linux counts processes that it killed for lack of memory: of the container, by
+version 2 and 1 of control groups, and of the machine.
 """
 _KIB_A_GIB = 2**20
 
 
 def oom_kills() -> int | None:
-    """Return how many processes the kernel has killed for lack of memory; None where it doesn't
-    tell.
-    """
+    """Return how many processes the kernel has killed for lack of memory; None if unknown."""
     for path in _COUNTERS:
-        if found := re.search(r"^oom_kill (\d+)$", _text(path), re.MULTILINE):
-            return int(found[1])
+        if match := re.search(r"^oom_kill (\d+)$", _text(path), re.MULTILINE):
+            return int(match[1])
     return None
 
 
@@ -35,13 +33,13 @@ def evidence(kills_before: int | None) -> str:
         return (
             f"out of memory: the kernel has killed {kills - kills_before} of its processes for that"
         )
-    free = re.search(r"^MemAvailable: +(\d+) kB$", _text(Path("/proc/meminfo")), re.MULTILINE)
-    now = f"; {int(free[1]) / _KIB_A_GIB:.1f} GiB are free now" if free else ""
+    clause = "out of memory? the kernel has counted no such kill"
     if kills is None:
-        unknown = "nothing here tells whether the kernel did it"
-    else:
-        unknown = "the kernel has counted no such kill"
-    return f"out of memory? {unknown}{now}"
+        clause = "out of memory? nothing here tells whether the kernel did it"
+    match = re.search(r"^MemAvailable: +(\d+) kB$", _text(Path("/proc/meminfo")), re.MULTILINE)
+    if match:
+        clause += f"; {int(match[1]) / _KIB_A_GIB:.1f} GiB are free now"
+    return clause
 
 
 def _text(path: Path) -> str:

@@ -1,7 +1,7 @@
-"""One machine's part of `procsnake cluster`: `python -m train.cluster.node start --group learner`,
-with the token on its stdin.
+"""One machine's part of `procsnake cluster`: `python -m train.cluster.node start --group learner`.
 
-The token is never an argument, because everybody on the machine could read that.
+It reads the token from stdin. The token is never an argument, because everybody on the machine
+could read that.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
         return RUNS_ALREADY
     try:
         keep_token(sys.stdin.read().strip(), path)
-        address = (
-            options.address
-            or (_called_at() if options.head is None else "")
-            or own_address(options.head)
-        )
+        address = options.address
+        if not address and options.head is None:
+            address = _called_at()
+        if not address:
+            address = own_address(options.head)
         ray_node.start(
             ray_node.token_environment(path),
             address=address,
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def token_path() -> Path:
-    """Return where the token lies of the cluster to which this machine belongs."""
+    """Return the file with the token of the cluster to which this machine belongs."""
     return Path(os.environ.get("PROCSNAKE_HOME") or Path.home() / ".procsnake") / "cluster-token"
 
 
@@ -74,17 +74,16 @@ def keep_token(token: str, path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
-    with open(
-        os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii"
-    ) as file:
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="ascii") as file:
         file.write(token)
     os.replace(part, path)
 
 
 def own_address(peer: str | None) -> str:
-    """Return the address from which this machine reaches `peer`; without a peer, the one from which
-    it reaches most others.
-    """
+    """Return the address from which this machine reaches `peer`.
+
+    Without a peer, it is the one from which it reaches most others."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         # Of a datagram socket only the route is looked up.
         any_socket.connect((peer or _NOWHERE, ray_node.PORT))
@@ -92,9 +91,11 @@ def own_address(peer: str | None) -> str:
 
 
 def _called_at() -> str:
-    """The address at which ssh reached this machine; empty if that isn't known or has colons."""
+    """The address at which ssh reached this machine; empty if unknown, or of IPv6."""
     address = "".join(os.environ.get("SSH_CONNECTION", "").split()[2:3])
-    return "" if ":" in address else address
+    if ":" in address:
+        return ""
+    return address
 
 
 if __name__ == "__main__":

@@ -19,28 +19,24 @@ class NodeWatch:
     """The processes of a node that has just been started at an address."""
 
     processes: tuple[tuple[str, Path, str], ...]
-    """Name, folder in /proc and time of start of each. The time tells a process from a later one of
-    the same number.
+    """Name, folder in /proc and time of start of each. The time tells a process from a later one
+    with the same number.
     """
     kills_before: int | None
 
     @classmethod
     def of(cls, address: str) -> NodeWatch:
-        """Find the node's processes. Where there is no /proc, there are none, and nothing is
-        watched.
-        """
-        found = []
+        """Find the node's processes. Without /proc there are none, and nothing is watched."""
+        processes = []
         for folder in _PROC.glob("[0-9]*"):
             name = _name(folder)
             began = _began(folder)
             if name in _PROCESSES and began and _is_at(folder, address):
-                found.append((name, folder, began))
-        return cls(tuple(found), oom_kills())
+                processes.append((name, folder, began))
+        return cls(tuple(processes), oom_kills())
 
     def died(self) -> str:
-        """Return a sentence that names the processes that have died; an empty text as long as all
-        live.
-        """
+        """Return a sentence that names the processes that have died; "" as long as all live."""
         dead = [name for name, folder, began in self.processes if _began(folder) != began]
         if not dead:
             return ""
@@ -51,9 +47,7 @@ class NodeWatch:
 
 
 def is_running() -> bool:
-    """Whether this user has a node of Ray on this machine. Where there is no /proc, the answer is
-    no.
-    """
+    """Return whether this user has a node of Ray on this machine. Without /proc it is False."""
     return any(
         _name(folder) in _PROCESSES and _began(folder) and _is_own(folder)
         for folder in _PROC.glob("[0-9]*")
@@ -75,22 +69,23 @@ def _name(folder: Path) -> str:
 
 
 def _is_at(folder: Path, address: str) -> bool:
-    """Whether a process of Ray was given this address, by which nodes on the same machine
+    """Whether an argument of a process of Ray is this address, by which nodes on the same machine
     differ.
     """
     try:
-        return any(
-            part.endswith(f"={address}".encode())
-            for part in (folder / "cmdline").read_bytes().split(b"\0")
-        )
+        arguments = (folder / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
+    return any(argument.endswith(f"={address}".encode()) for argument in arguments)
 
 
 def _began(folder: Path) -> str:
-    """When a process was started; empty if there is none, or if it only waits to be buried."""
+    """The time at which a process was started; empty if there is none, or if it is a zombie."""
     try:
         fields = os.fsdecode((folder / "stat").read_bytes()).rpartition(")")[2].split()
     except OSError:
         return ""
-    return "" if fields[0] in "ZX" else fields[19]
+    state = fields[0]
+    if state in "ZX":
+        return ""
+    return fields[19]

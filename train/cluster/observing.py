@@ -1,5 +1,4 @@
-"""Runs Prometheus beside the head's Ray, where there is one: it collects what every machine tells
-of itself.
+"""Runs Prometheus beside the head's Ray, where it is installed, to collect all machines' metrics.
 
 Ray's dashboard and the metrics themselves are Ray's own; train/cluster/ray_node.py turns them on.
 """
@@ -33,7 +32,7 @@ def found_prometheus() -> str | None:
 
 @contextmanager
 def prometheus(config: Path | None, say: Callable[[str], None]) -> Iterator[None]:
-    """Let Prometheus run, at this machine's own address 127.0.0.1 alone, if there is the program.
+    """Let Prometheus run, if it is installed. It listens at 127.0.0.1 alone.
 
     `config` is the user's file, for instance with `remote_write`; without one all machines that Ray
     knows are scraped. What Prometheus complains of is printed. The training doesn't depend on it.
@@ -47,9 +46,12 @@ def prometheus(config: Path | None, say: Callable[[str], None]) -> Iterator[None
             config = Path(folder) / "prometheus.yml"
             config.write_text(_CONFIG.format(machines=machines_file()), encoding="utf-8")
         command = [
-            program, f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
-            f"--web.listen-address=127.0.0.1:{PROMETHEUS_PORT}", "--log.level=warn",
-        ]  # fmt: skip
+            program,
+            f"--config.file={config}",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address=127.0.0.1:{PROMETHEUS_PORT}",
+            "--log.level=warn",
+        ]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         say(f"Prometheus collects metrics, by {config}")
         try:
@@ -66,7 +68,6 @@ def prometheus(config: Path | None, say: Callable[[str], None]) -> Iterator[None
 
 
 def machines_file() -> Path:
-    """Return the file in which Ray's dashboard lists where each machine tells its metrics."""
-    return (
-        Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "prom_metrics_service_discovery.json"
-    )
+    """Return the file in which Ray's dashboard lists the machines' addresses for metrics."""
+    folder = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray"
+    return folder / "prom_metrics_service_discovery.json"

@@ -16,17 +16,15 @@ from train.settings.scale import group_resources
 
 PORT = 6379
 DASHBOARD_PORT = 8265
+"""The port of the head's dashboard, at its own 127.0.0.1 alone."""
 METRICS_PORT = 8080
-"""Of the head's dashboard, on its own 127.0.0.1 alone, and where each machine tells its metrics to
-whoever asks.
-"""
+"""The port at which every machine gives its metrics to whoever asks."""
 _START_SECONDS = 180.0
 _STOP_SECONDS = 30.0
 
 
 def token_environment(token_path: Path) -> dict[str, str]:
-    """Return the environment variables that every process of Ray needs on every machine to be let
-    in.
+    """Return the environment variables with which a process of Ray is admitted to the cluster.
 
     `ray start --address` alone doesn't turn the authentication on.
     """
@@ -40,30 +38,24 @@ def start_command(
 
     It joins `head`, or is the head if that is None. With `dashboard` the head has Ray's dashboard,
     and each node a fixed port for its metrics; that needs the extra [cluster]."""
+    command = ["start"]
     if head:
-        place = [f"--address={head}:{PORT}"]
+        command.append(f"--address={head}:{PORT}")
     else:
-        place = ["--head", f"--port={PORT}", *_dashboard(dashboard)]
-    metrics = [f"--metrics-export-port={METRICS_PORT}"] if dashboard else []
+        command += ["--head", f"--port={PORT}"]
+        command += _DASHBOARD if dashboard else ["--include-dashboard=false"]
+    command.append(f"--node-ip-address={address}")
+    if dashboard:
+        command.append(f"--metrics-export-port={METRICS_PORT}")
     resources = json.dumps(group_resources(group))
-    return [
-        "start",
-        *place,
-        f"--node-ip-address={address}",
-        *metrics,
-        "--disable-usage-stats",
-        f"--resources={resources}",
-    ]
+    return [*command, "--disable-usage-stats", f"--resources={resources}"]
 
 
-def _dashboard(wanted: bool) -> list[str]:
-    if not wanted:
-        return ["--include-dashboard=false"]
-    return [
-        "--include-dashboard=true",
-        "--dashboard-host=127.0.0.1",
-        f"--dashboard-port={DASHBOARD_PORT}",
-    ]
+_DASHBOARD = [
+    "--include-dashboard=true",
+    "--dashboard-host=127.0.0.1",
+    f"--dashboard-port={DASHBOARD_PORT}",
+]
 
 
 def start(
@@ -99,6 +91,11 @@ def _ray(
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "ray.scripts.scripts", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="backslashreplace", check=False, timeout=seconds,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="backslashreplace",
+        check=False,
+        timeout=seconds,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )

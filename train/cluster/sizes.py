@@ -1,6 +1,4 @@
-"""Works out from an experiment's `scale` how many processes play and learn, and how large a batch
-is.
-"""
+"""Works out the numbers of processes and the size of a batch from an experiment's `scale`."""
 
 from __future__ import annotations
 
@@ -18,9 +16,9 @@ _RUNNERS_A_SHARD = 16
 
 
 def require_processes(experiment: Experiment, what: str) -> None:
-    """Raise `ConfigError` if the experiment is trained by a single process. `what`, a plural, names
-    what that can't use.
-    """
+    """Raise `ConfigError` if the experiment is trained by a single process.
+
+    `what`, a plural, is what a single process can't use."""
     if not experiment.uses_ray:
         raise ConfigError(
             f"{experiment.algorithm} is a single process, which {what} aren't made for: train it"
@@ -29,15 +27,14 @@ def require_processes(experiment: Experiment, what: str) -> None:
 
 
 def sized(experiment: Experiment) -> Experiment:
-    """Return the experiment with the processes, fragments and batches that follow from its `scale`;
-    unchanged if that is local.
+    """Return the experiment with the processes, fragments and batches that follow from its `scale`.
 
-    An experiment's own values say what it was tuned for. So PPO's batch keeps its size: first by
-    shorter fragments, down to 16 steps, then by fewer games per env runner, down to 16. From there
-    on the batch grows, and the number of minibatches with it, so that each minibatch keeps its
-    size. APPO's batch isn't of all env runners' fragments, so it grows later. For algorithms with
-    replay, batches don't depend on how many processes play. Sizing an experiment twice changes
-    nothing."""
+    A local scale changes nothing. An experiment's own values say what it was tuned for. So PPO's
+    batch keeps its size: first by shorter fragments, down to 16 steps, then by fewer games per env
+    runner, down to 16. From there on the batch grows, and the number of minibatches with it, so
+    that each minibatch keeps its size. APPO's batch isn't of all env runners' fragments, so it
+    grows later. For algorithms with replay, batches don't depend on how many processes play. Sizing
+    an experiment twice changes nothing."""
     scale = experiment.scale
     if isinstance(scale, Local):
         return experiment
@@ -60,9 +57,8 @@ def with_workers(experiment: Experiment, workers: int, **learners: int) -> Exper
     if isinstance(settings, PPOSettings):
         changed |= _same_batch(experiment, settings, workers)
     elif isinstance(settings, APEXSettings):
-        shards = max(
-            min(settings.num_replay_shards, workers), math.ceil(workers / _RUNNERS_A_SHARD), 1
-        )
+        least = math.ceil(workers / _RUNNERS_A_SHARD)
+        shards = max(1, least, min(settings.num_replay_shards, workers))
         changed["settings"] = dataclasses.replace(settings, num_replay_shards=shards)
     return dataclasses.replace(experiment, **changed)
 
@@ -107,9 +103,8 @@ def explanation(experiment: Experiment) -> list[tuple[str, str]]:
             " says"
         )
         return [("scale", "local: nothing is derived"), ("env runners", processes)]
-    return _lines(
-        experiment, after, "scale.workers says so" if scale.workers else scale.derived_workers[1]
-    )
+    reason = "scale.workers says so" if scale.workers else scale.derived_workers[1]
+    return _lines(experiment, after, reason)
 
 
 def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str, str]]:
@@ -117,42 +112,38 @@ def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str
     # Other algorithms than these two families use no Ray, and so no cluster.
     assert isinstance(after.settings, PPOSettings | QSettings)
     lines = [("scale", _describe(scale)), ("env runners", f"{after.num_env_runners} = {reason}")]
-    if after.num_gpus_per_learner:
-        gpus = f", with {after.num_gpus_per_learner} GPU each"
-    else:
-        gpus = " on the CPU"
     learners = after.num_learners or "the main process"
-    lines.append(
-        ("learners", f"{learners} on {scale.learner.count} × {scale.learner.instance}{gpus}")
-    )
-    games = after.env.options.get("num_games")
-    each = f" of {games} games" if games else ""
-    lines.append(
-        (
-            "fragment",
-            f"{after.settings.num_steps} steps{each} on every env runner{_tuned_for(before)}",
-        )
-    )
-    return [*lines, ("batch", _batch(before, after))]
+    learning = f"{learners} on {scale.learner.count} × {scale.learner.instance}"
+    if after.num_gpus_per_learner:
+        learning += f", with {after.num_gpus_per_learner} GPU each"
+    else:
+        learning += " on the CPU"
+    fragment = f"{_steps_and_games(after)} on every env runner"
+    if isinstance(before.settings, PPOSettings):
+        runners = max(1, before.num_env_runners)
+        fragment += f" (tuned for: {_steps_and_games(before)} on {runners})"
+    else:
+        fragment += ", as the experiment says"
+    lines += [("learners", learning), ("fragment", fragment), ("batch", _batch(before, after))]
+    return lines
 
 
-def _tuned_for(before: Experiment) -> str:
-    if not isinstance(before.settings, PPOSettings):
-        return ", as the experiment says"
-    games = before.env.options.get("num_games")
-    runners = max(1, before.num_env_runners)
-    each = f" of {games} games" if games else ""
-    return f" (tuned for: {before.settings.num_steps} steps{each} on {runners})"
+def _steps_and_games(experiment: Experiment) -> str:
+    assert isinstance(experiment.settings, PPOSettings | QSettings)
+    text = f"{experiment.settings.num_steps} steps"
+    if games := experiment.env.options.get("num_games"):
+        text += f" of {games} games"
+    return text
 
 
 def _describe(scale: Any) -> str:
     if isinstance(scale, Heterogeneous):
         learner = scale.learner
         rollout = scale.rollout
-        how = "two jobs" if scale.mode == "two-jobs" else "one job, two groups"
+        jobs = "two jobs" if scale.mode == "two-jobs" else "one job, two groups"
         return (
             f"{learner.count} × {learner.instance} learn, {rollout.count} × {rollout.instance} play"
-            f" ({how})"
+            f" ({jobs})"
         )
     return f"{getattr(scale, 'count', 1)} × {scale.instance}, playing and learning"
 
@@ -167,10 +158,9 @@ def _batch(before: Experiment, after: Experiment) -> str:
             " minibatches"
         )
     assert isinstance(settings, QSettings)
+    source = ""
     if isinstance(settings, APEXSettings):
         source = f" from {settings.num_replay_shards} shard(s) of replay"
-    else:
-        source = ""
     return (
         f"{settings.train_batch_size} decisions an update{source}; each is learned from"
         f" {settings.replay_ratio:g} times"

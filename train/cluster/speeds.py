@@ -1,6 +1,4 @@
-"""How fast each stage of a run is, from playing to learning, as it was measured; and what that
-means for a run of some size.
-"""
+"""The measured speed of each stage of a run, from playing to learning, for a run of any size."""
 
 from __future__ import annotations
 
@@ -19,12 +17,14 @@ NETWORK_BYTES_A_SECOND = 10e9 / 8
 
 @dataclass(frozen=True)
 class Constants:
-    """What one thread does per second of its CPU time, and how much it sends."""
+    """The work of one thread per second of its CPU time, and the bytes that it sends."""
 
     played_a_second: float
     """Decisions that an env runner plays."""
     bytes_a_decision: float
-    """Of what it sends to the machine that learns, on which the shards of replay are, too."""
+    """Bytes that an env runner sends to the machine that learns, which also has the shards of
+    replay.
+    """
     unpacked_a_second: float
     """Decisions that the receiving process takes in."""
     learned_a_second: float
@@ -32,12 +32,12 @@ class Constants:
     uses: float
     """How often each decision is learned from."""
     weight_bytes: float
-    """Of the network, which every env runner fetches."""
+    """Bytes of the network's weights, which every env runner fetches."""
     decisions_a_fetch: float
-    """That an env runner plays with the same weights."""
+    """Decisions that an env runner plays with the same weights."""
     remembered_a_second: float
-    """Decisions that a shard of replay takes in and gives out as often as they are learned from;
-    infinite without replay.
+    """Decisions that a shard of replay takes in, and gives out as often as they are learned from.
+    Infinite without replay.
     """
 
 
@@ -45,32 +45,32 @@ MEASURED = {
     "battlesnake-ppo": Constants(112_000, 1_963, 7.4e6, 159_000, 2, 2.1e6, 22_300, math.inf),
     "battlesnake-apex": Constants(103_000, 1_968, math.inf, 51_900, 1, 2.1e6, 2_900, 106_000),
 }
-"""By the experiment for which it was measured: `python -m tests.benchmarks.scaling plan`, on one
-thread of an AMD EPYC.
+"""The constants by the experiment for which they were measured, on one thread of an AMD EPYC:
+`python -m tests.benchmarks.scaling plan`.
 """
 
 
 def stages(
     constants: Constants, workers: int, *, learner_speed: float, shards: int, away: float = 1.0
 ) -> dict[str, float]:
-    """Return the decisions per second that each stage lets through, with so many env runners of one
-    CPU each.
+    """Return the decisions per second that each stage lets through, for `workers` env runners of
+    one CPU each.
 
-    `learner_speed` is the learner's speed in threads like the one that was measured. `away` is the
-    part of the env runners, 0..1, on other machines than the learner: what the others bring crosses
-    no network."""
-    per_fetch = constants.weight_bytes / constants.decisions_a_fetch
+    `learner_speed` is the learner's speed in threads like the measured one. `away` is the part of
+    the env runners, 0..1, on other machines than the learner: experience of the others crosses no
+    network."""
+    # With replay, the shards take in experience, and not the main process.
+    has_replay = math.isfinite(constants.remembered_a_second)
+    receive = math.inf if has_replay else constants.unpacked_a_second
+    network = math.inf
+    if away:
+        weights = constants.weight_bytes / constants.decisions_a_fetch
+        network = NETWORK_BYTES_A_SECOND / (away * (constants.bytes_a_decision + weights))
     return {
         "play": workers * constants.played_a_second,
-        "receive": (
-            constants.unpacked_a_second if math.isinf(constants.remembered_a_second) else math.inf
-        ),
+        "receive": receive,
         "shards": shards * constants.remembered_a_second,
-        "network": (
-            NETWORK_BYTES_A_SECOND / (away * (constants.bytes_a_decision + per_fetch))
-            if away
-            else math.inf
-        ),
+        "network": network,
         "learn": learner_speed * constants.learned_a_second / constants.uses,
     }
 
@@ -81,14 +81,15 @@ def fullest(through: dict[str, float]) -> str:
 
 
 def measured_like(experiment: Experiment) -> str | None:
-    """Return the experiment of `MEASURED` that plays the same game with the same network and
-    algorithm; None if none does.
-    """
-    return next((name for name in MEASURED if _alike(experiment, Experiment.load(name))), None)
+    """Return the experiment of `MEASURED` with the same game, network and algorithm, or None."""
+    for name in MEASURED:
+        if _what_costs_time(Experiment.load(name)) == _what_costs_time(experiment):
+            return name
+    return None
 
 
 def expected_stages(experiment: Experiment) -> dict[str, float] | None:
-    """Return what `stages` gives for a sized experiment, if one like it was measured.
+    """Return the `stages` of a sized experiment; None if none like it was measured.
 
     A learner counts as `num_threads` threads, or as one if that is left open. A GPU counts like one
     thread, because none was measured; it is faster."""
@@ -100,14 +101,17 @@ def expected_stages(experiment: Experiment) -> dict[str, float] | None:
     uses: float
     if isinstance(settings, PPOSettings):
         uses = settings.num_epochs
+        shards = 1
     else:
         uses = settings.replay_ratio
-    shards = settings.num_replay_shards if isinstance(settings, APEXSettings) else 1
-    speed = max(1, experiment.num_learners) * (settings.num_threads or 1)
-    constants = dataclasses.replace(MEASURED[name], uses=uses)
-    workers = max(1, experiment.num_env_runners)
-    away = _part_elsewhere(experiment)
-    return stages(constants, workers, learner_speed=speed, shards=shards, away=away)
+        shards = settings.num_replay_shards
+    return stages(
+        dataclasses.replace(MEASURED[name], uses=uses),
+        max(1, experiment.num_env_runners),
+        learner_speed=max(1, experiment.num_learners) * (settings.num_threads or 1),
+        shards=shards,
+        away=_part_elsewhere(experiment),
+    )
 
 
 def _part_elsewhere(experiment: Experiment) -> float:
@@ -118,10 +122,6 @@ def _part_elsewhere(experiment: Experiment) -> float:
     if isinstance(scale, Homogeneous):
         return 1 - 1 / scale.count
     return 0.0
-
-
-def _alike(one: Experiment, other: Experiment) -> bool:
-    return _what_costs_time(one) == _what_costs_time(other)
 
 
 def _what_costs_time(experiment: Experiment) -> list[Any]:

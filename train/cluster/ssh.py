@@ -1,5 +1,6 @@
-"""Starts and stops a Ray cluster of a few plain machines over ssh. Each must have procsnake
-installed at the same place.
+"""Starts and stops a Ray cluster of a few plain machines over ssh.
+
+procsnake must be installed at the same place on each.
 """
 
 from __future__ import annotations
@@ -42,12 +43,9 @@ class Machines:
 
     def groups(self) -> list[tuple[str, str]]:
         """Return (machine, its group) for all machines, the head first."""
-        others = LEARNER if self.rollout else ALL
-        return [
-            (self.head, others),
-            *((one, others) for one in self.workers),
-            *((one, ROLLOUT) for one in self.rollout),
-        ]
+        learning = LEARNER if self.rollout else ALL
+        groups = [(machine, learning) for machine in (self.head, *self.workers)]
+        return groups + [(machine, ROLLOUT) for machine in self.rollout]
 
 
 def up(machines: Machines, say: Callable[[str], None]) -> str:
@@ -65,8 +63,10 @@ def up(machines: Machines, say: Callable[[str], None]) -> str:
             say(f"{machine}: {group}, at {address}")
             head = head or address
     except BaseException as error:
-        for machine in started[:-1] if isinstance(error, RunsAlready) else started:
-            # What went wrong first is what is told.
+        if isinstance(error, RunsAlready):
+            started.pop()
+        for machine in started:
+            # The first error is the one to report.
             with suppress(ClusterError):
                 call(stop_command(machines, machine), "", machine)
         raise
@@ -74,9 +74,9 @@ def up(machines: Machines, say: Callable[[str], None]) -> str:
 
 
 def down(machines: Machines, say: Callable[[str], None]) -> None:
-    """Stop Ray on all machines, the head last. Then raise `ClusterError`, with their names, if some
-    could not be reached.
-    """
+    """Stop Ray on all machines, the head last.
+
+    Raises `ClusterError` at the end, with the names of machines that could not be reached."""
     failed = []
     for machine, _ in reversed(machines.groups()):
         try:
@@ -124,9 +124,8 @@ def call(command: Sequence[str], stdin: str, machine: str) -> str:
     except subprocess.TimeoutExpired:
         raise ClusterError(f"{machine} did not answer within {_SECONDS:.0f} s") from None
     if done.returncode:
-        reason = (
-            " ".join((done.stderr or done.stdout).split())[-400:] or f"exit code {done.returncode}"
-        )
+        output = " ".join((done.stderr or done.stdout).split())
+        reason = output[-400:] or f"exit code {done.returncode}"
         if done.returncode == RUNS_ALREADY:
             raise RunsAlready(f"{machine}: {reason}")
         raise ClusterError(f"{machine}: {reason}. Try it by hand: {shlex.join(command[:-1])} true")
@@ -138,13 +137,5 @@ def _ssh(machines: Machines, machine: str, arguments: Sequence[str]) -> list[str
     if machine.startswith("-"):
         raise ClusterError(f"{machine!r} is no name of a machine")
     remote = shlex.join([machines.python, "-m", "train.cluster.node", *arguments])
-    return [
-        "ssh",
-        "-o",
-        "BatchMode=yes",
-        "-o",
-        "ConnectTimeout=15",
-        *machines.ssh_options,
-        machine,
-        remote,
-    ]
+    options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=15", *machines.ssh_options]
+    return ["ssh", *options, machine, remote]

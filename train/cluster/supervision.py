@@ -1,5 +1,6 @@
-"""The training as a process of the head: runs it, passes on what it prints, and asks it to save
-when something is wrong.
+"""The training as a process of the head.
+
+It is run, its output is passed on, and it is asked to save when something is wrong.
 """
 
 from __future__ import annotations
@@ -37,15 +38,20 @@ class Supervision:
         node: NodeWatch,
         say: Callable[[str], None],
     ) -> None:
-        """Start the command, with these environment variables besides this process's own."""
+        """Start the command. `environment` is added to this process's own variables."""
         self._control = control
         self._node = node
         self._say = say
         self._kills_before = oom_kills()
         self._trainer = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="backslashreplace", bufsize=1,
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="backslashreplace",
+            bufsize=1,
             env={**os.environ, **environment},
-        )  # fmt: skip
+        )
         self._words: collections.deque[str] = collections.deque(maxlen=_LAST_WORDS)
         self._echo = threading.Thread(
             target=_echo, args=(self._trainer.stdout, self._words), daemon=True
@@ -59,8 +65,8 @@ class Supervision:
 
         When `stop` is set, and when a machine or this machine's Ray node is lost, the training is
         asked to save and end. It is killed if that takes longer than `grace_seconds` or
-        `lost_seconds`. Raises `ClusterError` with its last words if it fails, and if something was
-        lost."""
+        `lost_seconds`. Raises `ClusterError` if a machine or the node was lost, and with the last
+        words of the training if it fails."""
         trouble = ""
         is_stopped = False
         while self._trainer.poll() is None:

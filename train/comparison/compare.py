@@ -1,13 +1,12 @@
-"""Compares trainers on one board for the same time, for `procsnake compare`: the readable DQN and
-procsnake's own trainers.
+"""Compares trainers on one board at equal time, for `procsnake compare`.
 
 Every training is an ordinary run in a process of its own, one after the other. A finished training
-is not run again."""
+is not run again.
+"""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from train.runs.curves.statistics import (
     BAND_NOTE,
     LAST_SHARE,
     SeedEstimate,
+    finite_or_none,
     mean,
     mean_line,
     ratio,
@@ -49,6 +49,8 @@ CURVES = {
     "episode_len_mean": ("turns that a snake lives", "turns"),
 }
 """The columns of progress.csv that are compared, with the title and the unit of their charts."""
+_RATIOS = {**dict.fromkeys(CURVES, "{:.3g}"), "agent_steps": "{:,.0f}"}
+"""The figures that are also given as a ratio to the baseline's, with the format of their means."""
 _GAMES = 100
 
 
@@ -127,32 +129,37 @@ def compare(
     folder = Path(out)
     cores = usable_cores()
     names = list(contenders)
-    jobs = [
-        (n, experiment_of(n, minutes=minutes, seed=s, cores=cores))
-        for s in range(seeds)
-        for n in names
-    ]
-    trainings = [
-        Training(
-            f"{number} of {len(jobs)}: {name}, seed {experiment.seed}",
-            experiment,
-            CONTENDERS[name].num_threads,
-        )
-        for number, (name, experiment) in enumerate(jobs, 1)
-    ]
-    _look_for_mxnet(folder, [experiment for _, experiment in jobs])
+    trainings = _trainings(names, minutes=minutes, seeds=seeds, cores=cores)
+    _look_for_mxnet(folder, [training.experiment for training in trainings])
+
     runs: dict[str, list[Path]] = {name: [] for name in names}
-    for (name, _), run in zip(jobs, train_all(trainings, folder, say=say), strict=True):
-        runs[name].append(run)
-    found = _measure(runs, minutes, cores)
-    charts = charts_of(
-        {name: [read_columns(path) for path in paths] for name, paths in runs.items()}
-    )
+    for training, run in zip(trainings, train_all(trainings, folder, say=say), strict=True):
+        runs[training.experiment.name].append(run)
+
+    comparison = _measure(runs, minutes, cores)
+    histories = {name: list(map(read_columns, paths)) for name, paths in runs.items()}
+    charts = charts_of(histories)
     with disk_errors(folder):
-        write_whole(folder / "comparison.json", json.dumps(found, indent=2) + "\n")
-        write_whole(folder / "comparison.html", _page(found, charts))
+        write_whole(folder / "comparison.json", json.dumps(comparison, indent=2) + "\n")
+        write_whole(folder / "comparison.html", _page(comparison, charts))
         save_charts(folder / "comparison.png", charts)
-    return found
+    return comparison
+
+
+def _trainings(names: Sequence[str], *, minutes: float, seeds: int, cores: int) -> list[Training]:
+    """All trainings, every contender of a seed before the next seed."""
+    trainings: list[Training] = []
+    for seed in range(seeds):
+        for name in names:
+            number = len(trainings) + 1
+            trainings.append(
+                Training(
+                    f"{number} of {seeds * len(names)}: {name}, seed {seed}",
+                    experiment_of(name, minutes=minutes, seed=seed, cores=cores),
+                    CONTENDERS[name].num_threads,
+                )
+            )
+    return trainings
 
 
 def _look_for_mxnet(folder: Path, experiments: Iterable[Experiment]) -> None:
@@ -165,24 +172,17 @@ def _look_for_mxnet(folder: Path, experiments: Iterable[Experiment]) -> None:
 
 
 def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> dict[str, Any]:
-    at_end = {name: [_end_of(run, minutes) for run in paths] for name, paths in runs.items()}
-    found = {}
-    for name, ends in at_end.items():
-        figures_of = {key: [end[key] for end in ends] for key in ends[0]}
-        by_seed = {
-            key: [value if math.isfinite(value) else None for value in values]
-            for key, values in figures_of.items()
-        }
-        means = {key: mean(values).to_dict() for key, values in figures_of.items()}
-        ratios = {
-            key: ratio(figures_of[key], [end[key] for end in at_end[BASELINE]]).to_dict()
-            for key in (*CURVES, "agent_steps")
-            if BASELINE in at_end
-        }
-        found[name] = {
+    figures = {name: _figures_of(paths, minutes) for name, paths in runs.items()}
+    baseline = figures.get(BASELINE)
+    contenders = {}
+    for name, own in figures.items():
+        ratios = {}
+        if baseline is not None:
+            ratios = {key: ratio(own[key], baseline[key]).to_dict() for key in _RATIOS}
+        contenders[name] = {
             "title": CONTENDERS[name].title,
-            "by_seed": by_seed,
-            "mean": means,
+            "by_seed": {key: finite_or_none(values) for key, values in own.items()},
+            "mean": {key: mean(values).to_dict() for key, values in own.items()},
             "ratio": ratios,
         }
     return {
@@ -190,12 +190,18 @@ def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> 
         "seeds": len(next(iter(runs.values()))),
         "cores": cores,
         "board": BOARD,
-        "contenders": found,
+        "contenders": contenders,
     }
 
 
+def _figures_of(runs: Sequence[Path], minutes: float) -> dict[str, list[float]]:
+    """The figures of `_end_of` by name, each with a value per run."""
+    ends = [_end_of(run, minutes) for run in runs]
+    return {key: [end[key] for end in ends] for key in ends[0]}
+
+
 def _end_of(run: Path, minutes: float) -> dict[str, float]:
-    """What a run came to: in training, and its exported policy at play."""
+    """What a run reached in training, and what its exported policy reaches at play."""
     from agents.measure.evaluation import play_games
     from agents.policy import Policy
     from agents.registry import make
@@ -224,53 +230,58 @@ def _end_of(run: Path, minutes: float) -> dict[str, float]:
 
 def charts_of(histories: Mapping[str, Sequence[Columns]]) -> list[Chart]:
     """Return the learning curves of the comparison, from the contenders' runs."""
-    return [
-        Chart(
-            title=title,
-            x_label="minutes of training",
-            y_label=unit,
-            lines=[mean_line(name, runs, key) for name, runs in histories.items()],
-            from_zero=True,
+    charts = []
+    for key, (title, unit) in CURVES.items():
+        lines = [mean_line(name, runs, key) for name, runs in histories.items()]
+        charts.append(
+            Chart(
+                title=title,
+                x_label="minutes of training",
+                y_label=unit,
+                lines=lines,
+                from_zero=True,
+            )
         )
-        for key, (title, unit) in CURVES.items()
-    ]
+    return charts
 
 
-def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def rows_of(comparison: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Return the table of the comparison: its heads, and a row for each contender."""
     heads = [
-        "contender", "reward", "× baseline", "turns lived", "× baseline", "decisions", "× baseline",
-        "policy: turns of a game among itself", "policy: won against 3 random",
-    ]  # fmt: skip
+        "contender",
+        "reward",
+        "× baseline",
+        "turns lived",
+        "× baseline",
+        "decisions",
+        "× baseline",
+        "policy: turns of a game among itself",
+        "policy: won against 3 random",
+    ]
     rows = []
-    for name, data in found["contenders"].items():
+    for name, data in comparison["contenders"].items():
+        means = {key: SeedEstimate.from_dict(value) for key, value in data["mean"].items()}
+        ratios = {key: SeedEstimate.from_dict(value) for key, value in data["ratio"].items()}
         cells = [f"{name}: {data['title']}"]
-        for key in (*CURVES, "agent_steps"):
-            cells.append(
-                SeedEstimate.from_dict(data["mean"][key]).text(
-                    "{:,.0f}" if key == "agent_steps" else "{:.3g}"
-                )
-            )
-            cells.append(SeedEstimate.from_dict(data["ratio"][key]).text() if data["ratio"] else "")
-        cells += [
-            SeedEstimate.from_dict(data["mean"]["policy_turns"]).text(),
-            SeedEstimate.from_dict(data["mean"]["policy_won"]).text("{:.0%}"),
-        ]
+        for key, number_format in _RATIOS.items():
+            cells.append(means[key].text(number_format))
+            cells.append(ratios[key].text() if key in ratios else "")
+        cells += [means["policy_turns"].text(), means["policy_won"].text("{:.0%}")]
         rows.append(cells)
     return heads, rows
 
 
-def _page(found: Mapping[str, Any], charts: Sequence[Chart]) -> str:
+def _page(comparison: Mapping[str, Any], charts: Sequence[Chart]) -> str:
     from agents.card import library_versions
 
-    heads, rows = rows_of(found)
+    heads, rows = rows_of(comparison)
     board = (
         f"{BOARD['width']}×{BOARD['height']}, {BOARD['num_snakes']} snakes, reward 1 for each turn"
         " lived"
     )
     what = (
-        f"{board}; {found['minutes']:g} minutes of training each,"
-        f" {counted(found['seeds'], 'seed')}, {found['cores']} cores, one after the other"
+        f"{board}; {comparison['minutes']:g} minutes of training each,"
+        f" {counted(comparison['seeds'], 'seed')}, {comparison['cores']} cores, one after the other"
     )
     explained = (
         "Reward and turns: episodes of training, exploration included, that ended in the last"

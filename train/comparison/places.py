@@ -88,7 +88,9 @@ class OnCluster:
         import ray
 
         # The folder is ours, whichever machine's checkpoint a training goes on with.
-        trusting = [*words, "--trust"] if "--resume" in words else list(words)
+        trusting = list(words)
+        if "--resume" in words:
+            trusting.append("--trust")
         # A training that is lost goes on from its checkpoint, which Ray's own retries don't know.
         task = ray.remote(num_cpus=num_threads or 1, max_retries=0)(_train)
         self._code: Any = task.remote(trusting, os.path.abspath(log), num_threads)
@@ -114,8 +116,10 @@ class OnCluster:
         except TaskCancelledError:
             return -signal.SIGTERM
         except RayTaskError as error:
-            told = f"a machine of the cluster can't train: {in_one_line(error.cause)}"
-            raise RunError(f"{told}. Each needs procsnake, and --out at the same path") from error
+            raise RunError(
+                f"a machine of the cluster can't train: {in_one_line(error.cause)}. Each needs"
+                " procsnake, and --out at the same path"
+            ) from error
         except RayError:
             return LOST
 
@@ -136,8 +140,9 @@ def _train(words: Sequence[str], log: str, num_threads: int | None) -> int:
 
 
 def _end_with_parent() -> Callable[[], None] | None:
-    """What has Linux kill a process with its parent: Ray's workers end with their node, but what
-    they started would go on.
+    """Return a call that has Linux kill the process with its parent; None on other systems.
+
+    Ray's workers end with their node, but the processes that they started would go on.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -146,8 +151,12 @@ def _end_with_parent() -> Callable[[], None] | None:
 
 
 def _environment(num_threads: int | None) -> dict[str, str]:
-    """That of this process, with procsnake where it is now and the training's threads."""
+    """This process's environment, in which procsnake is found and numerical libraries start
+    `num_threads` threads.
+    """
     here = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
-    threads = {"OMP_NUM_THREADS": str(num_threads)} if num_threads else {}
-    return {**os.environ, "PYTHONPATH": path, **threads}
+    environment = {**os.environ, "PYTHONPATH": path}
+    if num_threads:
+        environment["OMP_NUM_THREADS"] = str(num_threads)
+    return environment

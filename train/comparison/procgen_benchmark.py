@@ -1,5 +1,6 @@
-"""Trains and measures all of a `Protocol`, for `procsnake benchmark procgen`. What is there already
-is not done again.
+"""Trains and measures all of a `Protocol`, for `procsnake benchmark procgen`.
+
+Trainings and measurements that an earlier call finished are not done again.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ def benchmark(
     say: Say = print,
     begin: Begin = on_this_machine,
 ) -> dict[str, Any]:
-    """Train, `jobs` at a time, then measure, and write `benchmark.json`, which is returned, and
-    `benchmark.html` into `out`.
+    """Train, `jobs` at a time, and measure the policies.
 
-    The `cores` (default: this machine's) are shared out equally among the trainings that run at a
+    The result is returned and written as `benchmark.json` and `benchmark.html` into `out`. The
+    `cores` (default: this machine's) are shared out equally among the trainings that run at a
     time. `against` is the `benchmark.json` of another benchmark, with which this one is compared.
     `begin` starts a training where it shall run. The policies are measured on this machine. Raises
     `ConfigError` for an impossible protocol or comparison, before anything is trained, and
@@ -57,15 +58,16 @@ def benchmark(
     folder = Path(out)
     cores = cores or usable_cores()
     trainings = protocol.trainings(max(1, cores // jobs))
-    theirs = None if against is None else comparable(against, protocol)
+    theirs = comparable(against, protocol) if against is not None else None
     runs = train_all(trainings, folder, jobs=jobs, say=say, begin=begin)
+    runs_by_game: dict[str, list[Path]] = {game: [] for game in protocol.games}
+    for training, run in zip(trainings, runs, strict=True):
+        runs_by_game[_game_of(training)].append(run)
     scores: list[dict[str, Any]] = []
-    for game in protocol.games:
-        own = [
-            run for training, run in zip(trainings, runs, strict=True) if _game_of(training) == game
-        ]
-        scores += _scores_of(folder, game, own, protocol, say)
-    found = {
+    for game, own_runs in runs_by_game.items():
+        scores += _scores_of(folder, game, own_runs, protocol, say)
+    ours = _matrix(scores, protocol)
+    result = {
         "protocol": parse_json(json.dumps(protocol.to_dict())),
         "cores": cores,
         "jobs": jobs,
@@ -76,25 +78,26 @@ def benchmark(
             for t, run in zip(trainings, runs, strict=True)
         },
         "scores": scores,
-        "aggregates": _aggregates(_matrix(scores, protocol)),
+        "aggregates": _aggregates(ours),
     }
     if theirs is not None:
-        ours = _matrix(scores, protocol)
-        found["against"] = {"file": str(against), **_told(probability_of_improvement(ours, theirs))}
+        improvement = probability_of_improvement(ours, theirs)
+        result["against"] = {"file": str(against), **_plain(improvement)}
     with disk_errors(folder):
-        write_whole(folder / RESULT, json.dumps(found, indent=2, allow_nan=False) + "\n")
-        write_whole(folder / PAGE, page(found, folder))
-    return found
+        write_whole(folder / RESULT, json.dumps(result, indent=2, allow_nan=False) + "\n")
+        write_whole(folder / PAGE, page(result, folder))
+    return result
 
 
 def comparable(path: str, protocol: Protocol) -> np.ndarray:
-    """Return the scores (runs, games) of a `benchmark.json` of the same games and levels. Raises
-    `ConfigError` otherwise.
+    """Return the scores (runs, games), float64, of a `benchmark.json` of the same games and levels.
+
+    Raises `ConfigError` for a file that isn't one, or whose games or levels differ.
     """
     try:
-        found = parse_json(read_text(path, _MAX_RESULT_BYTES))
-        theirs = Protocol(**{name: _tupled(value) for name, value in found["protocol"].items()})
-        scores = _matrix(found["scores"], theirs)
+        result = parse_json(read_text(path, _MAX_RESULT_BYTES))
+        theirs = Protocol(**{name: _tupled(value) for name, value in result["protocol"].items()})
+        scores = _matrix(result["scores"], theirs)
     except OSError as error:
         raise ConfigError(
             f"{path} can't be read ({error.strerror}); name the benchmark.json of another benchmark"
@@ -115,17 +118,17 @@ def comparable(path: str, protocol: Protocol) -> np.ndarray:
 def _scores_of(
     folder: Path, game: str, runs: Sequence[Path], protocol: Protocol, say: Say
 ) -> list[dict[str, Any]]:
-    """The scores of a game's runs, and a film: those that are there if they are of these runs, or
-    measured now.
+    """The scores of a game's runs. They are measured, and an episode is filmed, unless that was
+    done before for the same runs.
     """
-    kept = folder / "scores" / f"{game}.json"
+    score_file = folder / "scores" / f"{game}.json"
     measured_as = {
         "runs": [run.name for run in runs],
         "episodes": protocol.episodes,
         "splits": list(protocol.splits),
     }
     try:
-        before = parse_json(read_text(kept, _MAX_RESULT_BYTES))
+        before = parse_json(read_text(score_file, _MAX_RESULT_BYTES))
         if before["measured_as"] == measured_as:
             say(f"{game}: measured before")
             return list(before["scores"])
@@ -134,25 +137,26 @@ def _scores_of(
     say(f"{game}: measuring {len(runs)} policies …")
     bundles = [str(run / BUNDLE) for run in runs]
     splits = ",".join(protocol.splits)
-    played = evaluate(
+    evaluations = evaluate(
         bundles, levels=splits, episodes=protocol.episodes, threads=usable_cores(), say=say
     )
     with disk_errors(folder):
-        for place in (kept.parent, folder / "films"):
+        for place in (score_file.parent, folder / "films"):
             place.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "films" / f"{game}.mp4", _film(played, protocol.splits[-1]))
-        scores = [{**one.score.to_dict(), "interval": list(one.score.interval)} for one in played]
-        write_whole(
-            kept,
-            json.dumps({"measured_as": measured_as, "scores": scores}, indent=2, allow_nan=False)
-            + "\n",
-        )
+        write_whole(folder / "films" / f"{game}.mp4", _film(evaluations, protocol.splits[-1]))
+        scores = [
+            {**one.score.to_dict(), "interval": list(one.score.interval)} for one in evaluations
+        ]
+        content = {"measured_as": measured_as, "scores": scores}
+        write_whole(score_file, json.dumps(content, indent=2, allow_nan=False) + "\n")
     return scores
 
 
-def _film(played: Sequence[Played], split: str) -> bytes:
-    """The episode in the middle of the first policy's returns: neither its best nor its worst."""
-    first = next(one for one in played if (one.score.split, one.score.player) == (split, POLICY))
+def _film(evaluations: Sequence[Played], split: str) -> bytes:
+    """A film of the episode in the middle of the first policy's returns."""
+    first = next(
+        one for one in evaluations if (one.score.split, one.score.player) == (split, POLICY)
+    )
     ordered = sorted(first.episodes, key=lambda episode: episode.episode_return)
     return film(first.world, first.options, ordered[len(ordered) // 2])
 
@@ -173,11 +177,11 @@ def _matrix(scores: Sequence[Mapping[str, Any]], protocol: Protocol) -> np.ndarr
 def _aggregates(matrix: np.ndarray) -> list[dict[str, Any]]:
     # Of one score, they would all be that score.
     if matrix.size == 1:
-        return [_told(AggregateEstimate(name="mean", value=float(matrix[0, 0]), interval=None))]
-    return [_told(estimate) for estimate in aggregates(matrix)]
+        return [_plain(AggregateEstimate(name="mean", value=float(matrix[0, 0]), interval=None))]
+    return [_plain(estimate) for estimate in aggregates(matrix)]
 
 
-def _told(estimate: AggregateEstimate) -> dict[str, Any]:
+def _plain(estimate: AggregateEstimate) -> dict[str, Any]:
     return {**estimate.to_dict(), "interval": estimate.interval and list(estimate.interval)}
 
 

@@ -1,5 +1,6 @@
-"""The page of a benchmark of Procgen: one file with table, aggregates, curves and films, which
-needs no network.
+"""The page of a benchmark of Procgen: one file with table, aggregates, curves and films.
+
+It needs no network.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from train.runs.curves.history import read_columns
 from train.runs.curves.statistics import BAND_NOTE, mean, mean_line
 
 
-def page(found: Mapping[str, Any], folder: Path) -> str:
+def page(result: Mapping[str, Any], folder: Path) -> str:
     """Return the page of a benchmark's result, as HTML. `folder` has its runs and films."""
-    protocol = found["protocol"]
-    heads, rows = rows_of(found)
+    protocol = result["protocol"]
+    heads, rows = rows_of(result)
     sections = [
         lead("procsnake benchmark procgen", _what(protocol)),
         note(
@@ -43,53 +44,50 @@ def page(found: Mapping[str, Any], folder: Path) -> str:
             " none for a single seed"
         ),
         section("Scores", table(rows, head=heads)),
-        section("Together", _aggregates(found), chart_grid([_profile(found)])),
-        section("Learning", chart_grid(_curves(found, folder)), note(BAND_NOTE)),
+        section("Together", _aggregates(result), chart_grid([_profile(result)])),
+        section("Learning", chart_grid(_curves(result, folder)), note(BAND_NOTE)),
         fold(
             "An episode of each game: the one in the middle of the first policy's returns",
             *_films(protocol, folder),
         ),
         fold("Published figures", note(_published(protocol["games"]))),
-        fold("How it was made", table(_made(found))),
+        fold("How it was made", table(_made(result))),
     ]
     return html_page("procsnake benchmark procgen", sections)
 
 
-def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def rows_of(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Return the table of a benchmark: its heads, and a row for each game."""
-    protocol = found["protocol"]
-    splits = list(dict.fromkeys(score["split"] for score in found["scores"]))
+    protocol = result["protocol"]
+    splits = list(dict.fromkeys(score["split"] for score in result["scores"]))
     heads = ["game", *(f"return, levels {split}" for split in splits), "random", "normalised"]
     with_ppo = protocol["distribution_mode"] == "easy" and protocol["levels"] == "train:200"
-    heads += ["OpenAI's PPO, 8 M", "25 M steps"] if with_ppo else []
+    if with_ppo:
+        heads += ["OpenAI's PPO, 8 M", "25 M steps"]
     rows = []
     for game in protocol["games"]:
-        own = {
-            (split, player): [
-                s
-                for s in found["scores"]
-                if (s["game"], s["split"], s["player"]) == (game, split, player)
-            ]
-            for split in splits
-            for player in (POLICY, RANDOM)
-        }
-        last = own[splits[-1], POLICY]
-        returns = [
-            mean([s["mean_return"] for s in own[split, POLICY]]).text("{:.2f}") for split in splits
-        ]
-        blind = [
-            f"{own[splits[-1], RANDOM][0]['mean_return']:.2f}",
-            mean([s["normalised"] for s in last]).text("{:.2f}"),
-        ]
-        rows.append(
-            [
-                game,
-                *returns,
-                *blind,
-                *([f"{PPO[game].unseen_8m}", f"{PPO[game].unseen_25m}"] if with_ppo else []),
-            ]
-        )
+        cells = [game]
+        for split in splits:
+            returns = _figures(result, "mean_return", game, split)
+            cells.append(mean(returns).text("{:.2f}"))
+        by_chance = _figures(result, "mean_return", game, splits[-1], RANDOM)[0]
+        cells.append(f"{by_chance:.2f}")
+        cells.append(mean(_figures(result, "normalised", game, splits[-1])).text("{:.2f}"))
+        if with_ppo:
+            cells += [f"{PPO[game].unseen_8m}", f"{PPO[game].unseen_25m}"]
+        rows.append(cells)
     return heads, rows
+
+
+def _figures(
+    result: Mapping[str, Any], name: str, game: str, split: str, player: str = POLICY
+) -> list[float]:
+    """One figure of all scores of a game, e.g. "mean_return", with a value per run."""
+    return [
+        score[name]
+        for score in result["scores"]
+        if (score["game"], score["split"], score["player"]) == (game, split, player)
+    ]
 
 
 def _what(protocol: Mapping[str, Any]) -> str:
@@ -106,22 +104,20 @@ def _what(protocol: Mapping[str, Any]) -> str:
 
 
 def _published(games: Sequence[str]) -> str:
-    means = [
-        np.mean([normalised(getattr(PPO[game], name), game) for game in games])
-        for name in ("unseen_8m", "unseen_25m")
-    ]
+    after_8m = np.mean([normalised(PPO[game].unseen_8m, game) for game in games])
+    after_25m = np.mean([normalised(PPO[game].unseen_25m, game) for game in games])
     return (
         "OpenAI's PPO: means of its published logs of 3 runs in easy mode, trained on 200 levels,"
-        f" measured on unseen ones. Its mean normalised score of these games is {means[0]:.3f}"
-        f" after 8 million steps and {means[1]:.3f} after 25 million."
+        f" measured on unseen ones. Its mean normalised score of these games is {after_8m:.3f}"
+        f" after 8 million steps and {after_25m:.3f} after 25 million."
     )
 
 
-def _aggregates(found: Mapping[str, Any]) -> str:
-    named = [(one["name"], one) for one in found["aggregates"]]
-    if "against" in found:
+def _aggregates(result: Mapping[str, Any]) -> str:
+    named = [(one["name"], one) for one in result["aggregates"]]
+    if "against" in result:
         named.append(
-            (f"{found['against']['name']} over {found['against']['file']}", found["against"])
+            (f"{result['against']['name']} over {result['against']['file']}", result["against"])
         )
     rows = [
         (name, f"{one['value']:.3f}", interval_in_words(one["interval"])) for name, one in named
@@ -131,29 +127,19 @@ def _aggregates(found: Mapping[str, Any]) -> str:
     )
 
 
-def _profile(found: Mapping[str, Any]) -> Chart:
-    split = found["scores"][-1]["split"]
-    by_game = {
-        game: _normalised(found["scores"], game, split) for game in found["protocol"]["games"]
-    }
-    matrix = np.array(list(by_game.values())).T
+def _profile(result: Mapping[str, Any]) -> Chart:
+    split = result["scores"][-1]["split"]
+    by_game = [_figures(result, "normalised", game, split) for game in result["protocol"]["games"]]
+    matrix = np.array(by_game).T
     return profile_chart(f"performance profile, levels {split}", split, matrix)
 
 
-def _normalised(scores: Sequence[Mapping[str, Any]], game: str, split: str) -> list[float]:
-    return [
-        s["normalised"]
-        for s in scores
-        if (s["game"], s["split"], s["player"]) == (game, split, POLICY)
-    ]
-
-
-def _curves(found: Mapping[str, Any], folder: Path) -> Iterator[Chart]:
-    by = "minutes" if found["protocol"]["minutes"] else "agent_steps"
-    for game in found["protocol"]["games"]:
+def _curves(result: Mapping[str, Any], folder: Path) -> Iterator[Chart]:
+    by = "minutes" if result["protocol"]["minutes"] else "agent_steps"
+    for game in result["protocol"]["games"]:
         runs = [
             read_columns(folder / run)
-            for name, run in found["runs"].items()
+            for name, run in result["runs"].items()
             if name.startswith(f"{game}, ")
         ]
         line = mean_line("training", runs, "episode_return_mean", by=by)
@@ -166,17 +152,17 @@ def _curves(found: Mapping[str, Any], folder: Path) -> Iterator[Chart]:
 
 
 def _films(protocol: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    shown = [
+    films = [
         film((folder / "films" / f"{game}.mp4").read_bytes(), game) for game in protocol["games"]
     ]
-    yield columns(*shown)
+    yield columns(*films)
 
 
-def _made(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    protocol = {name: str(value) for name, value in found["protocol"].items()}
+def _made(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    protocol = {name: str(value) for name, value in result["protocol"].items()}
     machine = {
-        "cores": str(found["cores"]),
-        "trainings at a time": str(found["jobs"]),
-        "commit": found["commit"] or "unknown",
+        "cores": str(result["cores"]),
+        "trainings at a time": str(result["jobs"]),
+        "commit": result["commit"] or "unknown",
     }
-    return [*protocol.items(), *machine.items(), *found["versions"].items()]
+    return [*protocol.items(), *machine.items(), *result["versions"].items()]

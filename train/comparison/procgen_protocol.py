@@ -1,10 +1,12 @@
-"""What `procsnake benchmark procgen` trains and measures: the protocol of Cobbe et al. 2020 (arXiv
-1912.01588), or a part.
+"""What `procsnake benchmark procgen` trains and measures.
+
+It is the protocol of Cobbe et al. 2020 (arXiv 1912.01588), or a part of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +18,9 @@ from train.comparison.trainings import Training
 from train.config import Experiment
 
 STEPS_A_SECOND_AND_CORE: Mapping[str, float] = {"procgen-ppo": 370.0, "procgen-ppo-cpu": 1500.0}
-"""Of the experiments that were measured, learning included: docs/procgen.md, "Speed" (746 and 3,031
-on two cores).
+"""Decisions per second and core of the experiments that were measured, learning included:
+docs/procgen.md, "Speed" (746 and 3,031 on two cores).
 """
-
-
 _OWN: Mapping[str, str] = {
     "seed": "--seeds",
     "env.name": "--games",
@@ -29,8 +29,8 @@ _OWN: Mapping[str, str] = {
     "budget.max_minutes": "--minutes",
     "budget.total_agent_steps": "--steps",
 }
-"""What the protocol sets, so that results belong to the right game and seed, and the option that
-asks for it.
+"""The settings that the protocol makes itself, so that results belong to the right game and seed,
+each with the option that asks for it.
 """
 
 
@@ -92,21 +92,26 @@ class Protocol:
         """The sets of levels that policies are measured on. The last one's scores are the
         benchmark's.
         """
-        return ("all",) if self.levels == "all" else ("train", "test")
+        if self.levels == "all":
+            return ("all",)
+        return ("train", "test")
 
     def trainings(self, num_threads: int) -> list[Training]:
         """Return the trainings, all games of a seed before the next seed. Raises `ConfigError` for
         wrong overrides.
         """
-        jobs = [(seed, game) for seed in range(self.seeds) for game in self.games]
-        return [
-            Training(
-                f"{number} of {len(jobs)}: {game}, seed {seed}",
-                self._experiment_of(game, seed, num_threads),
-                num_threads,
-            )
-            for number, (seed, game) in enumerate(jobs, 1)
-        ]
+        trainings: list[Training] = []
+        for seed in range(self.seeds):
+            for game in self.games:
+                number = len(trainings) + 1
+                trainings.append(
+                    Training(
+                        f"{number} of {self.seeds * len(self.games)}: {game}, seed {seed}",
+                        self._experiment_of(game, seed, num_threads),
+                        num_threads,
+                    )
+                )
+        return trainings
 
     def to_dict(self) -> dict[str, Any]:
         """Return the protocol as JSON has it."""
@@ -125,30 +130,29 @@ class Protocol:
             f"env.options.levels={self.levels}",
             f"env.options.distribution_mode={self.distribution_mode}",
             f"seed={seed}",
-            f"budget.max_minutes={'null' if self.minutes is None else f'{self.minutes:g}'}",
-            f"budget.total_agent_steps={'null' if self.steps is None else self.steps}",
+            f"budget.max_minutes={json.dumps(self.minutes)}",
+            f"budget.total_agent_steps={json.dumps(self.steps)}",
             # What a run measures of itself on the way costs it time that another contender would
             # learn in.
             "evaluation=null",
         ]
         algorithm = Experiment.load(self.experiment, [*own, *self.overrides]).algorithm
-        made = Experiment.load(
-            self.experiment, [*own, f"{algorithm}.num_threads={num_threads}", *self.overrides]
-        )
-        wanted = Experiment.load(self.experiment, own).to_dict()
-        found = made.to_dict()
+        threads = f"{algorithm}.num_threads={num_threads}"
+        experiment = Experiment.load(self.experiment, [*own, threads, *self.overrides])
+        actual = experiment.to_dict()
+        protocols = Experiment.load(self.experiment, own).to_dict()
         for key, option in _OWN.items():
-            if _at(found, key) != _at(wanted, key):
+            if _at(actual, key) != _at(protocols, key):
                 raise ConfigError(
-                    f"--set makes {key} {_at(found, key)!r}, but the benchmark sets it to"
-                    f" {_at(wanted, key)!r} itself; ask for it by {option}"
+                    f"--set makes {key} {_at(actual, key)!r}, but the benchmark sets it to"
+                    f" {_at(protocols, key)!r} itself; ask for it by {option}"
                 )
-        return made
+        return experiment
 
     @property
     def steps_a_second_and_core(self) -> float:
-        """How fast its experiment was where it was measured; for one that never was, the
-        benchmark's own speed.
+        """The measured speed of its experiment, or that of the default experiment if it was never
+        measured.
         """
         return STEPS_A_SECOND_AND_CORE.get(self.experiment, STEPS_A_SECOND_AND_CORE["procgen-ppo"])
 

@@ -1,4 +1,4 @@
-"""Compares runs that are there at equal time or equal steps, for `procsnake compare RUN RUN …`.
+"""Compares existing runs at equal time or equal steps, for `procsnake compare RUN RUN …`.
 
 Runs that differ in nothing but their seed are a group.
 """
@@ -23,6 +23,7 @@ from train.runs.curves.statistics import (
     LAST_SHARE,
     SeedEstimate,
     difference,
+    finite_or_none,
     holm,
     mean,
     p_value,
@@ -62,7 +63,9 @@ class GroupResult:
             return "one seed: no test"
         if self.p >= 1 - CONFIDENCE:
             return "no difference shown"
-        return "higher" if self.difference.value > 0 else "lower"
+        if self.difference.value > 0:
+            return "higher"
+        return "lower"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +73,9 @@ class RunComparison:
     """The comparison of several groups of runs."""
 
     by: str
-    """Along what they are equal: one of `AXES`."""
+    """The column along which they are equal: one of `AXES`."""
     at: float
-    """Where: this many minutes or steps."""
+    """The place in that column, in minutes or steps."""
     groups: list[SeedGroup]
     results: list[GroupResult]
     """By metric, and within a metric by group."""
@@ -106,99 +109,105 @@ def compare_runs(
             f"these {len(runs)} runs differ in nothing but their seeds; name some with other"
             " settings or of other experiments"
         )
-    ends = [float(columns[by][-1]) for group in groups for columns in group.histories]
-    place = min(ends) if at is None else at
-    if not 0 < place <= min(ends):
+    shortest = min(_end_of_shortest(group, by) for group in groups)
+    place = at if at is not None else shortest
+    if not 0 < place <= shortest:
         raise ConfigError(
-            f"the shortest run ends at {min(ends):g} {AXES[by]}, so runs can't be compared at"
+            f"the shortest run ends at {shortest:g} {AXES[by]}, so runs can't be compared at"
             f" {place:g}"
         )
-    results = [
-        one
-        for metric in chosen_metrics(groups, metrics)
-        for one in _results(groups, metric, by, place)
-    ]
+    results = []
+    for metric in chosen_metrics(groups, metrics):
+        results += _results(groups, metric, by, place)
     return RunComparison(by=by, at=place, groups=groups, results=results)
 
 
+def _end_of_shortest(group: SeedGroup, by: str) -> float:
+    return min(float(columns[by][-1]) for columns in group.histories)
+
+
 def _results(groups: Sequence[SeedGroup], metric: str, by: str, at: float) -> list[GroupResult]:
-    figures = [
-        [reached_at(columns, metric, at, by=by) for columns in group.histories] for group in groups
-    ]
-    known = [[value for value in values if math.isfinite(value)] for values in figures]
-    baseline, *others = known
-    adjusted = holm([p_value(values, baseline) for values in others])
-    nothing = SeedEstimate(math.nan)
-    gaps = [nothing, *(difference(values, baseline) for values in others)]
+    """A result per group. The first group is the baseline of all others."""
+    by_seed = [_figures_of(group, metric, by, at) for group in groups]
+    finite = [list(filter(math.isfinite, figures)) for figures in by_seed]
+    baseline, *others = finite
+    gaps = [SeedEstimate(math.nan), *(difference(values, baseline) for values in others)]
+    p_values = [math.nan, *holm([p_value(values, baseline) for values in others])]
     return [
         GroupResult(
-            metric=metric, group=group.name, by_seed=values, mean=mean(kept), difference=gap, p=p
+            metric=metric,
+            group=group.name,
+            by_seed=by_seed[number],
+            mean=mean(finite[number]),
+            difference=gaps[number],
+            p=p_values[number],
         )
-        for group, values, kept, gap, p in zip(
-            groups, figures, known, gaps, [math.nan, *adjusted], strict=True
-        )
+        for number, group in enumerate(groups)
     ]
 
 
-def rows_of(found: RunComparison) -> tuple[list[str], list[list[str]]]:
+def _figures_of(group: SeedGroup, metric: str, by: str, at: float) -> list[float]:
+    return [reached_at(columns, metric, at, by=by) for columns in group.histories]
+
+
+def rows_of(comparison: RunComparison) -> tuple[list[str], list[list[str]]]:
     """Return the heads of a table, and a row for each metric and group."""
-    rows = [
-        [
-            one.metric,
-            one.group,
-            str(sum(map(math.isfinite, one.by_seed))),
-            one.mean.text(),
-            "" if math.isnan(one.difference.value) else one.difference.text("{:+.3g}"),
-            "" if math.isnan(one.p) else f"{one.p:.2g}",
-            one.verdict,
-        ]
-        for one in found.results
-    ]
+    rows = [_row_of(one) for one in comparison.results]
     return ["metric", "group", "seeds", "mean", "difference", "p", "verdict"], rows
 
 
-def heading(found: RunComparison) -> str:
+def _row_of(result: GroupResult) -> list[str]:
+    seeds = sum(map(math.isfinite, result.by_seed))
+    gap = ""
+    if math.isfinite(result.difference.value):
+        gap = result.difference.text("{:+.3g}")
+    p = ""
+    if math.isfinite(result.p):
+        p = f"{result.p:.2g}"
+    return [result.metric, result.group, str(seeds), result.mean.text(), gap, p, result.verdict]
+
+
+def heading(comparison: RunComparison) -> str:
     """Return in a sentence where the runs are compared, and with which group."""
-    what = f"{found.at:.3g}" if found.by == "minutes" else f"{found.at:,.0f}"
+    number_format = ".3g" if comparison.by == "minutes" else ",.0f"
     return (
-        f"at {what} {AXES[found.by]}, means of the last {LAST_SHARE:.0%} before; compared with"
-        f" {found.groups[0].name}"
+        f"at {comparison.at:{number_format}} {AXES[comparison.by]}, means of the last"
+        f" {LAST_SHARE:.0%} before; compared with {comparison.groups[0].name}"
     )
 
 
-def write_comparison(found: RunComparison, out: str | os.PathLike[str]) -> list[Path]:
-    """Write the table and the curves as `out`.html, and the figures as `out`.json. Returns the
-    files.
+def write_comparison(comparison: RunComparison, out: str | os.PathLike[str]) -> list[Path]:
+    """Write the table and the curves as `out`.html, and the figures as `out`.json.
+
+    Returns both files.
     """
     page = Path(f"{out}.html")
     figures = Path(f"{out}.json")
-    heads, rows = rows_of(found)
-    metrics = dict.fromkeys(one.metric for one in found.results)
+    heads, rows = rows_of(comparison)
+    metrics = dict.fromkeys(one.metric for one in comparison.results)
     sections = [
-        lead("Runs compared", heading(found)),
+        lead("Runs compared", heading(comparison)),
         section(
-            "At equal " + AXES[found.by],
+            "At equal " + AXES[comparison.by],
             table(rows, head=heads, text_columns=2),
             note(EXPLAINED),
-            note(apart(found.groups)),
+            note(apart(comparison.groups)),
         ),
-        chart_grid([chart_of(found.groups, metric, found.by) for metric in metrics]),
+        chart_grid([chart_of(comparison.groups, metric, comparison.by) for metric in metrics]),
         note(BAND_NOTE),
     ]
     with disk_errors(page.parent):
         page.parent.mkdir(parents=True, exist_ok=True)
         write_whole(page, html_page("Runs compared", sections))
-        write_whole(figures, json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n")
+        write_whole(figures, json.dumps(comparison.to_dict(), indent=2, allow_nan=False) + "\n")
     return [page, figures]
 
 
 def _plain(one: GroupResult) -> dict[str, Any]:
-    plain = asdict(one) | {
+    return asdict(one) | {
+        "by_seed": finite_or_none(one.by_seed),
         "mean": one.mean.to_dict(),
         "difference": one.difference.to_dict(),
+        "p": finite_or_none([one.p])[0],
         "verdict": one.verdict,
-    }
-    return plain | {
-        "by_seed": [value if math.isfinite(value) else None for value in one.by_seed],
-        "p": one.p if math.isfinite(one.p) else None,
     }

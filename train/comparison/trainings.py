@@ -1,7 +1,7 @@
-"""Trains several experiments into one folder, each as an ordinary run in a process of its own, here
-or on a Ray cluster.
+"""Trains several experiments into one folder, each as an ordinary run in a process of its own.
 
-What is finished is not trained again, and what was interrupted goes on.
+The processes run here or on a Ray cluster. A finished experiment is not trained again, and an
+interrupted one goes on.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,10 @@ Say = Callable[[str], None]
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_BETWEEN_LINES = 60.0
 _MOST_LOSSES = 3
+_ENDING_SIGNALS = [signal.SIGTERM]
 # Windows has no SIGHUP.
-_ENDING_SIGNALS = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+if hasattr(signal, "SIGHUP"):
+    _ENDING_SIGNALS.append(signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Training:
 
     @property
     def file_name(self) -> str:
-        """Its configuration and its log are called so."""
+        """The name of its configuration and of its log, without the suffix."""
         return f"{self.experiment.name}-{self.experiment.seed}"
 
 
@@ -102,11 +104,7 @@ def train_all(
                     finished[number] = done
                 else:
                     running[number] = _begin(trainings[number], folder, say, begin)
-            for number, code in [
-                (number, code)
-                for number, one in running.items()
-                if (code := one.poll()) is not None
-            ]:
+            for number, code in _exit_codes(running).items():
                 del running[number]
                 if code == LOST and losses[number] < _MOST_LOSSES:
                     losses[number] += 1
@@ -118,13 +116,20 @@ def train_all(
             if running and time.monotonic() > next_line:
                 next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
                 say("; ".join(_how_far(trainings[number], folder) for number in running))
-            time.sleep(_SECONDS_BETWEEN_LOOKS if running else 0)
+            if running:
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
     finally:
         for one in running.values():
             one.terminate()
         for one in running.values():
             one.wait()
     return [finished[number] for number in range(len(trainings))]
+
+
+def _exit_codes(running: Mapping[int, Running]) -> dict[int, int]:
+    """The exit codes, or `LOST`, of those that have ended."""
+    codes = {number: training.poll() for number, training in running.items()}
+    return {number: code for number, code in codes.items() if code is not None}
 
 
 def is_finished(folder: Path, experiment: Experiment) -> bool:
@@ -138,11 +143,14 @@ def _begin(training: Training, folder: Path, say: Say, begin: Begin) -> Running:
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / f"{training.file_name}.yaml"
         write_whole(config, yaml.safe_dump(experiment.to_dict(), sort_keys=False))
-    begun = look_for(folder / "runs", experiment, finished=False)
+    interrupted = look_for(folder / "runs", experiment, finished=False)
     # Whole paths, because a machine of a cluster has another working directory.
-    new = ["--config", str(config.absolute()), "--runs", str((folder / "runs").absolute())]
-    words = ["--resume", str(begun.absolute())] if begun else new
-    say(f"{training.title}: {'going on with ' + str(begun) if begun else 'training'} …")
+    if interrupted:
+        say(f"{training.title}: going on with {interrupted} …")
+        words = ["--resume", str(interrupted.absolute())]
+    else:
+        say(f"{training.title}: training …")
+        words = ["--config", str(config.absolute()), "--runs", str((folder / "runs").absolute())]
     return begin(words, _log_of(training, folder), training.num_threads)
 
 
@@ -165,8 +173,8 @@ def _end(training: Training, folder: Path, code: int) -> Path:
 def _release(training: Training, folder: Path, say: Say) -> None:
     """Let another machine go on with a training whose machine was lost."""
     say(f"{training.title}: its machine was lost; it goes on elsewhere")
-    if begun := look_for(folder / "runs", training.experiment, finished=False):
-        forget_lock(begun)
+    if interrupted := look_for(folder / "runs", training.experiment, finished=False):
+        forget_lock(interrupted)
 
 
 def _log_of(training: Training, folder: Path) -> Path:
@@ -174,34 +182,28 @@ def _log_of(training: Training, folder: Path) -> Path:
 
 
 def _how_far(training: Training, folder: Path) -> str:
-    """Told of a training that runs: its minutes, decisions and return."""
-    begun = find_runs(folder / "runs", training.experiment)
-    columns: Columns = read_columns(begun[-1]) if begun else {}
+    """A line about a training that runs: its minutes, decisions and return."""
+    runs = find_runs(folder / "runs", training.experiment)
+    columns: Columns = read_columns(runs[-1]) if runs else {}
     if not len(columns.get("minutes", ())):
         return f"{training.title}: starting"
-    figures = {
-        name: columns[name][-1]
-        for name in ("minutes", "agent_steps", "episode_return_mean")
-        if name in columns
-    }
+    minutes = columns["minutes"][-1]
+    decisions = columns["agent_steps"][-1]
+    episode_return = "not known yet"
+    if "episode_return_mean" in columns:
+        episode_return = f"{columns['episode_return_mean'][-1]:.2f}"
     return (
-        f"{training.title}: {figures['minutes']:.1f} min, {figures['agent_steps']:,.0f} decisions,"
-        " return "
-        + (
-            f"{figures['episode_return_mean']:.2f}"
-            if "episode_return_mean" in figures
-            else "not known yet"
-        )
+        f"{training.title}: {minutes:.1f} min, {decisions:,.0f} decisions, return {episode_return}"
     )
 
 
 def look_for(runs: Path, experiment: Experiment, *, finished: bool) -> Path | None:
-    """Return the newest run of exactly this experiment in the folder `runs` that has ended, or else
-    that can be continued.
+    """Return the newest run of exactly this experiment in the folder `runs` that has ended, or, if
+    not `finished`, that can be continued. None if there is none.
     """
-    found = find_runs(runs, experiment)
-    kept = [run for run in found if (run / BUNDLE / "card.json").is_file() == finished]
-    return next(
-        (run for run in reversed(kept) if finished or any((run / "checkpoints").glob("[0-9]*"))),
-        None,
-    )
+    for run in reversed(find_runs(runs, experiment)):
+        if (run / BUNDLE / "card.json").is_file() != finished:
+            continue
+        if finished or any((run / "checkpoints").glob("[0-9]*")):
+            return run
+    return None

@@ -1,5 +1,6 @@
-"""Writes the file by which `ray up` starts machines on EC2 and makes them a Ray cluster, in
-containers of one image.
+"""Writes the file by which `ray up` starts machines on EC2 and makes them a Ray cluster.
+
+Ray runs in containers of one image.
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ def commands(plan: Plan, file: Path, runs: str = "") -> list[str]:
     """Return the commands that start the machines, train, bring the runs home and remove the
     machines, in this order.
 
-    `runs` is where they are kept, if that isn't the head's disk. If the head is lost, the first two
-    go on with the run there."""
+    `runs` is the address where they are kept, if that isn't the head's disk. If the head is lost,
+    the first two commands go on with the run there."""
     words = str(file)
     train_command = shlex.join(plan.train_command(_FOLDER, runs or _RUNS))
     train = f"python -m train.engines.wait {plan.num_machines} && {train_command}"
@@ -124,12 +125,13 @@ def commands(plan: Plan, file: Path, runs: str = "") -> list[str]:
 
 def _node_types(plan: Plan, place: Place) -> dict[str, Any]:
     (group, learning), *others = plan.groups
+    # One machine of the first group is the head.
     types = {_HEAD: _node_type(group, learning, place, 0)}
     if learning.count > 1:
         types[group] = _node_type(group, learning, place, learning.count - 1)
-    return types | {
-        name: _node_type(name, instances, place, instances.count) for name, instances in others
-    }
+    for name, instances in others:
+        types[name] = _node_type(name, instances, place, instances.count)
+    return types
 
 
 def _node_type(group: str, instances: Instances, place: Place, workers: int) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""Writes the manifest of a RayJob, by which KubeRay makes a Ray cluster on Kubernetes, trains on it
-and removes it.
+"""Writes the manifest of a RayJob.
 
-Sources: KubeRay's types `RayJobSpec` and `RayClusterSpec` (ray.io/v1) and its operator's checks of
-them."""
+By it, KubeRay makes a Ray cluster on Kubernetes, trains on it and removes it. Sources: KubeRay's
+types `RayJobSpec` and `RayClusterSpec` (ray.io/v1) and its operator's checks of them."""
 
 from __future__ import annotations
 
@@ -27,13 +26,11 @@ _RUNS = "/runs"
 _GRACE_SECONDS = 100
 _RETRIES = 3
 _GROUP = 10001
-"""That of our image's user, to whom volumes are given."""
+"""The group of our image's user, to whom volumes are given."""
 _NVIDIA = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 """The taint that nodes with GPUs have on most clusters."""
 _KEPT_SECONDS = 3600
-"""How long the operator keeps the cluster after the job has ended, for those who want to see its
-logs.
-"""
+"""Seconds for which the operator keeps the cluster after the job has ended, to read its logs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +44,7 @@ class Place:
     claim: str = ""
     """The volume claim that gets the run folder."""
     runs: str = ""
-    """The address in an object store that gets it in the place of a claim."""
+    """The address in an object store that gets the run folder in the place of a claim."""
     service_account: str = ""
     """The service account of the pods, whose rights may be those to the address."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
@@ -98,18 +95,15 @@ def manifest(plan: Plan, place: Place) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what occurs twice twice, and texts of several lines as they are, for those who read
-    manifests.
-    """
+    """Writes YAML for readers: without anchors, and texts of several lines as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-    )
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)
@@ -117,10 +111,9 @@ _Dumper.add_representer(str, _text)
 
 def _job(plan: Plan, place: Place) -> dict[str, Any]:
     (group, learning), *others = plan.groups
-    workers = [
-        (group, learning, learning.count - 1),
-        *((name, instances, instances.count) for name, instances in others),
-    ]
+    # One machine of the first group is the head.
+    workers = [(group, learning, learning.count - 1)]
+    workers += [(name, instances, instances.count) for name, instances in others]
     return {
         "entrypoint": shlex.join(plan.train_command(_EXPERIMENT, place.runs or _RUNS)),
         "shutdownAfterJobFinishes": True,
@@ -139,23 +132,25 @@ def _job(plan: Plan, place: Place) -> dict[str, Any]:
             "workerGroupSpecs": [
                 {
                     "groupName": name,
-                    "replicas": count, "minReplicas": count, "maxReplicas": count,
+                    "replicas": count,
+                    "minReplicas": count,
+                    "maxReplicas": count,
                     "rayStartParams": _start(name, instances),
                     "template": _pod(plan, place, instances, leads=False),
                 }
-                for name, instances, count in workers if count
+                for name, instances, count in workers
+                if count
             ],
         },
-    }  # fmt: skip
+    }
 
 
 def _start(group: str, instances: Instances) -> dict[str, str]:
-    """The options of `ray start`, which KubeRay puts into a shell command as they are."""
-    each = {"num-cpus": str(vcpus(instances.instance)), "num-gpus": str(_gpus(instances))}
-    own = group_resources(group)
-    if own:
-        return {**each, "resources": shlex.quote(json.dumps(own))}
-    return each
+    """The options of `ray start`, which KubeRay puts into a shell command unquoted."""
+    options = {"num-cpus": str(vcpus(instances.instance)), "num-gpus": str(_gpus(instances))}
+    if resources := group_resources(group):
+        options["resources"] = shlex.quote(json.dumps(resources))
+    return options
 
 
 def _gpus(instances: Instances) -> int:
@@ -191,32 +186,35 @@ def _pod(plan: Plan, place: Place, instances: Instances, *, leads: bool) -> dict
 
 
 def _where(plan: Plan, place: Place, instances: Instances) -> dict[str, Any]:
-    """On which nodes a pod may run."""
+    """The labels and taints of the nodes on which a pod may run."""
     labels: dict[str, str] = {}
+    tolerations: list[Mapping[str, str]] = []
     if not is_size(instances.instance):
         labels["node.kubernetes.io/instance-type"] = instances.instance.removeprefix("ml.")
+    if instances.gpus:
+        tolerations.append(_NVIDIA)
+    # The user's own are for nodes with GPUs, if there are any.
     any_gpus = any(machines.gpus for _, machines in plan.groups)
     if instances.gpus or not any_gpus:
         labels |= place.node_selector
-    tolerated: list[Mapping[str, str]] = [_NVIDIA] if instances.gpus else []
-    if instances.gpus or not any_gpus:
-        tolerated = [*tolerated, *place.tolerations]
-    return {
-        **({"nodeSelector": labels} if labels else {}),
-        **({"tolerations": tolerated} if tolerated else {}),
-    }
+        tolerations += place.tolerations
+    where: dict[str, Any] = {"nodeSelector": labels, "tolerations": tolerations}
+    return {name: value for name, value in where.items() if value}
 
 
 def _resources(instances: Instances) -> dict[str, Any]:
-    """What a pod asks for. A size is asked for as it stands; on a type of machine, Kubernetes
-    itself needs a processor.
+    """The resources that a pod requests: all of a size, or of a type of machine all processors but
+    one, which Kubernetes itself needs.
     """
-    cpus = vcpus(instances.instance)
-    gib = memory_gib(instances.instance)
-    alike = {"memory": f"{gib}Gi"} if gib else {}
+    limits: dict[str, str] = {}
+    if gib := memory_gib(instances.instance):
+        limits["memory"] = f"{gib}Gi"
     if gpus := _gpus(instances):
-        alike["nvidia.com/gpu"] = str(gpus)
-    asked = {"cpu": str(cpus if is_size(instances.instance) else max(1, cpus - 1)), **alike}
-    if alike:
-        return {"requests": asked, "limits": alike}
-    return {"requests": asked}
+        limits["nvidia.com/gpu"] = str(gpus)
+    cpus = vcpus(instances.instance)
+    if not is_size(instances.instance):
+        cpus = max(1, cpus - 1)
+    resources = {"requests": {"cpu": str(cpus), **limits}}
+    if limits:
+        resources["limits"] = limits
+    return resources

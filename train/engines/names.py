@@ -1,5 +1,6 @@
-"""Refuses names that Kubernetes, KubeRay, Slurm or Docker would refuse later, and offers the
-nearest one that they take.
+"""Refuses names that Kubernetes, KubeRay, Slurm or Docker would refuse later.
+
+The message offers the nearest name that they take.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _SLURM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _IMAGE = re.compile(
-    r"[a-z0-9][A-Za-z0-9._-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[a-f0-9]{64})?"
+    r"[a-z0-9][A-Za-z0-9._-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[a-f0-9]{64})?"
 )
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._/+=-]+")
 
@@ -30,10 +32,8 @@ def label(option: str, name: str, longest: int = _LONGEST_LABEL) -> str:
     """
     if _LABEL.fullmatch(name) and len(name) <= longest:
         return name
-    near = (
-        re.sub(r"[^a-z0-9]+", "-", name.lower()).lstrip("-0123456789")[:longest].strip("-")
-        or "my-run"
-    )
+    near = re.sub(r"[^a-z0-9]+", "-", name.lower()).lstrip("-0123456789")[:longest].strip("-")
+    near = near or "my-run"
     rule = (
         f"Kubernetes takes up to {longest} small letters, digits and dashes, the first one a letter"
     )
@@ -52,7 +52,8 @@ def claim(name: str, option: str = "--claim") -> str:
 
 
 _LABELS = re.compile(
-    r"(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,250})=(?P<value>[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)"
+    r"(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,250})="
+    r"(?P<value>[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)"
 )
 _TAINT = re.compile(
     r"(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,250})(=(?P<value>[A-Za-z0-9._-]{1,63}))?"
@@ -71,24 +72,21 @@ def node_label(text: str) -> tuple[str, str]:
 
 
 def toleration(text: str) -> dict[str, str]:
-    """Return what tolerates a taint, KEY[=VALUE][:EFFECT] as kubectl writes it, in Kubernetes'
-    form. Raises `ConfigError`.
-    """
+    """Return Kubernetes' form of a toleration for a taint, KEY[=VALUE][:EFFECT] as kubectl has it.
+
+    Raises `ConfigError`."""
     match = _TAINT.fullmatch(text)
     if not match:
         raise ConfigError(
             f"--toleration {text!r} is not of the form KEY[=VALUE][:EFFECT], e.g. --toleration"
             " pool=gpu:NoSchedule"
         )
+    entry = {"key": match["key"], "operator": "Exists"}
     if match["value"]:
-        value = {"operator": "Equal", "value": match["value"]}
-    else:
-        value = {"operator": "Exists"}
-    return {
-        "key": match["key"],
-        **value,
-        **({"effect": match["effect"]} if match["effect"] else {}),
-    }
+        entry |= {"operator": "Equal", "value": match["value"]}
+    if match["effect"]:
+        entry["effect"] = match["effect"]
+    return entry
 
 
 def slurm_name(option: str, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
+from envs.common.columns import counted
 from envs.common.errors import ConfigError
 from train.engines import names
 from train.engines.plan import EXPERIMENT_FILE, Plan
@@ -32,12 +33,13 @@ rm -f "$folder/stop"
 cat > "$folder/{file}" <<'END OF EXPERIMENT'
 {experiment}END OF EXPERIMENT
 
-# What the machines prove to each other that they belong together by. It is removed at the end.
+# The secret by which the machines know each other. It is removed at the end.
 trap 'rm -f "$folder/token"' EXIT
 (umask 077 && "$python" -c 'import secrets; print(secrets.token_hex(32))' > "$folder/token")
 
 {lists}
-# Only this shell is told that the time is nearly up, because Slurm would send a signal to Ray's processes, too.
+# Only this shell is told that the time is nearly up, because Slurm would send a signal to Ray's
+# processes, too.
 trap 'touch "$folder/stop"' USR1
 {step} &
 step=$!
@@ -50,13 +52,16 @@ done
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where on a Slurm cluster a plan is to run. Raises `ConfigError` for names that can't stand in a batch script."""
+    """Where on a Slurm cluster a plan is to run.
+
+    Raises `ConfigError` for names that can't stand in a batch script."""
 
     python: str = "python3"
     """The Python with procsnake, as all nodes find it."""
     runs: str = "runs"
-    """The folder of runs, which all nodes share. A relative one lies in the folder in which sbatch is called.
-    In it each job has a folder of its own for its run."""
+    """The folder of runs, which all nodes share. A relative one is in the folder in which sbatch is
+    called. Each job has a folder of its own in it for its run.
+    """
     partition: str = ""
     """The partition. With an empty one, it is the cluster's default."""
     account: str = ""
@@ -65,9 +70,10 @@ class Place:
     def __post_init__(self) -> None:
         names.plain_path("--python", self.python)
         names.plain_path("--runs", self.runs)
-        for option in ("partition", "account"):
-            if given := getattr(self, option):
-                names.slurm_name(f"--{option}", given)
+        if self.partition:
+            names.slurm_name("--partition", self.partition)
+        if self.account:
+            names.slurm_name("--account", self.account)
 
 
 def script(plan: Plan, place: Place) -> str:
@@ -78,22 +84,17 @@ def script(plan: Plan, place: Place) -> str:
             f"--max-hours {plan.max_hours:g} is too short: the last {_WARNING_SECONDS} s are for"
             " saving; e.g. --max-hours 1"
         )
-    several = len(plan.groups) > 1
+    # Each group of machines is a component of the job; the first one also has the job's options.
     components = [_component(instances) for _, instances in plan.groups]
     components[0] = [*_of_the_job(plan, place), *components[0]]
-    lists = "".join(
-        f'{group}=$(scontrol show hostnames "${_NODES}{f"_HET_GROUP_{k}" if several else ""}" |'
-        " paste -sd,)\n"
-        for k, (group, _) in enumerate(plan.groups)
-    )
+    several = len(plan.groups) > 1
+    lists = ""
+    for number, (group, _) in enumerate(plan.groups):
+        nodes = f"{_NODES}_HET_GROUP_{number}" if several else _NODES
+        lists += f'{group}=$(scontrol show hostnames "${nodes}" | paste -sd,)\n'
     return _SCRIPT.format(
-        options="\n#SBATCH hetjob\n".join(
-            "\n".join(f"#SBATCH {line}" for line in lines) for lines in components
-        ),
-        sentence=(
-            f"Trains {plan.name} on {plan.num_machines}"
-            f" machine{'s' if plan.num_machines > 1 else ''}."
-        ),
+        options="\n#SBATCH hetjob\n".join(map(_directives, components)),
+        sentence=f"Trains {plan.name} on {counted(plan.num_machines, 'machine')}.",
         runs=shlex.quote(place.runs),
         python=shlex.quote(place.python),
         name=plan.name,
@@ -104,34 +105,42 @@ def script(plan: Plan, place: Place) -> str:
     )
 
 
+def _directives(options: list[str]) -> str:
+    return "\n".join(f"#SBATCH {option}" for option in options)
+
+
 def _of_the_job(plan: Plan, place: Place) -> list[str]:
-    named = [
-        f"--{option}={given}"
-        for option in ("partition", "account")
-        if (given := getattr(place, option))
-    ]
-    return [
+    options = [
         f"--job-name={plan.name}",
         f"--output={plan.name}-%j.log",
         f"--time={_time(plan.max_hours)}",
         f"--signal=B:USR1@{_WARNING_SECONDS}",
         "--requeue",
         "--open-mode=append",
-        *named,
     ]
+    if place.partition:
+        options.append(f"--partition={place.partition}")
+    if place.account:
+        options.append(f"--account={place.account}")
+    return options
 
 
 def _component(instances: Instances) -> list[str]:
-    lines = [
+    options = [
         f"--nodes={instances.count}",
         "--ntasks-per-node=1",
         f"--cpus-per-task={vcpus(instances.instance)}",
     ]
     if gpus := instances.gpus // instances.count:
-        lines.append(f"--gpus-per-node={gpus}")
-    # Ray takes ports of the machine, and what it leaves is cleared away for all of the machine.
-    memory = memory_gib(instances.instance)
-    return [*lines, f"--mem={memory}G" if memory else "--mem=0", "--exclusive"]
+        options.append(f"--gpus-per-node={gpus}")
+    if memory := memory_gib(instances.instance):
+        options.append(f"--mem={memory}G")
+    else:
+        # All memory of the node.
+        options.append("--mem=0")
+    # Ray takes ports of the machine, and leftovers of Ray are removed from the whole machine.
+    options.append("--exclusive")
+    return options
 
 
 def _time(hours: float) -> str:
@@ -140,7 +149,8 @@ def _time(hours: float) -> str:
 
 
 def _step(plan: Plan, *, several: bool) -> str:
-    # A step is given all processors of its nodes, as long as it asks for none; each task may then use them all.
+    # A step gets all processors of its nodes as long as it asks for none; each task may then use
+    # them all.
     words = ["srun", "--cpu-bind=none"]
     if several:
         words.append(f"--het-group={','.join(str(k) for k in range(len(plan.groups)))}")

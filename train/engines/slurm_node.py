@@ -1,5 +1,6 @@
-"""What a batch script runs on every machine of a job on Slurm, by srun: the first machine leads,
-the others join it.
+"""The program that a batch script runs by srun on every machine of a job on Slurm.
+
+The first machine leads, the others join it.
 """
 
 from __future__ import annotations
@@ -29,20 +30,22 @@ _GRACE_SECONDS = 240.0
 
 @dataclass(frozen=True)
 class Nodes(Hosts):
-    """The machines of a job on Slurm. Which network device leads to the others isn't known, and so
-    the way there is asked.
+    """The machines of a job on Slurm. The network device between them is unknown, so that addresses
+    are found by the route to another machine.
     """
 
     def address(self) -> str:
-        """The address from which this machine reaches the head, or the head its first worker."""
-        peer = self.head if not self.leads else next(iter(self.others), None)
-        return own_address(socket.gethostbyname(peer) if peer else None)
+        """Return the address from which this machine reaches the head, or the head its first
+        worker.
+        """
+        peers = self.others if self.leads else [self.head]
+        if not peers:
+            return own_address(None)
+        return own_address(socket.gethostbyname(peers[0]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do this machine's part. Returns the exit code: that of the training at the head, 0 at the
-    others.
-    """
+    """Do this machine's part. Returns the training's exit code on the head, 0 on the others."""
     parser = argparse.ArgumentParser(prog="train.engines.slurm_node")
     parser.add_argument(
         "folder",
@@ -64,9 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # processes by control groups.
     ray_node.stop({})
     try:
-        return launch(
-            plan(options.folder, options.group), _stop_when_asked(options.folder / "stop")
-        )
+        stop = _stop_when_asked(options.folder / "stop")
+        return launch(plan(options.folder, options.group), stop)
     except (ProcsnakeError, OSError) as error:
         print(f"procsnake: {reason(error)}", file=sys.stderr, flush=True)
         return _FAILED
@@ -76,30 +78,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def plan(folder: Path, groups: Sequence[str]) -> Launch:
     """Return this machine's part. Raises `ClusterError` if it is in none of the groups."""
-    named = [
-        (name, hosts.split(",")) for name, _, hosts in (group.partition("=") for group in groups)
-    ]
-    by_host = {host: name for name, hosts in named for host in hosts}
+    by_host: dict[str, str] = {}
+    for group in groups:
+        name, _, names = group.partition("=")
+        by_host |= dict.fromkeys(names.split(","), name)
     me = os.environ.get("SLURMD_NODENAME", "")
     if me not in by_host:
         raise ClusterError(
             f"this machine is {me!r} for Slurm, but the job has {', '.join(by_host)}"
         )
-    hosts = Nodes(me, by_host, named[0][1][0])
+    hosts = Nodes(me, by_host, next(iter(by_host)))
+    command: list[str] = []
+    if hosts.leads:
+        command = [sys.executable, "-m", "procsnake", "train", "--cluster", "auto", *_what(folder)]
     return Launch(
         hosts=hosts,
         token_path=(folder / "token").absolute(),
-        command=(
-            (sys.executable, "-m", "procsnake", "train", "--cluster", "auto", *_what(folder))
-            if hosts.leads
-            else ()
-        ),
+        command=command,
         grace_seconds=_GRACE_SECONDS,
     )
 
 
 def _what(folder: Path) -> list[str]:
-    """Which run `procsnake train` is to begin, or to continue if Slurm starts the job once more."""
+    """The words after which `procsnake train` begins a run, or continues it if Slurm starts the job
+    once more.
+    """
     runs = sorted(config.parent for config in folder.glob(f"*/{CONFIG}"))
     if not runs:
         return ["--config", str(folder / EXPERIMENT_FILE), "--runs", str(folder)]
@@ -109,7 +112,7 @@ def _what(folder: Path) -> list[str]:
 
 
 def _stop_when_asked(file: Path) -> threading.Event:
-    """An event that is set once the file is there."""
+    """Return an event that is set once the file is there."""
     stop = threading.Event()
 
     def look() -> None:

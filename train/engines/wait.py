@@ -14,9 +14,7 @@ _NAP_SECONDS = 5.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Wait. Returns 0 once the machines are there, and 1, with how many were, if they aren't in
-    time.
-    """
+    """Wait. Returns 0 once the machines are there, and 1 if they aren't in time."""
     parser = argparse.ArgumentParser(prog="train.engines.wait", description=__doc__)
     parser.add_argument("machines", type=int, help="how many machines, with the head")
     parser.add_argument(
@@ -26,18 +24,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import ray
 
     ray.init("auto", log_to_driver=False)
-    there = 0
+    num_alive = 0
     deadline = time.monotonic() + 60 * options.minutes
     while True:
-        before = there
-        there = sum(bool(node["Alive"]) for node in ray.nodes())
-        if there != before:
-            print(f"{there} of {options.machines} machines are there", flush=True)
-        if there >= options.machines:
+        before = num_alive
+        num_alive = sum(bool(node["Alive"]) for node in ray.nodes())
+        if num_alive != before:
+            print(f"{num_alive} of {options.machines} machines are there", flush=True)
+        if num_alive >= options.machines:
             return 0
         if time.monotonic() > deadline:
             print(
-                f"only {there} of {options.machines} machines came within {options.minutes:g}"
+                f"only {num_alive} of {options.machines} machines came within {options.minutes:g}"
                 " minutes",
                 file=sys.stderr,
             )

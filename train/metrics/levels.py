@@ -1,5 +1,6 @@
-"""Counts returns level by level, for worlds that play levels: a mean over all episodes hides levels
-that are never solved.
+"""Counts returns level by level, for worlds that play levels.
+
+A mean over all episodes hides levels that are never solved.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ _QUANTILES = {
     "level_return_best_tenth": 0.9,
 }
 LEVEL_METRICS = ("levels_seen", *_QUANTILES)
-"""What `LevelTable.metrics` tells."""
+"""The names of `LevelTable.metrics`."""
 
 
 def level_returns(columns: Mapping[str, np.ndarray], world: str) -> dict[str, np.ndarray]:
-    """Return level and return, float64 (n, 2), of the episodes in `columns`
-    (`BatchEnv.drain_episodes`), by world.
+    """Return, by world, the level and the return of each episode, float64 (episodes, 2).
 
-    The worlds are those of a mixture (`train.worlds.mixture`), or without one `world`. The dict is
-    empty where there are no levels."""
+    `columns` are those of `BatchEnv.drain_episodes`. The worlds are those of a mixture
+    (`train.worlds.mixture`), or without one `world`. The dict is empty where there are no
+    levels."""
     if "level" not in columns or not len(columns["level"]):
         return {}
     pairs = np.stack([columns["level"], columns["return"]], axis=1, dtype=np.float64)
@@ -53,11 +54,12 @@ class LevelTable:
     def __init__(self) -> None:
         self._levels: dict[tuple[str, int], tuple[int, float, float]] = {}
 
-    def take_in(self, played: Mapping[str, Iterable[np.ndarray]]) -> None:
-        """Add episodes, by world: in the parts that `level_returns` returns, or one by one, as
-        RLlib may hand them on.
-        """
-        for world, parts in played.items():
+    def take_in(self, episodes: Mapping[str, Iterable[np.ndarray]]) -> None:
+        """Add episodes, by world.
+
+        They may be in the parts that `level_returns` returns, or one by one, because RLlib hands
+        them on in either form."""
+        for world, parts in episodes.items():
             pairs = np.concatenate([np.zeros(0), *map(np.ravel, parts)]).reshape(-1, 2)
             for level, episode_return in pairs.tolist():
                 count, mean, recent = self._levels.get((world, int(level)), (0, 0.0, 0.0))
@@ -67,9 +69,9 @@ class LevelTable:
                 self._levels[world, int(level)] = count, mean, recent
 
     def metrics(self) -> dict[str, float]:
-        """Return the number of levels met so far, and quantiles of their recent returns. It is
-        empty before the first level.
-        """
+        """Return the number of levels met so far, and quantiles of their recent returns.
+
+        The dict is empty before the first level."""
         if not self._levels:
             return {}
         recent = [recent for _, _, recent in self._levels.values()]

@@ -1,12 +1,13 @@
-"""Turns RLlib's nested result of an iteration into the flat row that goes to progress.csv,
-TensorBoard and the screen.
+"""Turns RLlib's nested result of an iteration into a flat row.
+
+The row goes to progress.csv, TensorBoard and the screen.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from envs.battlesnake.state import ABSENT
 from train.metrics.levels import LEVEL_METRICS
 
 LEVEL_RETURNS = "level_returns"
-"""Metrics key: what `train.metrics.levels.level_returns` says of the episodes that ended, by
-world, in parts.
+"""The key in RLlib's metrics of the returns by level of the episodes that ended, by world, in the
+parts that `train.metrics.levels.level_returns` returns.
 """
 GATE_METRICS = (
     "test_games",
@@ -30,7 +31,8 @@ GATE_METRICS = (
 """Columns of a learned evaluation's tests (`train.learned_evaluation`), which are missing until
 there has been one.
 """
-_LATE_BEGINNINGS = ("episode_return_mean", "episode_len_mean", "mean_")
+_MEANS = ("episode_return_mean", "episode_len_mean")
+_LATE_BEGINNINGS = (*_MEANS, "mean_")
 # RLlib's own names, which are not worth the seconds that importing it takes.
 _ALL_MODULES = "__all_modules__"
 _DEFAULT_MODULE = "default_policy"
@@ -48,44 +50,41 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     episode ended, and no metric of an update if there was none. `seconds_<phase>` are wall seconds,
     summed over env runners. Metrics of modules other than the default one have the module's name in
     front."""
-    played = result.get("env_runners", {})
+    sampled = result.get("env_runners", {})
     # A sum over nothing is NaN once there has been something to sum.
-    if not played.get("num_env_steps_sampled", 0) > 0:
+    if not sampled.get("num_env_steps_sampled", 0) > 0:
         return {}
-    row = {"agent_steps_per_second": sum(played["num_agent_steps_sampled"].values()) / seconds}
-    row |= _known(
-        {
-            name: played[name]
-            for name in ("episode_return_mean", "episode_len_mean")
-            if name in played
-        }
-    )
-    row |= {"episodes": played["num_episodes"]}
-    means = _known(played.get("episode_means", {}))
+    decisions = sum(sampled["num_agent_steps_sampled"].values())
+    row = {"agent_steps_per_second": decisions / seconds}
+    row |= _without_nan({name: sampled[name] for name in _MEANS if name in sampled})
+    row["episodes"] = sampled["num_episodes"]
+    means = _without_nan(sampled.get("episode_means", {}))
     row |= _by_world(means)
-    row |= {
-        f"mean_{name}": mean for name, mean in means.items() if name not in ("return", "length")
-    }
-    row |= {f"seconds_{phase}": spent for phase, spent in played["phase_seconds"].items()}
+    for name, mean in means.items():
+        if name not in ("return", "length"):
+            row[f"mean_{name}"] = mean
+    for phase, phase_seconds in sampled["phase_seconds"].items():
+        row[f"seconds_{phase}"] = phase_seconds
     if "learner_seconds" in result:
-        row |= {"seconds_learner": result["learner_seconds"]}
-    for module, learned in result.get("learners", {}).items():
-        if module != _ALL_MODULES:
-            prefix = "" if module == _DEFAULT_MODULE else f"{module}_"
-            row |= {f"{prefix}{name}": value for name, value in _of_module(learned).items()}
+        row["seconds_learner"] = result["learner_seconds"]
+    for module, metrics in result.get("learners", {}).items():
+        if module == _DEFAULT_MODULE:
+            row |= _of_module(metrics)
+        elif module != _ALL_MODULES:
+            row |= {f"{module}_{name}": value for name, value in _of_module(metrics).items()}
     return {name: float(value) for name, value in row.items()}
 
 
 def comes_late(name: str) -> bool:
-    """Whether a column is missing until an episode has ended, or until a learned evaluation is
-    tested.
+    """Return whether a column is missing until an episode has ended, or until a learned evaluation
+    is tested.
     """
     return name in (*LEVEL_METRICS, *GATE_METRICS) or name.startswith(_LATE_BEGINNINGS)
 
 
 def group_in_words(group: str) -> str:
-    """Return a group of opponents, as the name of a column has it, as text for people: "3 × flood",
-    "flood (duel)".
+    """Return a group of opponents in words: "3 × flood" for `3xflood` in the name of a column,
+    "flood (duel)" for `flood`.
     """
     several = re.sub(r"(^|\+)(\d+)x", r"\1\2 × ", group)
     if several == group and "+" not in group:
@@ -93,58 +92,59 @@ def group_in_words(group: str) -> str:
     return several
 
 
-def _known(means: Mapping[str, float]) -> dict[str, float]:
-    """Without the NaN that RLlib has for whatever it had a value of in an earlier iteration, and
-    not in this one.
+def _without_nan(means: Mapping[str, float]) -> dict[str, float]:
+    """The means without NaN, which RLlib has for a metric that had a value in an earlier iteration
+    only.
     """
     return {name: mean for name, mean in means.items() if not math.isnan(mean)}
 
 
 def _by_world(means: dict[str, float]) -> dict[str, float]:
-    """Takes out of `means` the columns that `train.worlds.mixture` adds: sums in a world over the
-    share played there.
-    """
+    """Take the columns of `train.worlds.mixture` out of `means`, and return the means by world.
+
+    `means` has for each world the share of episodes that were played there, and its part of the
+    mean over all episodes."""
     row: dict[str, float] = {}
-    for name in [name for name in means if name.startswith("world_")]:
-        share = means.pop(name)
-        label = name.removeprefix("world_")
+    labels = [name.removeprefix("world_") for name in means if name.startswith("world_")]
+    for label in labels:
+        share = means.pop(f"world_{label}")
         for column, key in (("return", "episode_return_mean"), ("length", "episode_len_mean")):
-            total = means.pop(f"{column}_{label}", math.nan)
-            row |= {f"{key}_{label}": total / share} if share else {}
+            part = means.pop(f"{column}_{label}", math.nan)
+            if share:
+                row[f"{key}_{label}"] = part / share
     return row
 
 
-def _of_module(learned: Mapping[str, Any]) -> dict[str, float]:
-    found = {
+def _of_module(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """A module's own metrics of its updates; empty if there was no update."""
+    row = {
         _RENAMED.get(name, name): value
-        for name, value in learned.items()
+        for name, value in metrics.items()
         if not isinstance(value, Mapping) and not name.startswith(_BOOK_KEEPING)
     }
-    # Each optimiser's has the name `gradients_<optimiser>_global_norm`.
-    norms = [
-        found.pop(name)
-        for name in list(found)
-        if name.startswith("gradients_") and name.endswith("_global_norm")
-    ]
-    row = {**found, "gradient_norm": math.hypot(*norms)} if norms else found
-    # After an iteration without an update, RLlib has NaN for the learning rate, too. A loss that is
-    # NaN by itself stays.
-    return row if _known(row) else {}
+    # Each optimiser has a norm of its own, `gradients_<optimiser>_global_norm`.
+    norms = [name for name in row if re.fullmatch("gradients_.*_global_norm", name)]
+    if norms:
+        row["gradient_norm"] = math.hypot(*(row.pop(name) for name in norms))
+    # After an iteration without an update, all metrics of RLlib are NaN, the learning rate too. A
+    # loss that is NaN by itself stays.
+    if not _without_nan(row):
+        return {}
+    return row
 
 
 def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:
     """Return the sum of each column of `BatchEnv.drain_episodes`.
 
-    The codes of `cause` are counted, each as `cause_<code>`. Those of Battlesnake are there also if
-    nobody ended so."""
+    The codes of `cause` are counted, each as `cause_<code>`. Battlesnake's codes are always there,
+    with 0 if nobody died of them."""
     sums: dict[str, float] = {}
     for name, column in columns.items():
         if name == "cause":
             codes, counts = np.unique(column, return_counts=True)
             sums |= dict.fromkeys((f"{name}_{code}" for code in range(ABSENT)), 0.0)
-            sums |= {
-                f"{name}_{code}": float(count) for code, count in zip(codes, counts, strict=True)
-            }
+            for code, count in zip(codes, counts, strict=True):
+                sums[f"{name}_{code}"] = float(count)
         elif name not in ("row", "game", "killer", "level"):
             sums[name] = float(column.sum(dtype=np.float64))
     return sums
@@ -159,37 +159,38 @@ def nested_result(
     episodes: dict[str, np.ndarray],
     learned: dict[str, float],
 ) -> dict[str, Any]:
-    """Return the result of an iteration of an algorithm without RLlib, named and nested as RLlib's,
-    for `progress_row`.
+    """Return the result of an iteration of an algorithm without RLlib, for `progress_row`. It is
+    named and nested as RLlib's results.
 
-    It takes the steps of games, the decisions, the seconds of playing and learning, the columns of
-    `BatchEnv.drain_episodes`, and the metrics of the updates."""
+    `env_steps` are steps of games and `agent_steps` decisions; `playing` and `learning` are
+    seconds. `episodes` are the columns of `BatchEnv.drain_episodes`, and `learned` the metrics of
+    the updates."""
     count = len(episodes["return"])
+    sampled: dict[str, Any] = {
+        "num_env_steps_sampled": env_steps,
+        "num_agent_steps_sampled": {"default_agent": agent_steps},
+        "phase_seconds": {"play": playing},
+        "num_episodes": count,
+        "episode_means": {},
+    }
     if count:
         means = {name: total / count for name, total in episode_sums(episodes).items()}
-    else:
-        means = {}
-    if count:
-        named = {"episode_return_mean": means["return"], "episode_len_mean": means["length"]}
-    else:
-        named = {}
+        sampled["episode_means"] = means
+        sampled["episode_return_mean"] = means["return"]
+        sampled["episode_len_mean"] = means["length"]
     return {
-        "env_runners": {
-            "num_env_steps_sampled": env_steps,
-            "num_agent_steps_sampled": {"default_agent": agent_steps},
-            "phase_seconds": {"play": playing},
-            "num_episodes": count,
-            "episode_means": means,
-            **named,
-        },
+        "env_runners": sampled,
         "learner_seconds": learning,
         "learners": {_DEFAULT_MODULE: learned},
     }
 
 
-def means_of(told: list[dict[str, float]]) -> dict[str, float]:
+def means_of(updates: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each metric over the updates of an iteration; empty if there was none."""
-    return {
-        name: float(np.mean([update[name] for update in told]))
-        for name in (told[0] if told else ())
-    }
+    if not updates:
+        return {}
+    return {name: _mean_of(name, updates) for name in updates[0]}
+
+
+def _mean_of(name: str, updates: Sequence[Mapping[str, float]]) -> float:
+    return float(np.mean([update[name] for update in updates]))

@@ -42,31 +42,31 @@ def build_network(experiment: Experiment, world: BatchEnv) -> torch.nn.Module:
 
 
 def check_network(network: torch.nn.Module, world: BatchEnv, *, bf16: bool) -> None:
-    """Ask the network for two observations of `world`, as training does, so that a mistake in one
-    of the user's own is named.
+    """Run the network on two observations of `world`, so that a mistake in a user's own network is
+    named before training.
 
-    With `bf16`, it is asked under bfloat16 autocast as well. Raises `ConfigError` if it fails, or
-    if it returns other shapes than (logits [B, A], values [B]). A network with a memory is not
-    asked."""
+    With `bf16`, it runs under bfloat16 autocast as well. Raises `ConfigError` if it fails, or if it
+    returns other shapes than (logits [B, A], values [B]). A network with a memory is not
+    checked."""
     import torch
 
     if hasattr(network, "one_step"):
         return
     space = world.single_observation_space
     actions = int(world.single_action_space.n)
-    seen = torch.from_numpy(np.zeros((2, *space.shape), space.dtype))
-    for lower in (False, True) if bf16 else (False,):
-        if lower:
-            when = " under bfloat16 autocast (the setting bf16: false turns it off)"
-        else:
-            when = ""
+    observations = torch.from_numpy(np.zeros((2, *space.shape), space.dtype))
+    # Whether under autocast, and what the message says of it.
+    precisions = {False: ""}
+    if bf16:
+        precisions[True] = " under bfloat16 autocast (the setting bf16: false turns it off)"
+    for autocast, when in precisions.items():
         try:
-            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=lower):
-                logits, values = network(seen)
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                logits, values = network(observations)
             shapes = tuple(logits.shape), tuple(values.shape)
         except Exception as error:
             raise ConfigError(
-                f"the network fails{when} for observations {space.dtype} {seen.shape}:"
+                f"the network fails{when} for observations {space.dtype} {observations.shape}:"
                 f" {cause_of(error)}"
             ) from error
         if shapes != ((2, actions), (2,)):
@@ -86,13 +86,12 @@ def network_with(
     import torch
 
     network = build_network(experiment, world)
-    network.load_state_dict(
-        {
-            name.removeprefix(NETWORK_PREFIX): torch.as_tensor(value)
-            for name, value in weights.items()
-            if name.startswith(NETWORK_PREFIX)
-        }
-    )
+    state = {
+        name.removeprefix(NETWORK_PREFIX): torch.as_tensor(value)
+        for name, value in weights.items()
+        if name.startswith(NETWORK_PREFIX)
+    }
+    network.load_state_dict(state)
     return network.eval()
 
 
@@ -155,7 +154,7 @@ def export_bundle(
 
 
 def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
-    """What is known of the policy before it is trained."""
+    """The part of the policy's card that is known before it is trained."""
     return {
         "environment": {
             "name": experiment.env.name,
@@ -181,9 +180,9 @@ def _settled(experiment: Experiment) -> Experiment:
 
 
 def contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
-    """Return what the policy sees and does. Worlds with several observation types tell which by
-    `observation_contract`.
-    """
+    """Return the card's entries on what the policy sees and does.
+
+    A world with several types of observation names its own by `observation_contract`."""
     name = experiment.env.name
     space = world.single_observation_space
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import glob
 import io
+import itertools
 import json
 import math
 import os
@@ -30,9 +31,14 @@ from envs.common.whole_files import not_through_links, replace_whole
 from train.config import Experiment
 from train.runs.manifest import write_manifest
 
-CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS, REPORT, LOCK = (
-    "config.yaml", "progress.csv", "checkpoints", "tensorboard", "bundle", "counters.json", "report.html", ".lock",
-)  # fmt: skip
+CONFIG = "config.yaml"
+CURVE = "progress.csv"
+CHECKPOINTS = "checkpoints"
+EVENTS = "tensorboard"
+BUNDLE = "bundle"
+COUNTERS = "counters.json"
+REPORT = "report.html"
+LOCK = ".lock"
 ASKED = "asked_for"
 """Key of the note in `config.yaml`: the experiment as it was before it was fitted to a cluster."""
 GENERATIONS = "generations"
@@ -70,14 +76,13 @@ def disk_errors(path: Path) -> Iterator[None]:
             f"{error.filename or path} can't be made: {error.strerror or error}. Name another place"
         ) from error
     except OSError as error:
-        if os.path.isfile(path / CONFIG):
-            saved = f"; what was saved before is whole: {resume_command(path)}"
-        else:
-            saved = ""
-        raise RunError(
+        message = (
             f"{error.filename or path} can't be written or read: {error.strerror or error}. "
-            f"Free some space or check the rights{saved}"
-        ) from error
+            f"Free some space or check the rights"
+        )
+        if os.path.isfile(path / CONFIG):
+            message += f"; what was saved before is whole: {resume_command(path)}"
+        raise RunError(message) from error
 
 
 def require_place(folder: Path) -> None:
@@ -121,7 +126,7 @@ class RunFolder:
 
     @property
     def place(self) -> str | Path:
-        """Where whoever goes on with the run finds it."""
+        """The address or the folder by which the run is resumed."""
         return self.address or self.path
 
     @classmethod
@@ -131,8 +136,7 @@ class RunFolder:
         stem = f"{experiment.name}-{time.strftime('%Y%m%d-%H%M%S')}"
         with disk_errors(runs_dir):
             runs_dir.mkdir(parents=True, exist_ok=True)
-            for suffix in ("", *(f"-{k}" for k in range(2, 1000))):
-                path = runs_dir / f"{stem}{suffix}"
+            for path in _numbered(runs_dir / stem):
                 try:
                     path.mkdir()
                     break
@@ -154,9 +158,7 @@ class RunFolder:
         return folder
 
     def change(self, experiment: Experiment) -> None:
-        """Write another budget and target, those of `experiment`, into `config.yaml`, whose note
-        stays.
-        """
+        """Write the budget and the target of `experiment` into `config.yaml`. Its note stays."""
         note = parse_yaml(read_text(self.path / CONFIG, MAX_YAML_BYTES)).get("run") or {}
         own = experiment.to_dict()
         changed = {key: own[key] for key in ("budget", "stop")}
@@ -179,20 +181,16 @@ class RunFolder:
         """Remove the folder of a run whose start failed, unless it holds more than a start writes,
         such as a checkpoint.
         """
-        found = {path.name for path in self.path.glob("*")}
-        if (
-            found <= _OF_A_START
-            and not any(self.path.glob(f"{CHECKPOINTS}/*"))
-            and not self.curve()
-        ):
+        names = {path.name for path in self.path.glob("*")}
+        has_checkpoint = any(self.path.glob(f"{CHECKPOINTS}/*"))
+        if names <= _OF_A_START and not has_checkpoint and not self.curve():
             shutil.rmtree(self.path, ignore_errors=True)
 
     def sign_config(self) -> None:
         """Sign `config.yaml` as this machine's own (`envs.common.strangers.own_files`)."""
         with disk_errors(self.path):
-            replace_whole(
-                self.path / CONFIG_SIGNATURE, own_files.sign((self.path / CONFIG).read_bytes())
-            )
+            signature = own_files.sign((self.path / CONFIG).read_bytes())
+            replace_whole(self.path / CONFIG_SIGNATURE, signature)
 
     def has_own_config(self) -> bool:
         """Whether this machine wrote `config.yaml` in its current form."""
@@ -224,14 +222,15 @@ class RunFolder:
         return list(self._columns)
 
     def curve(self, *, whole_rows: bool = False) -> list[dict[str, str]]:
-        """The rows of `progress.csv`, as text; with `whole_rows` without a last one that was cut
-        off.
-        """
+        """Return the rows of `progress.csv`, as text.
+
+        With `whole_rows`, a last row that was cut off is left out."""
         try:
             text = read_text(self.path / CURVE, _MAX_CURVE)
-            # The end of a number is a number, too, so only the end of its line tells that a row is
-            # whole.
-            text = text[: text.rfind("\n") + 1] if whole_rows else text
+            if whole_rows:
+                # Half a number is a number, too, so only the end of its line tells that a row is
+                # whole.
+                text = text[: text.rfind("\n") + 1]
             return list(csv.DictReader(io.StringIO(text, newline="")))
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -251,8 +250,12 @@ class RunFolder:
         """
         with disk_errors(self.path):
             rows = [row for row in self.curve(whole_rows=True) if _iteration(row) <= iteration]
-            self._columns = list(rows[0]) if rows else []
-            replace_whole(self.path / CURVE, _csv(self._columns, rows, header=True) if rows else "")
+            self._columns = []
+            text = ""
+            if rows:
+                self._columns = list(rows[0])
+                text = _csv(self._columns, rows, header=True)
+            replace_whole(self.path / CURVE, text)
 
     # Checkpoints.
 
@@ -268,9 +271,7 @@ class RunFolder:
         return target
 
     def save_best(self, save: Save, counters: Mapping[str, Any]) -> Path:
-        """Save the best checkpoint in the same way. The previous best is removed when this one is
-        whole.
-        """
+        """Save a checkpoint as the best one, and remove the previous best when it is whole."""
         with disk_errors(self.path):
             target = self._save_as(f"{_BEST}{counters['iteration']:08d}", save, counters)
             # A run that goes on from before its best reaches a better one at an earlier iteration,
@@ -307,29 +308,29 @@ class RunFolder:
         shutil.rmtree(doomed, ignore_errors=True)
 
     def checkpoints(self) -> list[Path]:
-        """Return the checkpoints, oldest first. Copied ones may be damaged; `train.runs.continuing.resuming`
-        checks them.
-        """
+        """Return the checkpoints, oldest first.
+
+        Copied ones may be damaged, for which `train.runs.continuing.resuming` checks them."""
         return self._listed("[0-9]*")
 
     def newest_checkpoint(self) -> Checkpoint | None:
         """Return the newest checkpoint and its counters."""
-        found = self.checkpoints()
-        if found:
-            return (found[-1], read_counters(found[-1]))
-        return None
+        checkpoints = self.checkpoints()
+        if not checkpoints:
+            return None
+        return checkpoints[-1], read_counters(checkpoints[-1])
 
     def best_checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint with the highest value of the experiment's `best_metric`, and its
         counters.
         """
-        found = [(path, read_counters(path)) for path in self.best_checkpoints()]
-        return max(found, key=lambda checkpoint: checkpoint[1]["best"], default=None)
+        candidates = [(path, read_counters(path)) for path in self.best_checkpoints()]
+        return max(candidates, key=lambda checkpoint: checkpoint[1]["best"], default=None)
 
     def best_checkpoints(self) -> list[Path]:
-        """Return the checkpoints that were the best at their time, by iteration. Only after a kill
-        there is more than one.
-        """
+        """Return the checkpoints that were the best at their time, by iteration.
+
+        There is more than one only after a kill."""
         return self._listed(f"{_BEST}*")
 
     def _listed(self, pattern: str) -> list[Path]:
@@ -337,14 +338,9 @@ class RunFolder:
 
     def set_aside(self, checkpoint: Path) -> Path:
         """Give a damaged checkpoint a name from which no run continues. Returns its new path."""
-        names = (
-            f"{_DAMAGED}{checkpoint.name}{suffix}"
-            for suffix in ("", *(f"-{k}" for k in range(2, 1000)))
-        )
+        names = _numbered(checkpoint.with_name(f"{_DAMAGED}{checkpoint.name}"))
         with disk_errors(self.path):
-            target = next(
-                path for name in names if not (path := checkpoint.with_name(name)).exists()
-            )
+            target = next(path for path in names if not path.exists())
             os.replace(checkpoint, target)
         return target
 
@@ -359,6 +355,13 @@ class RunFolder:
         """Remove what a killed session left half-written."""
         for path in (self.path / CHECKPOINTS).glob(".*"):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _numbered(path: Path) -> Iterator[Path]:
+    """Yield `path`, then `path`-2, `path`-3, …"""
+    yield path
+    for number in itertools.count(2):
+        yield path.with_name(f"{path.name}-{number}")
 
 
 def read_counters(checkpoint: Path) -> dict[str, Any]:
@@ -381,27 +384,27 @@ def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[
 
     Of a run that was fitted to a cluster, the experiment is the one that was asked for. Raises
     `RunError` if `runs_dir` can't be read."""
-    found = []
+    runs = []
     with disk_errors(Path(runs_dir)):
         configs = sorted(Path(runs_dir).glob(f"{glob.escape(experiment.name)}-*/{CONFIG}"))
     for config in configs:
         try:
-            same = _asked_for(config) == experiment
+            is_same = _before_fitting(config) == experiment
         except ProcsnakeError:
-            # Of another version of procsnake, whose keys are no longer known.
-            same = False
-        if same:
-            found.append(config.parent)
-    return found
+            # A run of another version of procsnake may have settings that this one doesn't know.
+            is_same = False
+        if is_same:
+            runs.append(config.parent)
+    return runs
 
 
-def _asked_for(config: Path) -> Experiment:
-    made = Experiment.load(config)
+def _before_fitting(config: Path) -> Experiment:
+    """The experiment of a `config.yaml`, as it was before it was fitted to a cluster."""
+    experiment = Experiment.load(config)
     note = parse_yaml(read_text(config, MAX_YAML_BYTES)).get("run")
-    asked = note.get(ASKED) if isinstance(note, dict) else None
-    if isinstance(asked, dict):
-        return Experiment.from_dict(asked)
-    return made
+    if isinstance(note, dict) and isinstance(note.get(ASKED), dict):
+        return Experiment.from_dict(note[ASKED])
+    return experiment
 
 
 def _iteration(row: Mapping[str, Any]) -> float:
@@ -422,9 +425,9 @@ def _csv(columns: list[str], rows: Sequence[Mapping[str, Any]], *, header: bool)
 
 
 def _flush(folder: Path) -> None:
-    """Have the disk hold the files before the folder gets its name, so that a power cut can't leave
-    an empty checkpoint.
-    """
+    """Write the files through to the disk.
+
+    The folder gets its name afterwards, so that a power cut can't leave an empty checkpoint."""
     for path in folder.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)

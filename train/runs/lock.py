@@ -34,8 +34,8 @@ def locked(run: Path) -> Iterator[None]:
 
     The kernel releases the lock of a process that dies, so on one machine a lock is never stale.
     Machines that share a folder may not share locks; then the name that an unfinished run has left
-    in the file counts. Raises `RunError`, which names who holds the lock, and for a file that is no
-    lock: it stays as it is."""
+    in the file counts. Raises `RunError` if another process holds the lock, whose name it gives, or
+    if the file is no lock. Such a file stays as it is."""
     with ExitStack() as stack:
         with disk_errors(run):
             file = stack.enter_context(
@@ -55,8 +55,8 @@ def forget_lock(run: Path) -> None:
 
 
 def _refuse_other_files(file: Any, run: Path) -> None:
-    """Raise `RunError` for a file that holds something else: by a hard link it may be any file of
-    the user's.
+    """Raise `RunError` for a file that is no lock. By a hard link it may be any file of the
+    user's.
     """
     file.seek(0)
     try:
@@ -109,12 +109,15 @@ def _reserve(file: Any) -> None:
 
 
 def _holder(file: Any) -> dict[str, Any]:
+    """The "pid" and "host" that the lock names; empty for a lock that nobody holds."""
     file.seek(0)
     try:
-        told = json.loads(file.read(4096) or "{}")
+        holder = json.loads(file.read(4096) or "{}")
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    if not isinstance(holder, dict):
+        return {}
+    return holder
 
 
 def _is_alive_here(holder: dict[str, Any], here: str) -> bool:

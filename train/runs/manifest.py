@@ -1,6 +1,7 @@
-"""Lists the files of a checkpoint.
+"""Lists the files of a checkpoint, with a signature.
 
-So an incomplete copy is noticed, and other people's checkpoints can be told from our own.
+The list shows that a copy is incomplete. The signature tells this machine's own checkpoints from
+other people's.
 """
 
 from __future__ import annotations
@@ -12,16 +13,11 @@ from typing import Any
 
 from envs.common.strangers import own_files
 from envs.common.strangers.bounded import parse_json, read_bytes
-from train.runs.export import WEIGHTS
 
 MANIFEST = "files.json"
 SIGNATURE = "files.json.hmac"
 _MAX_BYTES = 4 << 20
 _PIECE = 1 << 20
-_MODULE = "learner_group/learner/rl_module/default_policy"
-_RLLIB_FILES = ("rllib_checkpoint.json", "learner_group/metadata.json", f"{_MODULE}/metadata.json")
-_RLLIB_STATES = ("algorithm_state", "learner_group/learner/state", f"{_MODULE}/module_state")
-_RLLIB_SUFFIXES = (".pkl", ".msgpack")
 
 
 def write_manifest(checkpoint: Path) -> None:
@@ -36,26 +32,18 @@ def write_manifest(checkpoint: Path) -> None:
 
 
 def flaw(checkpoint: Path) -> str | None:
-    """Return what is wrong with the checkpoint; None if it is whole.
-
-    A checkpoint of an older procsnake has no list. It must have at least the files that RLlib or
-    the algorithm needs to continue."""
+    """Return what is wrong with the checkpoint; None if it is whole."""
+    # The list arrives like any other file: without it nobody knows what else is missing.
     if not (checkpoint / MANIFEST).is_file():
-        return _structural_flaw(checkpoint)
+        return f"{MANIFEST} is missing"
     try:
-        listed = _read_list(checkpoint)
-        for name, told in listed.items():
+        for name, entry in _read_list(checkpoint).items():
             path = checkpoint / name
-            # Until November 2026 the list had sizes alone.
-            if isinstance(told, int):
-                size, digest = (told, None)
-            else:
-                size, digest = (told["bytes"], told["sha256"])
             if not path.is_file():
                 return f"{name} is missing"
-            if path.stat().st_size != size:
-                return f"{name} has {path.stat().st_size} bytes of {size}"
-            if digest is not None and _digest(path) != digest:
+            if path.stat().st_size != entry["bytes"]:
+                return f"{name} has {path.stat().st_size} bytes of {entry['bytes']}"
+            if _digest(path) != entry["sha256"]:
                 return f"{name} was changed"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{MANIFEST} can't be read: {str(error) or type(error).__name__}"
@@ -63,48 +51,35 @@ def flaw(checkpoint: Path) -> str | None:
 
 
 def is_own(checkpoint: Path) -> bool:
-    """Whether this machine wrote a checkpoint that has no `flaw`: its list is signed, and it holds
-    no other files.
-    """
+    """Return whether this machine wrote the checkpoint, which must have no `flaw`.
+
+    Its list is signed by this machine then, and the folder holds no other files."""
     try:
         content = (checkpoint / MANIFEST).read_bytes()
         signature = (checkpoint / SIGNATURE).read_text(encoding="ascii")
-        return own_files.is_signed(content, signature) and set(_read_list(checkpoint)) == set(
-            _files(checkpoint)
-        )
+        if not own_files.is_signed(content, signature):
+            return False
+        return _read_list(checkpoint).keys() == _files(checkpoint).keys()
     except (OSError, ValueError):
         return False
 
 
 def _read_list(checkpoint: Path) -> dict[str, Any]:
-    listed = parse_json(read_bytes(checkpoint / MANIFEST, _MAX_BYTES))
-    if not isinstance(listed, dict):
-        raise ValueError(f"it holds {type(listed).__name__}")
-    return listed
-
-
-def _structural_flaw(checkpoint: Path) -> str | None:
-    names = set(_files(checkpoint))
-    if WEIGHTS in names:
-        if names & {"optimizer.pt", "trainer.states"}:
-            return None
-        return "the optimiser's state is missing"
-    missing = [name for name in _RLLIB_FILES if name not in names]
-    missing += [
-        state
-        for state in _RLLIB_STATES
-        if not names & {state + suffix for suffix in _RLLIB_SUFFIXES}
-    ]
-    return f"{missing[0]} is missing" if missing else None
+    """The entries of the list by file name. Raises `OSError` or `ValueError`."""
+    entries = parse_json(read_bytes(checkpoint / MANIFEST, _MAX_BYTES))
+    if not isinstance(entries, dict):
+        raise ValueError(f"it holds {type(entries).__name__}")
+    return entries
 
 
 def _files(checkpoint: Path) -> dict[str, Path]:
-    found = {
+    """The checkpoint's files by name, without the list and its signature."""
+    files = {
         path.relative_to(checkpoint).as_posix(): path
         for path in sorted(checkpoint.rglob("*"))
         if path.is_file()
     }
-    return {name: path for name, path in found.items() if name not in (MANIFEST, SIGNATURE)}
+    return {name: path for name, path in files.items() if name not in (MANIFEST, SIGNATURE)}
 
 
 def _digest(path: Path) -> str:

@@ -1,5 +1,4 @@
-"""How a run is named on the command line: by its folder, as `latest`, or by the beginning of its
-name.
+"""Finds the run that the command line names by its folder, as `latest`, or by how its name begins.
 
 Documentation and help print `runs/battlesnake-ppo-…`, which names the newest run that begins so.
 """
@@ -34,23 +33,23 @@ def with_runs(
     spec, question, options = player.partition("?")
     if "://" in spec:
         return player
-    return (
-        _PLACE.sub(lambda found: _run_of(found["place"], Path(folder), taken), spec)
-        + question
-        + options
-    )
+    spec = _PLACE.sub(lambda match: _run_of(match["place"], Path(folder), taken), spec)
+    return spec + question + options
 
 
 def _run_of(place: str, folder: Path, taken: frozenset[str]) -> str:
-    inside = _INSIDE.search(place)
-    word = place[: inside.start()] if inside else place
+    """The folder of the run that `place` stands for, or `place` itself. Raises `RunError`."""
+    word = _INSIDE.sub("", place)
+    inside = place.removeprefix(word)
     if word in taken or os.path.exists(word):
         return place
-    beginning = "" if word == LATEST else word.removesuffix("…").removesuffix("...")
+    beginning = word.removesuffix("…").removesuffix("...")
+    if word == LATEST:
+        beginning = ""
     parent = Path(os.path.dirname(beginning) or folder)
     run = _newest(parent, os.path.basename(beginning))
     if run:
-        return f"{run}{inside[0] if inside else ''}"
+        return f"{run}{inside}"
     if beginning != word:
         train = shell_command("train", "battlesnake-ppo")
         raise RunError(
@@ -62,4 +61,6 @@ def _run_of(place: str, folder: Path, taken: frozenset[str]) -> str:
 def _newest(parent: Path, beginning: str) -> Path | None:
     configs = parent.glob(f"{glob.escape(beginning)}*/{CONFIG}")
     newest = max(configs, key=os.path.getmtime, default=None)
-    return newest.parent if newest else None
+    if newest is None:
+        return None
+    return newest.parent

@@ -13,13 +13,12 @@ _SECONDS = 10
 
 
 def own_commit() -> str:
-    """Return the commit that this procsnake was checked out or installed from; "" if that isn't
-    known.
+    """Return the commit of which this procsnake was checked out or installed, or "" if unknown.
 
     A repository counts only if procsnake is at its top, not if it happens to contain an installed
     procsnake. If pip installed the package from a repository, pip remembers the commit (PEP 610).
     """
-    # A git hook tells its children of the repository it runs for, which is another one.
+    # In a git hook, these variables name the repository for which it runs, which is another one.
     elsewhere = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         if Path(_git("rev-parse", "--show-toplevel", env=elsewhere)).samefile(_HOME):
@@ -39,10 +38,10 @@ def _git(*words: str, env: dict[str, str]) -> str:
 
 def _installed_commit() -> str:
     try:
-        found = distribution("procsnake")
-        if not Path(str(found.locate_file("train"))).samefile(_HOME / "train"):
+        installed = distribution("procsnake")
+        if not Path(str(installed.locate_file("train"))).samefile(_HOME / "train"):
             return ""
-        told = json.loads(found.read_text("direct_url.json") or "{}")
-        return str(told.get("vcs_info", {}).get("commit_id", ""))
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
+        return str(origin.get("vcs_info", {}).get("commit_id", ""))
     except (PackageNotFoundError, OSError, ValueError, AttributeError):
         return ""

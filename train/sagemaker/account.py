@@ -1,4 +1,4 @@
-"""The user's AWS: clients, errors that say what to do, and where the things of a job are."""
+"""The user's AWS account: clients, errors that say what to do, and the resources of a job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HINTS = {
 }
 
 READING = "reading AWS_PROFILE and the files in ~/.aws"
-"""What is done when a client or a description of AWS's services is asked for the first time."""
+"""What happens when the first client or description of AWS's services is made."""
 
 
 class AWSError(ProcsnakeError):
@@ -42,11 +42,10 @@ def aws_errors(doing: str) -> Iterator[None]:
         yield
     except ClientError as error:
         code = error.response["Error"]["Code"]
-        hint = next((hint for name, hint in _HINTS.items() if code.startswith(name)), "")
         message = error.response["Error"].get("Message", "")
-        raise AWSError(
-            ". ".join(filter(None, (f"{doing}: {code}: {message}".rstrip("."), hint)))
-        ) from error
+        sentences = [f"{doing}: {code}: {message}".rstrip(".")]
+        sentences += [hint for name, hint in _HINTS.items() if code.startswith(name)]
+        raise AWSError(". ".join(sentences)) from error
     except (BotoCoreError, Boto3Error) as error:
         raise AWSError(
             f"{doing}: {error}. Are credentials and region set (aws configure), and is there a"
@@ -55,9 +54,9 @@ def aws_errors(doing: str) -> Iterator[None]:
 
 
 def may_pass(error: AWSError) -> bool:
-    """Whether the same call may succeed in a while: the network or the service failed, or there
-    were too many calls.
-    """
+    """Return whether the same call may succeed in a while.
+
+    It may if the network or the service failed, or if there were too many calls."""
     from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
     cause = error.__cause__
@@ -133,8 +132,9 @@ class Account:
     def outputs(self, stack: str) -> dict[str, str]:
         """Return the outputs of a CloudFormation stack, by name."""
         with aws_errors(f"reading the stack {stack}"):
-            (found,) = self._client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
-        return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+            answer = self._client("cloudformation").describe_stacks(StackName=stack)
+        outputs = answer["Stacks"][0].get("Outputs", [])
+        return {output["OutputKey"]: output["OutputValue"] for output in outputs}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,40 +149,44 @@ class JobResources:
 
     @classmethod
     def find(
-        cls, account: Account, given: dict[str, str | None], stack: str | None
+        cls, account: Account, explicit: dict[str, str | None], stack: str | None
     ) -> JobResources:
-        """Find the resources: those `given`, else from environment variables (PROCSNAKE_ROLE, …) or
-        the stack's outputs.
+        """Find the resources in `explicit`, else in environment variables (PROCSNAKE_ROLE, …), else
+        in the stack's outputs.
 
         Raises `ConfigError`, which names what is missing.
         """
         outputs = account.outputs(stack) if stack else {}
-        found = {
-            name: (
-                given.get(name)
-                or os.environ.get(f"PROCSNAKE_{name.upper()}")
-                or outputs.get(output, "")
-            )
-            for name, output in _OUTPUTS.items()
-        }
-        if missing := [name for name in ("role", "image", "bucket") if not found[name]]:
+        resources: dict[str, str] = {}
+        for name, output in _OUTPUTS.items():
+            in_environment = os.environ.get(f"PROCSNAKE_{name.upper()}")
+            resources[name] = explicit.get(name) or in_environment or outputs.get(output, "")
+        if missing := [name for name in ("role", "image", "bucket") if not resources[name]]:
             options = ", ".join(f"--{name}" for name in missing)
             raise ConfigError(
                 f"a job needs {' and '.join(missing)}: give {options}, or --stack NAME, whose"
                 " outputs name them"
             )
-        _check_bucket(found["bucket"])
-        _check_image(found["image"], account.region)
-        lists = {
-            name: tuple(filter(None, found[name].split(",")))
-            for name in ("subnets", "security_groups")
-        }
-        return cls(role=found["role"], image=found["image"], bucket=found["bucket"], **lists)
+        _check_bucket(resources["bucket"])
+        _check_image(resources["image"], account.region)
+        return cls(
+            role=resources["role"],
+            image=resources["image"],
+            bucket=resources["bucket"],
+            subnets=_items(resources["subnets"]),
+            security_groups=_items(resources["security_groups"]),
+        )
+
+
+def _items(text: str) -> tuple[str, ...]:
+    """The items of a text with commas between them."""
+    return tuple(filter(None, text.split(",")))
 
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _IMAGE = re.compile(
-    r"\d{12}\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/[a-z0-9._/-]+(?::[\w.-]+|@sha256:[0-9a-f]{64})?"
+    r"\d{12}\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/"
+    r"[a-z0-9._/-]+(?::[\w.-]+|@sha256:[0-9a-f]{64})?"
 )
 
 
@@ -210,5 +214,10 @@ def _check_image(image: str, region: str) -> None:
 
 
 _OUTPUTS = {
-    "role": "TrainingRole", "image": "Image", "bucket": "Bucket", "subnets": "Subnets", "security_groups": "SecurityGroups",
-}  # fmt: skip
+    "role": "TrainingRole",
+    "image": "Image",
+    "bucket": "Bucket",
+    "subnets": "Subnets",
+    "security_groups": "SecurityGroups",
+}
+"""The stack's outputs by the names of `JobResources`."""

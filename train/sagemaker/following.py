@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,22 +30,19 @@ def follow(
     poll_seconds: float = 15.0,
     log: bool = True,
 ) -> list[dict[str, Any]]:
-    """Tell every change, and the first job's metrics, until all jobs have ended. Returns the jobs'
-    descriptions.
+    """Say every change, and the first job's metrics, until all jobs have ended.
 
-    Raises `AWSError` if AWS refuses to describe them, or can't be reached for ten minutes. The jobs
-    go on then."""
-    seen: set[Any] = set()
+    Returns the jobs' descriptions. Raises `AWSError` if AWS refuses to describe them, or can't be
+    reached for ten minutes. The jobs go on then."""
+    reported: set[Any] = set()
     tail = _Tail(account, names[0]) if log else None
     while True:
         described = _describe_all(account, names, say, poll_seconds)
         for name, one in zip(names, described, strict=True):
-            _tell_changes(name if len(names) > 1 else "", one, seen, say)
-        for line in tail.lines() if tail else []:
-            if figures := parse_metric_line(line):
-                say("  ".join(f"{key} {value:,.6g}" for key, value in figures.items()))
-            elif way := parse_tunnel_line(line):
-                say(way)
+            label = name if len(names) > 1 else ""
+            _say_changes(label, one, reported, say)
+        if tail is not None:
+            _say_lines(tail.lines(), say)
         if all(one["TrainingJobStatus"] in ENDINGS for one in described):
             return described
         time.sleep(poll_seconds)
@@ -54,30 +52,40 @@ def _describe_all(
     account: Account, names: Sequence[str], say: Callable[[str], None], poll_seconds: float
 ) -> list[dict[str, Any]]:
     began = time.monotonic()
-    told = False
+    has_complained = False
     while True:
         try:
             return [describe(account, name) for name in names]
         except AWSError as error:
             if not may_pass(error) or time.monotonic() - began > _PATIENCE_SECONDS:
                 raise
-            if not told:
+            if not has_complained:
                 say(
                     f"{error}. The job goes on; looking again for {_PATIENCE_SECONDS / 60:.0f}"
                     " minutes"
                 )
-                told = True
+                has_complained = True
         time.sleep(poll_seconds)
 
 
-def _tell_changes(
-    name: str, described: dict[str, Any], seen: set[Any], say: Callable[[str], None]
+def _say_lines(lines: Sequence[str], say: Callable[[str], None]) -> None:
+    """Say the metrics and the tunnels in lines of a job's log."""
+    for line in lines:
+        if figures := parse_metric_line(line):
+            say("  ".join(f"{key} {value:,.6g}" for key, value in figures.items()))
+        elif tunnel := parse_tunnel_line(line):
+            say(tunnel)
+
+
+def _say_changes(
+    name: str, described: dict[str, Any], reported: set[Any], say: Callable[[str], None]
 ) -> None:
+    """Say a job's changes of status that aren't in `reported`, and add them to it."""
     for change in described.get("SecondaryStatusTransitions", []):
         key = (name, change["Status"], change["StartTime"])
-        if key in seen:
+        if key in reported:
             continue
-        seen.add(key)
+        reported.add(key)
         text = change["Status"]
         if message := change.get("StatusMessage", ""):
             text += f": {message}"
@@ -88,19 +96,16 @@ def _tell_changes(
             )
         say(f"{change['StartTime']:%H:%M:%S} {name} {text}".replace("  ", " "))
     status = described["TrainingJobStatus"]
-    if status in ENDINGS and (name, status) not in seen:
-        seen.add((name, status))
-        if described.get("FailureReason"):
-            reason = f": {described['FailureReason']}"
-        else:
-            reason = ""
-        say(f"{name} {status}{reason}".strip())
+    if status in ENDINGS and (name, status) not in reported:
+        reported.add((name, status))
+        text = f"{name} {status}".strip()
+        if reason := described.get("FailureReason"):
+            text += f": {reason}"
+        say(text)
 
 
 class _Tail:
-    """The lines that the head of a job has printed since the last look. The head is whichever
-    machine prints metrics.
-    """
+    """The log of a job's machines, of which the head alone prints metrics."""
 
     def __init__(self, account: Account, name: str) -> None:
         self._logs = account.logs
@@ -108,32 +113,29 @@ class _Tail:
         self._tokens: dict[str, str] = {}
 
     def lines(self) -> list[str]:
-        """Return the new lines, which are none while there is no log. If the log can't be read,
-        following continues.
-        """
+        """Return the lines since the last call; none if there is no log or it can't be read."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            found = self._logs.describe_log_streams(
+            answer = self._logs.describe_log_streams(
                 logGroupName=LOG_GROUP, logStreamNamePrefix=f"{self._name}/"
             )
-            return [
-                line
-                for stream in found["logStreams"]
-                for line in self._new(stream["logStreamName"])
-            ]
+            streams = [self._new(stream["logStreamName"]) for stream in answer["logStreams"]]
         except (BotoCoreError, ClientError):
             return []
+        return list(itertools.chain.from_iterable(streams))
 
     def _new(self, stream: str) -> list[str]:
         lines: list[str] = []
         while True:
-            at = {"nextToken": self._tokens[stream]} if stream in self._tokens else {}
+            at = {}
+            if stream in self._tokens:
+                at["nextToken"] = self._tokens[stream]
             page = self._logs.get_log_events(
                 logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **at
             )
             lines += [event["message"] for event in page["events"]]
-            # The end is reached when the token stays what it was.
+            # The token stays the same at the end.
             if page["nextForwardToken"] == self._tokens.get(stream):
                 return lines
             self._tokens[stream] = page["nextForwardToken"]

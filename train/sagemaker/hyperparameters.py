@@ -1,5 +1,6 @@
-"""Turns overrides of an experiment into a job's hyperparameters and back. The original kits' names
-are understood, too.
+"""Turns overrides of an experiment into a job's hyperparameters and back.
+
+The original kits' names are understood, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ carries.
 
 @dataclass(frozen=True)
 class Meeting:
-    """Says how two jobs find each other. Its hyperparameters have the original kits' names."""
+    """How two jobs find each other. Its hyperparameters have the original kits' names."""
 
     is_primary: bool
     """Whether this job learns and leads. Otherwise it only plays."""
@@ -34,8 +35,9 @@ class Meeting:
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return the hyperparameters that are sent, before encoding."""
+        role = "primary" if self.is_primary else "secondary"
         return {
-            "rl_cluster_type": "primary" if self.is_primary else "secondary",
+            "rl_cluster_type": role,
             "rl_num_instances_secondary": self.num_secondary,
             "s3_bucket": self.bucket,
             "s3_prefix": self.prefix,
@@ -48,49 +50,53 @@ class Meeting:
 
         Raises `ConfigError` if some are missing.
         """
-        names = (
-            "rl_cluster_type",
-            "rl_num_instances_secondary",
-            "s3_bucket",
-            "s3_prefix",
-            "aws_region",
-        )
-        found = {name: values.pop(name) for name in names if name in values}
-        if "rl_cluster_type" not in found:
+        own = {name: values.pop(name) for name in _OF_A_MEETING if name in values}
+        role = own.get("rl_cluster_type")
+        if "rl_cluster_type" not in own:
             return None
-        if missing := [name for name in names if name not in found]:
+        if missing := [name for name in _OF_A_MEETING if name not in own]:
             raise ConfigError(
                 f"rl_cluster_type is given, but not {', '.join(missing)}; two jobs need"
-                f" {', '.join(names)}"
+                f" {', '.join(_OF_A_MEETING)}"
             )
-        if found["rl_cluster_type"] not in ("primary", "secondary"):
-            raise ConfigError(
-                f"rl_cluster_type is {found['rl_cluster_type']!r}; it must be primary or secondary"
-            )
+        if role not in ("primary", "secondary"):
+            raise ConfigError(f"rl_cluster_type is {role!r}; it must be primary or secondary")
+        count = own["rl_num_instances_secondary"]
         try:
-            count = int(found["rl_num_instances_secondary"])
+            num_secondary = int(count)
         except ValueError:
-            raise ConfigError(
-                f"rl_num_instances_secondary is {found['rl_num_instances_secondary']!r}, no number"
-            ) from None
+            raise ConfigError(f"rl_num_instances_secondary is {count!r}, no number") from None
         return cls(
-            found["rl_cluster_type"] == "primary", count, *(str(found[name]) for name in names[2:])
+            is_primary=role == "primary",
+            num_secondary=num_secondary,
+            bucket=str(own["s3_bucket"]),
+            prefix=str(own["s3_prefix"]),
+            region=str(own["aws_region"]),
         )
+
+
+_OF_A_MEETING = (
+    "rl_cluster_type",
+    "rl_num_instances_secondary",
+    "s3_bucket",
+    "s3_prefix",
+    "aws_region",
+)
 
 
 def encode(value: Any) -> str:
-    """Return a value as a hyperparameter: as JSON, except strings that can't be read as anything
-    else.
-    """
+    """Return a value as a hyperparameter.
+
+    It is JSON, except for strings that can't be read as anything else."""
     if isinstance(value, str) and decode(value) == value:
         return value
     return json.dumps(value)
 
 
 def decode(text: str) -> Any:
-    """Return the value of a hyperparameter: JSON (versions 1 and 2 of the SDK quote strings), or
-    else the text (version 3).
-    """
+    """Return the value of a hyperparameter, which is JSON or else a plain text.
+
+    Versions 1 and 2 of the SDK send strings as JSON, and version 3 as they are."""
     try:
         return json.loads(text)
     except ValueError:
@@ -125,22 +131,19 @@ class Task:
     def from_hyperparameters(
         cls, hyperparameters: Mapping[str, str], code: Path | None = None
     ) -> Task:
-        """Read what `encode_overrides`, the SDKs or the original kits' estimators send.
+        """Read the hyperparameters that `encode_overrides`, the SDKs or the original kits'
+        estimators send.
 
-        `code` is the folder with the source that the job carries. The experiment may be a file in
-        it.
-
-        Raises `UnknownNameError` for `rl.…` names that the kits didn't have, `ConfigError` for
-        values they can't have, and what `Experiment.load` raises if they depend on the experiment's
-        algorithm."""
+        `code` is the folder with the source that the job carries, in which the experiment may be a
+        file. Raises `UnknownNameError` for `rl.…` names that the kits didn't have, `ConfigError`
+        for values they can't have, and what `Experiment.load` raises if they depend on the
+        experiment's algorithm."""
         values = {name: decode(text) for name, text in hyperparameters.items()}
         meeting = Meeting.from_hyperparameters(values)
         entry_point = values.get("sagemaker_program")
-        values = {
-            name: value
-            for name, value in values.items()
-            if not name.startswith(("sagemaker_", "_tuning"))
-        }
+        for name in list(values):
+            if name.startswith(("sagemaker_", "_tuning")):
+                del values[name]
         experiment = str(values.pop(EXPERIMENT, ""))
         if not experiment:
             raise ConfigError(
@@ -155,9 +158,5 @@ class Task:
                 f" {experiment!r}. What your script registers belongs into a module that the"
                 " experiment imports (docs/your-own-parts.md)"
             )
-        return cls(
-            experiment,
-            [f"{key}={json.dumps(value)}" for key, value in values.items()],
-            meeting,
-            notes,
-        )
+        overrides = [f"{key}={json.dumps(value)}" for key, value in values.items()]
+        return cls(experiment, overrides, meeting, notes)

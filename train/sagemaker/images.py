@@ -1,8 +1,8 @@
-"""The images that AWS and clusters run: by which commands Docker builds them, and the source that a
-build in AWS gets.
+"""The images that AWS and clusters run: Docker's commands to build them, and the source for a build
+in AWS.
 
 SageMaker's CreateModel and Lambda refuse the indexes with provenance that current Docker builds by
-default, and a Mac builds for ARM. So every command says for which machine, and asks for a single
+default, and a Mac builds for ARM. So every command names the platform, and asks for a single
 manifest."""
 
 from __future__ import annotations
@@ -38,10 +38,21 @@ KINDS = (TRAINING, CLUSTER, SERVING, LAMBDA)
 BUNDLE = "bundle"
 """The folder of a build's source with the bundle that the image serves."""
 _COPIED = (
-    "setup.py", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "procsnake_packages.py", "envs", "agents", "train", "serve", "procsnake",
-)  # fmt: skip
+    "setup.py",
+    "pyproject.toml",
+    "constraints.txt",
+    "README.md",
+    "LICENSE",
+    "procsnake_packages.py",
+    "envs",
+    "agents",
+    "train",
+    "serve",
+    "procsnake",
+)
+"""The files and folders of which images are built."""
 _BESIDE = ("notebooks", "Makefile")
-"""What the stack's notebook instance gets besides, from the same archive."""
+"""Files for the stack's notebook instance, which uses the same archive."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +64,7 @@ class Image:
     Lambda.
     """
     tag: str
-    """What it is called, as Docker's `--tag` takes it."""
+    """The image's name, as Docker's `--tag` takes it."""
     gpu: bool = False
     """Whether torch is the one for NVIDIA's GPUs."""
     mlflow: bool = False
@@ -77,36 +88,38 @@ class Image:
             raise ConfigError(
                 f"--bundle is for images that serve; {self.kind} gets its experiment from the job"
             )
-        if (
-            not (self.bundle / "card.json").is_file()
-            and not (self.bundle / BUNDLE / "card.json").is_file()
-        ):
+        in_run = self.bundle / BUNDLE
+        if not any((folder / "card.json").is_file() for folder in (self.bundle, in_run)):
             raise ConfigError(f"--bundle {self.bundle} is neither a bundle nor a run that has one")
 
     def commands(self, root: Path = ROOT) -> list[list[str]]:
         """Return Docker's commands, in their order, to be run in a clone (`root`)."""
         require_clone(root)
         if self.kind in (TRAINING, CLUSTER):
-            target = ["--target", CLUSTER] if self.kind == CLUSTER else []
-            gpu = ["--build-arg", CUDA] if self.gpu else []
-            trackers = ["--build-arg", MLFLOW] if self.mlflow else []
-            return [
-                _build("train/sagemaker/image/Dockerfile", self.tag, ".", *target, *gpu, *trackers)
-            ]
+            options: list[str] = []
+            if self.kind == CLUSTER:
+                options += ["--target", CLUSTER]
+            if self.gpu:
+                options += ["--build-arg", CUDA]
+            if self.mlflow:
+                options += ["--build-arg", MLFLOW]
+            return [_build("train/sagemaker/image/Dockerfile", self.tag, ".", *options)]
+        return self._serving_commands()
+
+    def _serving_commands(self) -> list[list[str]]:
+        """A command per layer, each of which builds upon the one before."""
         layers = [("serve/deploy/Dockerfile", ".")]
         if self.bundle is not None:
             layers.append(("serve/deploy/with-bundle.Dockerfile", _context_of(self.bundle)))
         if self.kind == LAMBDA:
             layers.append(("serve/deploy/lambda.Dockerfile", "."))
-        built: list[list[str]] = []
-        for number, (dockerfile, context) in enumerate(layers, 1):
-            tag = self.tag if number == len(layers) else f"procsnake-layer:{number}"
-            if built:
-                base = ["--build-arg", f"BASE=procsnake-layer:{number - 1}"]
-            else:
-                base = []
-            built.append(_build(dockerfile, tag, context, *base))
-        return built
+        tags = [f"procsnake-layer:{number}" for number in range(1, len(layers))]
+        commands: list[list[str]] = []
+        base: list[str] = []
+        for (dockerfile, context), tag in zip(layers, [*tags, self.tag], strict=True):
+            commands.append(_build(dockerfile, tag, context, *base))
+            base = ["--build-arg", f"BASE={tag}"]
+        return commands
 
 
 def _build(dockerfile: str, tag: str, context: str, *more: str) -> list[str]:
@@ -116,20 +129,18 @@ def _build(dockerfile: str, tag: str, context: str, *more: str) -> list[str]:
 def _context_of(bundle: Path) -> str:
     """The folder that holds `bundle/`, which the Dockerfile copies."""
     if (bundle / BUNDLE / "card.json").is_file():
-        holds_it = bundle
-    else:
-        holds_it = bundle.absolute().parent
-    if bundle != holds_it and bundle.name != BUNDLE:
+        return str(bundle.absolute())
+    if bundle.name != BUNDLE:
         raise ConfigError(
             f"--bundle {bundle} must be a run, or a folder that is called {BUNDLE}; Docker copies"
             " that name"
         )
-    return str(holds_it.absolute())
+    return str(bundle.absolute().parent)
 
 
 def require_clone(root: Path) -> None:
-    """Raise `ConfigError` unless `root` is a clone: what pip installs lacks what an image is built
-    of.
+    """Raise `ConfigError` unless `root` is a clone. An installed procsnake lacks some of the files
+    of which an image is built.
     """
     missing = [name for name in _COPIED if not (root / name).exists()]
     if missing:
@@ -140,22 +151,18 @@ def require_clone(root: Path) -> None:
 
 
 def source(root: Path = ROOT, bundle: Path | None = None) -> bytes:
-    """Return a zip of what the images are built of, and of the notebooks; `bundle` lies in it as
-    `bundle/`.
+    """Return a zip of the files of which the images are built, and of the notebooks.
 
-    The same files give the same bytes. Raises `ConfigError` outside a clone, and for files that
-    look like secrets."""
+    `bundle` is in it as `bundle/`. The same files give the same bytes. Raises `ConfigError` outside
+    a clone, and for files that look like secrets."""
     require_clone(root)
-    files = {
-        str(path.relative_to(root)): path
-        for name in (*_COPIED, *_BESIDE)
-        for path in _files(root / name)
-    }
+    files: dict[str, Path] = {}
+    for name in (*_COPIED, *_BESIDE):
+        files |= {str(path.relative_to(root)): path for path in _files(root / name)}
     if bundle is not None:
+        folder = bundle
         if (bundle / BUNDLE / "card.json").is_file():
             folder = bundle / BUNDLE
-        else:
-            folder = bundle
         files |= {f"{BUNDLE}/{path.relative_to(folder)}": path for path in _files(folder)}
     if secrets := [name for name in files if name.endswith(SECRETS)]:
         raise ConfigError(f"{secrets[0]} looks like a secret, which must not get into an image")
@@ -174,14 +181,13 @@ def source(root: Path = ROOT, bundle: Path | None = None) -> bytes:
 def _files(path: Path) -> Sequence[Path]:
     if path.is_file():
         return [path]
-    inside = [one for one in path.rglob("*") if one.is_file()]
-    return [
-        one for one in inside if not any(part in LEFT_OUT for part in one.relative_to(path).parts)
-    ]
+    files = [file for file in path.rglob("*") if file.is_file()]
+    return [file for file in files if set(LEFT_OUT).isdisjoint(file.relative_to(path).parts)]
 
 
 def shown(image: Image) -> list[str]:
-    """Return the commands as lines that can be pasted into a shell, and what comes after them."""
+    """Return the commands that build and push the image, as lines that can be pasted into a
+    shell."""
     lines = [shlex.join(command) for command in image.commands()]
     place, slash, _ = image.tag.partition("/")
     if not slash:

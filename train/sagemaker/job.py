@@ -20,14 +20,14 @@ other.
 DASHBOARD = "PROCSNAKE_DASHBOARD"
 """The environment variable that is 1 in containers whose head has Ray's dashboard."""
 TRACKERS = "PROCSNAKE_TRACKERS"
-"""The environment variable with the trackers, by names with spaces between them, that get a job's
-curve, too.
+"""The environment variable with the names of the trackers that also get a job's curve, separated by
+spaces.
 """
 JOIN_SECONDS = "PROCSNAKE_JOIN_SECONDS"
 """The environment variable that says how long a machine waits for the others."""
 _PATIENCE_OF_TWO = "7200"
-"""Of two jobs, one may have its machines while the other waits for capacity, which takes GPUs up to
-hours.
+"""`JOIN_SECONDS` of two jobs: one may have its machines while the other waits for capacity, which
+may take hours for GPUs.
 """
 SECOND_JOB = "-rollout"
 """The end of the name of the job that plays, if it is one of its own."""
@@ -35,7 +35,7 @@ SECOND_JOB = "-rollout"
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Everything that a request says. Nothing in it is secret."""
+    """Everything that is in a request. Nothing in it is secret."""
 
     name: str
     """The job's name, unique in account and region: at most 55 letters, digits and hyphens."""
@@ -59,8 +59,8 @@ class Job:
     max_seconds: int = 24 * 3600
     """The job is stopped after so many seconds."""
     max_wait_seconds: int | None = None
-    """The same for spot, including the time that it waits for capacity; None means twice
-    `max_seconds`.
+    """A job on spot is stopped after so many seconds, including those in which it waits for
+    capacity; None means twice `max_seconds`.
     """
     volume_gb: int = 50
     subnets: Sequence[str] = ()
@@ -106,8 +106,8 @@ class Job:
 
     @property
     def inputs_key(self) -> str:
-        """The key below which source and token lie: one place for all jobs, so that the bucket can
-        let them expire.
+        """The key below which source and token are. It is one place for all jobs, so that the
+        bucket can let them expire.
         """
         return "/".join(filter(None, (self.prefix.strip("/"), "inputs", self.name)))
 
@@ -133,10 +133,9 @@ def requests(job: Job) -> list[dict[str, Any]]:
     for group, name in ((LEARNER, job.name), (ROLLOUT, job.name + SECOND_JOB)):
         instances = getattr(scale, group)
         meeting = Meeting(group == LEARNER, scale.rollout.count, job.bucket, job.key, job.region)
-        hyperparameters = {
-            **job.hyperparameters,
-            **{key: encode(value) for key, value in meeting.hyperparameters().items()},
-        }
+        hyperparameters = dict(job.hyperparameters)
+        for key, value in meeting.hyperparameters().items():
+            hyperparameters[key] = encode(value)
         resources = {"InstanceType": instances.instance, "InstanceCount": instances.count}
         both.append(_request(job, name, hyperparameters, resources))
     # Only the machine that leads has anything to keep.
@@ -188,16 +187,7 @@ def _request(
 
 
 def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
-    own = {DASHBOARD: "1"} if job.dashboard else {}
-    if job.mlflow:
-        own |= {
-            TRACKERS: "mlflow",
-            "MLFLOW_TRACKING_URI": job.mlflow,
-            "MLFLOW_EXPERIMENT_NAME": job.experiment or "procsnake",
-        }
-    if job.is_two_jobs:
-        own[JOIN_SECONDS] = _PATIENCE_OF_TWO
-    if environment := {**own, **job.environment}:
+    if environment := _environment(job):
         request["Environment"] = environment
     if job.encrypt:
         request["EnableInterContainerTrafficEncryption"] = True
@@ -214,6 +204,21 @@ def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
         if not any(has_own_disk(kind) for kind in _instance_types(request["ResourceConfig"])):
             request["ResourceConfig"]["VolumeKmsKeyId"] = job.kms_key
     return request
+
+
+def _environment(job: Job) -> dict[str, str]:
+    own = {}
+    if job.dashboard:
+        own[DASHBOARD] = "1"
+    if job.mlflow:
+        own |= {
+            TRACKERS: "mlflow",
+            "MLFLOW_TRACKING_URI": job.mlflow,
+            "MLFLOW_EXPERIMENT_NAME": job.experiment or "procsnake",
+        }
+    if job.is_two_jobs:
+        own[JOIN_SECONDS] = _PATIENCE_OF_TWO
+    return {**own, **job.environment}
 
 
 def _instance_types(resources: Mapping[str, Any]) -> list[str]:
@@ -247,11 +252,25 @@ def channel(name: str, uri: str) -> dict[str, Any]:
     return {"ChannelName": name, "InputMode": "File", "DataSource": {"S3DataSource": source}}
 
 
-_KEPT = (
-    "RoleArn", "AlgorithmSpecification", "HyperParameters", "InputDataConfig", "OutputDataConfig", "ResourceConfig",
-    "StoppingCondition", "CheckpointConfig", "EnableManagedSpotTraining", "VpcConfig", "Environment", "RetryStrategy",
-    "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation", "RemoteDebugConfig", "ExperimentConfig",
-)  # fmt: skip
+_SAME_WHEN_RESUMED = (
+    "RoleArn",
+    "AlgorithmSpecification",
+    "HyperParameters",
+    "InputDataConfig",
+    "OutputDataConfig",
+    "ResourceConfig",
+    "StoppingCondition",
+    "CheckpointConfig",
+    "EnableManagedSpotTraining",
+    "VpcConfig",
+    "Environment",
+    "RetryStrategy",
+    "EnableInterContainerTrafficEncryption",
+    "EnableNetworkIsolation",
+    "RemoteDebugConfig",
+    "ExperimentConfig",
+)
+_OF_ALGORITHM = ("TrainingImage", "TrainingInputMode", "MetricDefinitions")
 
 
 def resumed_requests(
@@ -268,10 +287,9 @@ def resumed_requests(
     Source, instances and place of the checkpoints stay the same. The machines get another token, at
     `token_uri`. `tags` are the job's own, which its description lacks; `sizes` are encoded
     hyperparameters that replace its own."""
-    fresh = [name + (SECOND_JOB if k else "") for k in range(len(described))]
     return [
-        _resumed(one, new, token_uri, tags or {}, sizes or {})
-        for one, new in zip(described, fresh, strict=True)
+        _resumed(one, new_name, token_uri, tags or {}, sizes or {})
+        for one, new_name in zip(described, (name, name + SECOND_JOB), strict=False)
     ]
 
 
@@ -282,20 +300,20 @@ def _resumed(
     tags: Mapping[str, str],
     sizes: Mapping[str, str],
 ) -> dict[str, Any]:
-    request = {key: described[key] for key in _KEPT if described.get(key)}
+    request = {key: described[key] for key in _SAME_WHEN_RESUMED if described.get(key)}
     request["HyperParameters"] = {**described["HyperParameters"], **sizes}
-    # The answer has more than a request may: what the service added.
+    # The service adds keys to a description that no request may have.
+    algorithm = described["AlgorithmSpecification"]
     request["AlgorithmSpecification"] = {
-        key: described["AlgorithmSpecification"][key] for key in ("TrainingImage", "TrainingInputMode", "MetricDefinitions")
-        if key in described["AlgorithmSpecification"]
-    }  # fmt: skip
-    request["InputDataConfig"] = [
-        channel(TOKEN, token_uri) if given["ChannelName"] == TOKEN else given
-        for given in request["InputDataConfig"]
-    ]
+        key: algorithm[key] for key in _OF_ALGORITHM if key in algorithm
+    }
+    channels = {one["ChannelName"]: one for one in request["InputDataConfig"]}
+    if TOKEN in channels:
+        channels[TOKEN] = channel(TOKEN, token_uri)
+    request["InputDataConfig"] = list(channels.values())
     own = {**OWN_TAG, "procsnake-resumes": described["TrainingJobName"]}
     return {
         "TrainingJobName": name,
         **request,
-        "Tags": [{"Key": k, "Value": v} for k, v in {**tags, **own}.items()],
+        "Tags": [{"Key": key, "Value": value} for key, value in {**tags, **own}.items()],
     }

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -43,38 +44,37 @@ def job_name(experiment: str) -> str:
 
 
 def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
-    """Upload source and token, and create the job, or both jobs. Returns their names. Raises
-    `RequestError` or `AWSError`.
-    """
-    asked = requests(job)
-    check_requests(asked)
+    """Upload source and token, and create the job, or both jobs.
+
+    Returns their names. Raises `RequestError` or `AWSError`."""
+    new_requests = requests(job)
+    check_requests(new_requests)
     if job.experiment:
         _ensure_trial(account, job.experiment, job.name)
     upload(account, job, source, say)
-    return _create(account, asked, say)
+    return _create(account, new_requests, say)
 
 
 def _ensure_trial(account: Account, experiment: str, trial: str) -> None:
     """Make the trial, and its experiment if there is none: a job may only name what exists."""
     with aws_errors(f"making the experiment {experiment}"):
         pages = account.sagemaker.get_paginator("list_experiments").paginate()
-        if not any(
-            one["ExperimentName"] == experiment
-            for page in pages
-            for one in page["ExperimentSummaries"]
-        ):
+        summaries = chain.from_iterable(page["ExperimentSummaries"] for page in pages)
+        if not any(summary["ExperimentName"] == experiment for summary in summaries):
             account.sagemaker.create_experiment(ExperimentName=experiment)
         account.sagemaker.create_trial(TrialName=trial, ExperimentName=experiment)
 
 
 def upload(account: Account, job: Job, source: bytes, say: Say) -> None:
     """Put the source and a fresh token where the job's channels are. Raises `AWSError`."""
+    # Without a key, the bucket's own default holds.
+    encryption = _encryption(job.kms_key) if job.kms_key else {}
     with aws_errors(f"uploading to s3://{job.bucket}/{job.inputs_key}"):
         account.s3.put_object(
             Bucket=job.bucket,
             Key=f"{job.inputs_key}/{CODE}/{ARCHIVE}",
             Body=source,
-            **(_encryption(job.kms_key) if job.kms_key else {}),
+            **encryption,
         )
     say(
         f"uploaded {len(source) / 2**20:.1f} MiB of source to"
@@ -84,38 +84,33 @@ def upload(account: Account, job: Job, source: bytes, say: Say) -> None:
 
 
 def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) -> list[str]:
-    """Start a job that continues from the checkpoints of `name`, which must have ended. Returns the
-    names of the new jobs.
+    """Start a job that continues from the checkpoints of `name`, which must have ended.
 
-    `sizes` are overrides as "scale.workers=4". Raises `ConfigError` for any others, and for sizes
-    that the run can't have."""
+    Returns the names of the new jobs. `sizes` are overrides as "scale.workers=4". Raises
+    `ConfigError` for any others, and for sizes that the run can't have."""
     old = [describe(account, one) for one in together(account, name)]
     running = [one["TrainingJobName"] for one in old if one["TrainingJobStatus"] not in ENDINGS]
     if running:
-        raise AWSError(f"{' and '.join(running)} still runs; it goes on by itself after a spot interruption. To end it: "
-                       f"{shell_command('job', 'stop', name)}")  # fmt: skip
+        raise AWSError(
+            f"{' and '.join(running)} still runs; it goes on by itself after a spot interruption."
+            f" To end it: {shell_command('job', 'stop', name)}"
+        )
     _check_source(account, old[0])
     changed = _changed_sizes(account, old[0], sizes)
     fresh = _next_name(name)
     bucket, key = _split(_channel_uri(old[0], TOKEN))
     token_key = f"{key.rstrip('/').removesuffix(f'/{TOKEN}')}/{fresh}/{TOKEN}"
-    asked = resumed_requests(
+    new_requests = resumed_requests(
         old, fresh, f"s3://{bucket}/{token_key}/", tags=_tags(account, old[0]), sizes=changed
     )
-    check_requests(asked)
-    _write_token(
-        account,
-        bucket,
-        f"{token_key}/{TOKEN}",
-        old[0].get("OutputDataConfig", {}).get("KmsKeyId", ""),
-    )
-    return _create(account, asked, say)
+    check_requests(new_requests)
+    kms_key = old[0].get("OutputDataConfig", {}).get("KmsKeyId", "")
+    _write_token(account, bucket, f"{token_key}/{TOKEN}", kms_key)
+    return _create(account, new_requests, say)
 
 
 def _check_source(account: Account, described: dict[str, Any]) -> None:
-    """Raise `RunError` if the source is no longer there, before SageMaker finds out minutes
-    later.
-    """
+    """Raise `RunError` if the source is no longer there. SageMaker would notice minutes later."""
     if _objects(account, *_split(_channel_uri(described, CODE))):
         return
     name = described["TrainingJobName"]
@@ -129,9 +124,9 @@ def _check_source(account: Account, described: dict[str, Any]) -> None:
 def _changed_sizes(
     account: Account, described: dict[str, Any], sizes: Sequence[str]
 ) -> dict[str, str]:
-    """The hyperparameters that these overrides change. The run's refusals come here, before
-    instances are paid for.
-    """
+    """The hyperparameters that these overrides change.
+
+    Raises what the run would raise, before instances are paid for."""
     if wrong := [override for override in sizes if not override.startswith("scale.workers=")]:
         raise ConfigError(
             f"{wrong[0]!r} can't change: a job goes on with its own experiment and instances, but"
@@ -148,9 +143,9 @@ def _changed_sizes(
 
 
 def _config_key(account: Account, described: dict[str, Any]) -> tuple[str, str]:
-    """Bucket and key of the experiment of the job's newest run. Raises `RunError` if it has left
-    none.
-    """
+    """Bucket and key of the configuration of the job's newest run.
+
+    Raises `RunError` if the job has left no run."""
     place = described.get("CheckpointConfig", {}).get("S3Uri", "")
     if not place:
         raise RunError(f"{described['TrainingJobName']} keeps no run; the job that learns does")
@@ -167,19 +162,19 @@ def _config_key(account: Account, described: dict[str, Any]) -> tuple[str, str]:
 
 
 def _tags(account: Account, described: dict[str, Any]) -> dict[str, str]:
-    """The user's tags of a job. Those that begin with aws: are AWS's, and can't be given."""
+    """The user's tags of a job. Those that begin with aws: are AWS's, and refused in requests."""
     with aws_errors(f"reading the tags of {described['TrainingJobName']}"):
         pages = account.sagemaker.get_paginator("list_tags").paginate(
             ResourceArn=described["TrainingJobArn"]
         )
-        found = {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
-    return {key: value for key, value in found.items() if not key.lower().startswith("aws:")}
+        tags = list(chain.from_iterable(page["Tags"] for page in pages))
+    return {tag["Key"]: tag["Value"] for tag in tags if not tag["Key"].lower().startswith("aws:")}
 
 
 def stop(account: Account, name: str, say: Say) -> None:
-    """Ask the job, or both jobs, to save and end. They get SIGTERM, and are killed after two
-    minutes.
-    """
+    """Ask the job, or both jobs, to save and end.
+
+    They get SIGTERM, and are killed after two minutes."""
     for one in together(account, name):
         if describe(account, one)["TrainingJobStatus"] in ENDINGS:
             say(f"{one} has already ended")
@@ -198,7 +193,7 @@ def recent(account: Account) -> list[dict[str, Any]]:
             SortOrder="Descending",
             PaginationConfig={"MaxItems": _MOST_LISTED},
         )
-        return [job for page in pages for job in page["TrainingJobSummaries"]]
+        return list(chain.from_iterable(page["TrainingJobSummaries"] for page in pages))
 
 
 def together(account: Account, name: str) -> list[str]:
@@ -217,11 +212,10 @@ def forget_token(account: Account, described: dict[str, Any]) -> None:
 
 
 def download(account: Account, described: dict[str, Any], runs: str | os.PathLike[str]) -> Path:
-    """Download the job's run as a folder under `runs`, in the form of a local run. A folder that is
-    there is replaced.
+    """Download the job's run as a folder under `runs`, in the form of a local run.
 
-    Raises `RunError` if the job has left no run or if the folder has a newer checkpoint than the
-    job, and `AWSError`."""
+    An existing folder is replaced. Raises `RunError` if the job has left no run or if the folder
+    has a newer checkpoint than the job, and `AWSError`."""
     bucket, config = _config_key(account, described)
     prefix, run, _ = config.rsplit("/", 2)
     objects = _objects(account, bucket, f"{prefix}/")
@@ -273,28 +267,24 @@ def _fetch(account: Account, bucket: str, key: str, path: Path) -> None:
 
 
 def _objects(account: Account, bucket: str, prefix: str) -> dict[PurePosixPath, str]:
-    """Keys by what they are called below `prefix`, without what a killed session left
-    half-written.
-    """
-    found = {}
+    """The keys of the objects below `prefix`, by their paths there.
+
+    Hidden files are left out, which a killed session left half-written."""
+    paginator = account.s3.get_paginator("list_objects_v2")
     with aws_errors(f"listing s3://{bucket}/{prefix}"):
-        for page in account.s3.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=prefix
-        ):
-            for one in page.get("Contents", []):
-                path = PurePosixPath(one["Key"].removeprefix(prefix))
-                if (
-                    path.parts
-                    and not path.is_absolute()
-                    and not any(part.startswith(".") for part in path.parts)
-                ):
-                    found[path] = one["Key"]
-    return found
+        pages = list(paginator.paginate(Bucket=bucket, Prefix=prefix))
+    objects = {}
+    for entry in chain.from_iterable(page.get("Contents", []) for page in pages):
+        path = PurePosixPath(entry["Key"].removeprefix(prefix))
+        is_hidden = any(part.startswith(".") for part in path.parts)
+        if path.parts and not path.is_absolute() and not is_hidden:
+            objects[path] = entry["Key"]
+    return objects
 
 
-def _create(account: Account, asked: Sequence[dict[str, Any]], say: Say) -> list[str]:
+def _create(account: Account, new_requests: Sequence[dict[str, Any]], say: Say) -> list[str]:
     with all_or_none(account, say) as names:
-        for request in asked:
+        for request in new_requests:
             names.append(request["TrainingJobName"])
             with aws_errors(f"creating {names[-1]}"):
                 account.sagemaker.create_training_job(**request)
@@ -304,8 +294,8 @@ def _create(account: Account, asked: Sequence[dict[str, Any]], say: Say) -> list
 
 @contextmanager
 def all_or_none(account: Account, say: Say) -> Iterator[list[str]]:
-    """Yield a list for the names of jobs that are being created. Whatever ends this early, Ctrl-C
-    too, stops those jobs again.
+    """Yield a list for the names of jobs that are being created. If the block fails, or is
+    interrupted by Ctrl-C, those jobs are stopped again.
 
     One of two alone would wait for the other, and be paid for.
     """
@@ -313,9 +303,10 @@ def all_or_none(account: Account, say: Say) -> Iterator[list[str]]:
     try:
         yield names
     except BaseException as error:
-        # A job that AWS refused to create is not ours, if there is one of its name. After anything
-        # else it may be there.
-        for name in names[:-1] if _is_refusal(error) else names:
+        # If AWS refused to create the last one, a job of that name is somebody else's. After any
+        # other error it may be ours.
+        created = names[:-1] if _is_refusal(error) else names
+        for name in created:
             try:
                 with aws_errors(f"stopping {name}"):
                     account.sagemaker.stop_training_job(TrainingJobName=name)
@@ -350,9 +341,9 @@ def _encryption(kms_key: str) -> dict[str, str]:
 
 
 def _channel_uri(described: dict[str, Any], name: str) -> str:
-    for given in described.get("InputDataConfig", []):
-        if given["ChannelName"] == name:
-            return given["DataSource"]["S3DataSource"]["S3Uri"]
+    for channel in described.get("InputDataConfig", []):
+        if channel["ChannelName"] == name:
+            return channel["DataSource"]["S3DataSource"]["S3Uri"]
     raise AWSError(
         f"{described['TrainingJobName']} is no job of procsnake: it has no channel {name!r}"
     )

@@ -1,5 +1,6 @@
-"""The line that a job prints per iteration. The container writes it, SageMaker's patterns find it,
-and `following` reads it.
+"""The line that a job prints per iteration.
+
+The container writes it, SageMaker's patterns find it, and `following` reads it.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def parse_metric_line(line: str) -> dict[str, float]:
 
 
 def metric_name(column: str) -> str:
-    """Return the metric's name on SageMaker of a column of progress.csv. Raises `UnknownNameError`
-    if jobs don't tell it.
-    """
+    """Return SageMaker's name for a column of progress.csv.
+
+    Raises `UnknownNameError` if it isn't in the lines of jobs."""
     name = _NAMES.get(column, column)
     if name not in _NAMES.values():
         raise UnknownNameError("metric of a job", column, _NAMES)

@@ -1,8 +1,7 @@
-"""Translates the original SageMaker kits' hyperparameters (`rl.training.config.num_workers`, …)
-into an experiment's overrides.
+"""Translates the original SageMaker kits' hyperparameters into an experiment's overrides.
 
-They are RLlib's names of 2020 under `rl.training`. What has no counterpart is named in a note
-instead of being dropped silently."""
+They are RLlib's names of 2020 under `rl.training`, as `rl.training.config.num_workers`. One without
+a counterpart is named in a note instead of being dropped silently."""
 
 from __future__ import annotations
 
@@ -88,18 +87,20 @@ _ALGORITHMS = {"PPO": "ppo", "DQN": "dqn", "APEX": "apex"}
 def translate(
     values: Mapping[str, Any], algorithm_of_experiment: Callable[[], str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return (overrides, notes on what isn't used) for decoded hyperparameters. Names that aren't
-    the kits' stay as they are.
+    """Return (overrides, notes on unused names) for decoded hyperparameters. Names that aren't the
+    kits' stay as they are.
 
-    `algorithm_of_experiment` is asked if the kits' names are used and no hyperparameter says which
-    algorithm they are for. Raises `UnknownNameError` for `rl.…` names that the kits didn't have
+    `algorithm_of_experiment` is called if the kits' names are used and no hyperparameter names the
+    algorithm. Raises `UnknownNameError` for `rl.…` names that the kits didn't have
     either."""
-    theirs = {
-        name.removeprefix(_ROOT): value for name, value in values.items() if name.startswith("rl.")
-    }
-    ours = {name: value for name, value in values.items() if not name.startswith("rl.")}
-    overrides = dict(ours)
-    notes = list[str]()
+    overrides: dict[str, Any] = {}
+    theirs: dict[str, Any] = {}
+    notes: list[str] = []
+    for name, value in values.items():
+        if name.startswith("rl."):
+            theirs[name.removeprefix(_ROOT)] = value
+        else:
+            overrides[name] = value
     if not theirs:
         return overrides, notes
     if "run" in theirs:
@@ -107,15 +108,13 @@ def translate(
     algorithm = overrides.get("algorithm") or algorithm_of_experiment()
     if levels := _levels(theirs):
         overrides["env.options.levels"] = levels
-    batch = (
-        theirs.pop("config.train_batch_size", None),
-        theirs.pop("config.sgd_minibatch_size", None),
-    )
-    if algorithm != "ppo" and batch[0] is not None:
-        theirs["config.train_batch_size"] = batch[0]
-    elif batch[0] and batch[1]:
-        overrides["ppo.num_minibatches"] = max(1, round(_number(batch[0]) / _number(batch[1])))
-    elif any(batch):
+    batch = theirs.pop("config.train_batch_size", None)
+    minibatch = theirs.pop("config.sgd_minibatch_size", None)
+    if algorithm != "ppo" and batch is not None:
+        theirs["config.train_batch_size"] = batch
+    elif batch and minibatch:
+        overrides["ppo.num_minibatches"] = max(1, round(_number(batch) / _number(minibatch)))
+    elif batch or minibatch:
         notes.append(
             "rl.training.config.train_batch_size and sgd_minibatch_size mean something only"
             " together; neither is used"
@@ -135,10 +134,9 @@ def _algorithm(run: Any) -> str:
 
 
 def _levels(theirs: dict[str, Any]) -> str | None:
-    """Takes Procgen's choice of levels out of `theirs`. A number of 0 stood for all."""
-    num, start = (
-        theirs.pop(f"config.env_config.{name}", None) for name in ("num_levels", "start_level")
-    )
+    """Take Procgen's choice of levels out of `theirs`. A number of 0 stood for all."""
+    num = theirs.pop("config.env_config.num_levels", None)
+    start = theirs.pop("config.env_config.start_level", None)
     if num is None and start is None:
         return None
     if num:
@@ -147,14 +145,10 @@ def _levels(theirs: dict[str, Any]) -> str | None:
 
 
 def _reason_not_used(name: str) -> str | None:
-    return next(
-        (
-            reason
-            for unused, reason in _UNUSED.items()
-            if name == unused or name.startswith(f"{unused}.")
-        ),
-        None,
-    )
+    for unused, reason in _UNUSED.items():
+        if name == unused or name.startswith(f"{unused}."):
+            return reason
+    return None
 
 
 def _translated(name: str, value: Any, algorithm: str) -> dict[str, Any]:
@@ -168,21 +162,17 @@ def _translated(name: str, value: Any, algorithm: str) -> dict[str, Any]:
         return {_EVERYWHERE[name]: value}
     if name.startswith("config.env_config."):
         return {f"env.options.{name.removeprefix('config.env_config.')}": value}
-    sections = _BY_ALGORITHM | (_OF_PPO if algorithm == "ppo" else _OF_Q)
-    if name not in sections:
-        known = [
-            *_EVERYWHERE,
-            *sections,
-            *_UNUSED,
-            "run",
-            "stop.time_total_s",
-            "stop.episode_reward_mean",
-        ]
-        hint = f"These are the original kits' names for {algorithm}."
+    of_algorithm = _OF_PPO if algorithm == "ppo" else _OF_Q
+    settings = _BY_ALGORITHM | of_algorithm
+    if name not in settings:
+        others = ("run", "stop.time_total_s", "stop.episode_reward_mean")
         raise UnknownNameError(
-            "hyperparameter", f"{_ROOT}{name}", [f"{_ROOT}{one}" for one in known], hint=hint
+            "hyperparameter",
+            f"{_ROOT}{name}",
+            [f"{_ROOT}{one}" for one in (*_EVERYWHERE, *settings, *_UNUSED, *others)],
+            hint=f"These are the original kits' names for {algorithm}.",
         )
-    return {f"{algorithm}.{sections[name]}": value}
+    return {f"{algorithm}.{settings[name]}": value}
 
 
 def _number(value: Any) -> float:

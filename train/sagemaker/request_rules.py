@@ -1,5 +1,6 @@
-"""Checks a request before it is sent: by botocore's own model of the service, and by rules that the
-model lacks.
+"""Checks a request before it is sent.
+
+The rules are botocore's own model of the service, and some that the model lacks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from envs.common.errors import MissingDependencyError, ProcsnakeError, pip_install
 from train.sagemaker.account import READING, aws_errors
+from train.settings.secret_texts import looks_like_a_secret
 
 _MLFLOW = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]*:\d{12}:mlflow-(tracking-server|app)/\S+")
 _LONGEST_SECONDS = 28 * 24 * 3600
@@ -20,23 +22,24 @@ OWN_TAG = {"procsnake": "training"}
 
 
 class RequestError(ProcsnakeError):
-    """SageMaker would refuse this request, or it would not do what was asked for."""
+    """SageMaker would refuse this request, or it would not do what the user wants."""
 
 
 def check_requests(requests: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `RequestError`, which names all that is wrong with one request of `CreateTrainingJob`,
-    or with two for two jobs.
+    """Raise `RequestError`, which names all faults of a request of `CreateTrainingJob`, or of two
+    for two jobs.
     """
-    faults = [
-        fault for request in requests for fault in (*model_faults(request), *_rule_faults(request))
-    ]
-    faults += list(_pair_faults(requests)) if len(requests) == 2 else []
+    faults: list[str] = []
+    for request in requests:
+        faults += [*model_faults(request), *_rule_faults(request)]
+    if len(requests) == 2:
+        faults += _pair_faults(requests)
     if faults:
         raise RequestError(f"this job can't be asked for: {'; '.join(dict.fromkeys(faults))}")
 
 
 def check_tuning(request: Mapping[str, Any]) -> None:
-    """Raise `RequestError`, which names all that is wrong with a request of
+    """Raise `RequestError`, which names all faults of a request of
     `CreateHyperParameterTuningJob`.
     """
     definition = request["TrainingJobDefinition"]
@@ -61,8 +64,10 @@ def _input_shape(operation: str) -> Any:
 
 
 def model_faults(request: Mapping[str, Any], operation: str = "CreateTrainingJob") -> list[str]:
-    """What contradicts the service's model: types and required members, and, which boto3 itself
-    leaves out, choices, patterns and limits of lengths and numbers."""
+    """Return what contradicts the service's model.
+
+    These are types and required members, and also what boto3 itself doesn't check: choices,
+    patterns, and limits of lengths and numbers."""
     from botocore.validate import ParamValidator
 
     shape = _input_shape(operation)
@@ -112,16 +117,15 @@ def _outside(number: float, shape: Any, text: str) -> Iterator[str]:
 
 
 def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
-    """What the service refuses though its model allows it (AWS's documentation and error
-    messages).
+    """What the service refuses though its model allows it, by AWS's documentation and error
+    messages.
     """
     resources = request.get("ResourceConfig", {})
     stopping = request.get("StoppingCondition", {})
     spot = request.get("EnableManagedSpotTraining", False)
     wait = stopping.get("MaxWaitTimeInSeconds")
-    if ("InstanceGroups" in resources) == (
-        "InstanceType" in resources or "InstanceCount" in resources
-    ):
+    has_instances = "InstanceType" in resources or "InstanceCount" in resources
+    if has_instances == ("InstanceGroups" in resources):
         yield "ResourceConfig needs either InstanceGroups or InstanceType with InstanceCount"
     groups = [group.get("InstanceGroupName") for group in resources.get("InstanceGroups", [])]
     if len(set(groups)) < len(groups):
@@ -138,9 +142,8 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
         yield "MaxWaitTimeInSeconds goes with spot only"
     if spot and "CheckpointConfig" not in request:
         yield "spot without CheckpointConfig would begin from nothing after an interruption"
-    if request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug") and request.get(
-        "EnableNetworkIsolation"
-    ):
+    is_isolated = request.get("EnableNetworkIsolation")
+    if is_isolated and request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug"):
         yield (
             "--remote-debug and --dashboard don't go with --isolate: Systems Manager is out of"
             " their reach"
@@ -153,36 +156,24 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
             f"--mlflow {server!r} is no managed MLflow server; its ARN has mlflow-tracking-server/"
             " or mlflow-app/ in it"
         )
-    if server and request.get("EnableNetworkIsolation"):
+    if server and is_isolated:
         yield "--mlflow doesn't go with --isolate: the server is out of the containers' reach"
     yield from _channel_faults(request, groups)
-    yield from _tag_faults(
-        [(tag.get("Key", ""), tag.get("Value", "")) for tag in request.get("Tags", [])]
-    )
+    tags = [(tag.get("Key", ""), tag.get("Value", "")) for tag in request.get("Tags", [])]
+    yield from _tag_faults(tags)
     if looks_like_a_secret(json.dumps(request, default=str)):
         yield "there seems to be a secret in it; requests are shown to everyone who may see the job"
 
 
-def looks_like_a_secret(text: str) -> bool:
-    """Return whether there seems to be a key of AWS in the text, or of a service that runs are
-    logged to.
-    """
-    return (
-        re.search(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|(?i:secret_access_key|api_key|password)", text)
-        is not None
-    )
-
-
 def _channel_faults(request: Mapping[str, Any], groups: Sequence[str]) -> Iterator[str]:
-    """Groups that some channels name and others don't get nothing of the others."""
-    sources = [
-        given.get("DataSource", {}).get("S3DataSource", {})
-        for given in request.get("InputDataConfig", [])
+    """If only some channels name their groups, no machine gets all channels."""
+    names_by_channel = [
+        channel.get("DataSource", {}).get("S3DataSource", {}).get("InstanceGroupNames", [])
+        for channel in request.get("InputDataConfig", [])
     ]
-    named = [source.get("InstanceGroupNames", []) for source in sources]
-    if any(named) and not all(named):
+    if any(names_by_channel) and not all(names_by_channel):
         yield "either all input channels name their InstanceGroupNames, or none does"
-    if unknown := sorted({name for names in named for name in names} - set(groups)):
+    if unknown := sorted(set().union(*names_by_channel) - set(groups)):
         yield (
             f"input channels are for the instance groups {', '.join(unknown)}, which the job"
             " doesn't have"

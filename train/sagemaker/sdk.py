@@ -1,9 +1,8 @@
-"""The same jobs by version 3 of AWS's SageMaker Python SDK, for those who script with it (extra
-[sagemaker]).
+"""Training jobs and endpoints by version 3 of AWS's SageMaker Python SDK (extra [sagemaker]).
 
-What the SDK would choose by itself doesn't fit our stack: a bucket that it creates, a role that it
-simulates, an hour's limit, no metrics. So everything is given to it explicitly. The command line
-does without the SDK."""
+It is for those who script with the SDK; the command line does without it. The SDK's defaults don't
+fit our stack: a bucket that it creates, a role that it simulates, an hour's limit, no metrics. So
+everything is passed to it explicitly."""
 
 from __future__ import annotations
 
@@ -35,10 +34,10 @@ _MODEL = "model.tar.gz"
 
 
 def session(region: str, bucket: str, *, for_pipeline: bool = False) -> Any:
-    """Return a session of the SDK that uses our `bucket` and sends no telemetry; `for_pipeline` a
-    `PipelineSession`.
+    """Return a session of the SDK that uses our `bucket` and sends no telemetry.
 
-    Raises `MissingDependencyError` without version 3 of the SDK.
+    With `for_pipeline` it is a `PipelineSession`. Raises `MissingDependencyError` without version 3
+    of the SDK.
     """
     with _sdk(region):
         import boto3
@@ -51,27 +50,26 @@ def session(region: str, bucket: str, *, for_pipeline: bool = False) -> Any:
 
 
 def trainers(job: Job, sdk_session: Any = None) -> list[ModelTrainer]:
-    """Return a `ModelTrainer` for each request of the job: one, or two for two jobs. `train()`
-    sends what `requests` describes.
+    """Return a `ModelTrainer` for each request of the job: one, or two for two jobs.
 
-    Source and token must have been uploaded (`train.sagemaker.jobs.upload`). The SDK appends the
-    present second to the jobs' names; `create_jobs` keeps them. Raises `RequestError` for what
-    SageMaker would refuse, and `MissingDependencyError`."""
-    asked = requests(job)
-    check_requests(asked)
+    Their `train()` sends what `requests` describes. Source and token must have been uploaded
+    (`train.sagemaker.jobs.upload`). The SDK appends the present second to the jobs' names;
+    `create_jobs` keeps them. Raises `RequestError` for what SageMaker would refuse, and
+    `MissingDependencyError`."""
+    new_requests = requests(job)
+    check_requests(new_requests)
     sdk_session = sdk_session or session(job.region, job.bucket)
     with _sdk(job.region):
-        return [_trainer(request, sdk_session) for request in asked]
+        return [_trainer(request, sdk_session) for request in new_requests]
 
 
 def create_jobs(job: Job) -> list[TrainingJob]:
-    """Create the job, or both jobs, under exactly their names, by which `procsnake job` finds the
-    second of two.
+    """Create the job, or both jobs, under exactly their names.
 
-    Source and token must have been uploaded. Raises `RequestError`, `AWSError` and
-    `MissingDependencyError`."""
-    asked = requests(job)
-    check_requests(asked)
+    `procsnake job` finds the second of two by its name. Source and token must have been uploaded.
+    Raises `RequestError`, `AWSError` and `MissingDependencyError`."""
+    new_requests = requests(job)
+    check_requests(new_requests)
     with _sdk(job.region):
         import boto3
         from sagemaker.core.resources import TrainingJob
@@ -79,7 +77,7 @@ def create_jobs(job: Job) -> list[TrainingJob]:
         aws = boto3.session.Session(region_name=job.region)
         created: list[TrainingJob] = []
         with all_or_none(Account(job.region), warnings.warn) as names:
-            for request in asked:
+            for request in new_requests:
                 names.append(request["TrainingJobName"])
                 with aws_errors(f"creating {names[-1]}"):
                     created.append(
@@ -89,15 +87,23 @@ def create_jobs(job: Job) -> list[TrainingJob]:
 
 
 def deploy(
-    bundle: str | os.PathLike[str], *, name: str, image: str, role: str, bucket: str, region: str,
-    instance: str = "ml.c6i.large", prefix: str = "procsnake", wait: bool = True,
-) -> Endpoint:  # fmt: skip
-    """Make an endpoint `name` that serves a bundle, in the server's image (docs/deploying.md). It
-    costs money until it is gone.
+    bundle: str | os.PathLike[str],
+    *,
+    name: str,
+    image: str,
+    role: str,
+    bucket: str,
+    region: str,
+    instance: str = "ml.c6i.large",
+    prefix: str = "procsnake",
+    wait: bool = True,
+) -> Endpoint:
+    """Make an endpoint `name` that serves a bundle, in the server's image (docs/deploying.md).
 
-    The bundle is uploaded to s3://bucket/prefix/endpoints/name/. `role` must be allowed to read it
-    and to pull `image`. Raises `BundleError` for a damaged bundle, `ConfigError` for one in a zip,
-    `AWSError` and `MissingDependencyError`."""
+    It costs money until it is removed. The bundle is uploaded to
+    s3://bucket/prefix/endpoints/name/. `role` must be allowed to read it and to pull `image`.
+    Raises `BundleError` for a damaged bundle, `ConfigError` for one in a zip, `AWSError` and
+    `MissingDependencyError`."""
     key = f"{prefix.strip('/')}/endpoints/{name}/{_MODEL}"
     packed = _packed(bundle)
     sdk_session = session(region, bucket)
@@ -133,55 +139,59 @@ def _trainer(request: Mapping[str, Any], sdk_session: Any) -> ModelTrainer:
     from sagemaker.core.training import configs
     from sagemaker.train import ModelTrainer
 
-    given = _snake_case(request)
-    algorithm = given["algorithm_specification"]
-    isolation = ("enable_network_isolation", "enable_inter_container_traffic_encryption")
-    network = {
-        **given.get("vpc_config", {}),
-        **{name: given[name] for name in isolation if name in given},
-    }
-    spot = {name: given[name] for name in ("enable_managed_spot_training",) if name in given}
-    checkpoints = given.get("checkpoint_config")
+    arguments = _snake_case(request)
+    algorithm = arguments["algorithm_specification"]
+    compute = dict(arguments["resource_config"])
+    if "enable_managed_spot_training" in arguments:
+        compute["enable_managed_spot_training"] = arguments["enable_managed_spot_training"]
+    network = dict(arguments.get("vpc_config", {}))
+    for name in ("enable_network_isolation", "enable_inter_container_traffic_encryption"):
+        if name in arguments:
+            network[name] = arguments[name]
+    checkpoints = arguments.get("checkpoint_config")
     trainer = ModelTrainer(
         sagemaker_session=sdk_session,
-        role=given["role_arn"],
-        base_job_name=given["training_job_name"],
+        role=arguments["role_arn"],
+        base_job_name=arguments["training_job_name"],
         training_image=algorithm["training_image"],
         training_input_mode=algorithm["training_input_mode"],
-        hyperparameters=given["hyper_parameters"],
-        input_data_config=[configs.Channel(**channel) for channel in given["input_data_config"]],
-        output_data_config=configs.OutputDataConfig(**given["output_data_config"]),
-        compute=configs.Compute(**given["resource_config"], **spot),
-        stopping_condition=configs.StoppingCondition(**given["stopping_condition"]),
+        hyperparameters=arguments["hyper_parameters"],
+        input_data_config=[
+            configs.Channel(**channel) for channel in arguments["input_data_config"]
+        ],
+        output_data_config=configs.OutputDataConfig(**arguments["output_data_config"]),
+        compute=configs.Compute(**compute),
+        stopping_condition=configs.StoppingCondition(**arguments["stopping_condition"]),
         checkpoint_config=configs.CheckpointConfig(**checkpoints) if checkpoints else None,
         networking=configs.Networking(**network) if network else None,
-        environment=given.get("environment", {}),
-        tags=[configs.Tag(**tag) for tag in given["tags"]],
+        environment=arguments.get("environment", {}),
+        tags=[configs.Tag(**tag) for tag in arguments["tags"]],
     )
     trainer.with_metric_definitions(
         [configs.MetricDefinition(**one) for one in algorithm["metric_definitions"]]
     )
-    if "retry_strategy" in given:
-        trainer.with_retry_strategy(configs.RetryStrategy(**given["retry_strategy"]))
-    if "remote_debug_config" in given:
-        trainer.with_remote_debug_config(configs.RemoteDebugConfig(**given["remote_debug_config"]))
+    if "retry_strategy" in arguments:
+        trainer.with_retry_strategy(configs.RetryStrategy(**arguments["retry_strategy"]))
+    if "remote_debug_config" in arguments:
+        trainer.with_remote_debug_config(
+            configs.RemoteDebugConfig(**arguments["remote_debug_config"])
+        )
     return trainer
 
 
-def _snake_case(given: Any) -> Any:
+def _snake_case(value: Any) -> Any:
     """A request in the names of the SDK. Keys of hyperparameters and environment are the user's,
     and stay.
     """
-    if isinstance(given, list | tuple):
-        return [_snake_case(item) for item in given]
-    if not isinstance(given, Mapping):
-        return given
-    return {
-        re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower(): (
-            value if key in _USERS_KEYS else _snake_case(value)
-        )
-        for key, value in given.items()
-    }
+    if isinstance(value, list | tuple):
+        return [_snake_case(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    renamed = {}
+    for key, item in value.items():
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower()
+        renamed[name] = item if key in _USERS_KEYS else _snake_case(item)
+    return renamed
 
 
 _USERS_KEYS = ("HyperParameters", "Environment")
@@ -189,11 +199,11 @@ _USERS_KEYS = ("HyperParameters", "Environment")
 
 @contextmanager
 def _sdk(region: str) -> Iterator[None]:
-    """The environment that the SDK needs, for as long as it is called, and our error if the SDK
-    isn't there.
+    """Set the environment variables that the SDK needs, for as long as it is called.
 
-    sagemaker.serve 1.27.0 needs a region as soon as it is imported. And the SDK asks IAM for rights
-    over all buckets, which a role that may use one bucket doesn't have."""
+    Raises `MissingDependencyError` if it isn't installed. sagemaker.serve 1.27.0 needs a region as
+    soon as it is imported. And the SDK asks IAM for rights over all buckets, which a role that may
+    use one bucket doesn't have."""
     settings = {"AWS_DEFAULT_REGION": region, "SAGEMAKER_VALIDATE_ROLE": "false"}
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)

@@ -1,6 +1,5 @@
-"""Packs the source that a job carries: procsnake itself as it is here, the experiment, and what the
-user adds.
-"""
+"""Packs the source that a job carries: procsnake as it is here, the experiment, and users'
+files."""
 
 from __future__ import annotations
 
@@ -44,10 +43,10 @@ def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
             )
         if not (added.is_dir() or added.is_file()):
             raise ConfigError(f"{added} is to be included, but it is neither a file nor a folder")
-        files |= {
-            f"{path.relative_to(added.parent)}": path
-            for path in (_files(added) if added.is_dir() else [added])
-        }
+        if added.is_dir():
+            files |= {f"{path.relative_to(added.parent)}": path for path in _files(added)}
+        else:
+            files[added.name] = added
     for name in files:
         if name.endswith(SECRETS):
             raise ConfigError(
@@ -59,17 +58,15 @@ def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
             f"the source has {size / 2**20:.0f} MiB; 50 is the most. Large data belongs into the"
             " image"
         )
-    return archive(
-        {name: path.read_bytes() for name, path in files.items()}
-        | {EXPERIMENT_FILE: experiment.encode()}
-    )
+    contents = {name: path.read_bytes() for name, path in files.items()}
+    return archive({**contents, EXPERIMENT_FILE: experiment.encode()})
 
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder).parts
-        hidden = any(part.startswith(".") or part in LEFT_OUT for part in inside)
-        if path.is_file() and not hidden:
+        is_left_out = any(part.startswith(".") or part in LEFT_OUT for part in inside)
+        if path.is_file() and not is_left_out:
             yield path
 
 

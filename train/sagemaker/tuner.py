@@ -16,8 +16,8 @@ from train.tuning.space import NumberRange, Space, parse_space
 
 _STRATEGIES = {"random": "Random", "optuna": "Bayesian"}
 _LEFT_OUT = ("TrainingJobName", "HyperParameters", "Tags", "CheckpointConfig", "RemoteDebugConfig")
-"""What a training job's request has and a search's definition hasn't. Its jobs would share one
-folder of checkpoints.
+"""The members of a training job's request that a search's definition hasn't. Checkpoints are among
+them, because all jobs of a search would share one folder.
 """
 LONGEST_NAME = 32
 _SCALES = {"": "Linear", "log": "Logarithmic", "discount": "ReverseLogarithmic"}
@@ -48,21 +48,22 @@ def tuning_request(name: str, job: Job, tune: Tune) -> dict[str, Any]:
     spaces = {key: parse_space(key, text) for key, text in tune.search.items()}
     definition = {key: value for key, value in request.items() if key not in _LEFT_OUT}
     fixed = {key: value for key, value in request["HyperParameters"].items() if key not in spaces}
-    metric = {
-        "Type": "Maximize" if tune.mode == "max" else "Minimize",
-        "MetricName": metric_name(tune.metric),
-    }
+    direction = "Maximize" if tune.mode == "max" else "Minimize"
+    early_stopping = "Auto" if tune.scheduler == "asha" else "Off"
     return {
         "HyperParameterTuningJobName": name,
         "HyperParameterTuningJobConfig": {
             "Strategy": _STRATEGIES[tune.searcher],
-            "HyperParameterTuningJobObjective": metric,
+            "HyperParameterTuningJobObjective": {
+                "Type": direction,
+                "MetricName": metric_name(tune.metric),
+            },
             "ResourceLimits": {
                 "MaxNumberOfTrainingJobs": tune.trials,
                 "MaxParallelTrainingJobs": tune.concurrent,
             },
             "ParameterRanges": _ranges(spaces),
-            "TrainingJobEarlyStoppingType": "Auto" if tune.scheduler == "asha" else "Off",
+            "TrainingJobEarlyStoppingType": early_stopping,
         },
         "TrainingJobDefinition": {**definition, "StaticHyperParameters": fixed},
         "Tags": request["Tags"],
@@ -79,8 +80,16 @@ def _ranges(spaces: Mapping[str, Space]) -> dict[str, Any]:
             continue
         low = space.nearest(space.low)
         high = space.nearest(space.high)
-        ends = {"Name": key, "MinValue": str(low), "MaxValue": str(high)}
-        (whole if space.whole else real).append({**ends, "ScalingType": _SCALES[space.scale]})
+        number_range = {
+            "Name": key,
+            "MinValue": str(low),
+            "MaxValue": str(high),
+            "ScalingType": _SCALES[space.scale],
+        }
+        if space.whole:
+            whole.append(number_range)
+        else:
+            real.append(number_range)
     kinds = {
         "IntegerParameterRanges": whole,
         "ContinuousParameterRanges": real,

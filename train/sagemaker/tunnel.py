@@ -1,5 +1,6 @@
-"""The command by which a port of the head is reached from outside: a tunnel of AWS Systems Manager.
-The head prints it.
+"""The command by which a port of the head is reached from outside, which the head prints.
+
+It opens a tunnel of AWS Systems Manager.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _FIRST = "procsnake-tunnel "
 
 
 def tunnel_lines(host: str) -> list[str]:
-    """Return the lines for the ports of the head, which is `host` in the job."""
+    """Return a line for each port of the head. `host` is the head's name in the job."""
     # SageMaker tells the containers the job's name.
     job = os.environ.get("TRAINING_JOB_NAME", "NAME")
     ports = [("Ray's dashboard", DASHBOARD_PORT)]
@@ -26,7 +27,7 @@ def tunnel_lines(host: str) -> list[str]:
 
 
 def parse_tunnel_line(line: str) -> str:
-    """Return what a line of `tunnel_lines` tells people; an empty text for other lines."""
+    """Return the text for people in a line of `tunnel_lines`; "" for other lines."""
     if line.startswith(_FIRST):
         return line.removeprefix(_FIRST)
     return ""

@@ -1,5 +1,6 @@
-"""What `procsnake launch` tells before anything is paid for: time, money, quotas, and what a dollar
-buys on other instances.
+"""What `procsnake launch` prints before anything is paid for.
+
+That is time, money and quotas, and what a dollar buys on other instances.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from procsnake.cli.command_line import print_json
 def explain(
     options: argparse.Namespace, experiment: Any, prices: dict[str, float], seconds: int
 ) -> None:
-    """Tell what follows from the experiment's instances: processes, batch, time, money, quotas, and
-    what speaks against it.
+    """Print what follows from the experiment's instances: processes, batch, time, money, quotas and
+    warnings.
     """
     from train.cluster.advice import warnings
     from train.cluster.sizes import explanation, figures
     from train.sagemaker.costs import estimate
 
-    found = estimate.estimate(
+    expected = estimate.estimate(
         experiment, prices, max_seconds=seconds, decisions_per_second=own_speed(options)
     )
     needed = estimate.quotas(
@@ -32,7 +33,7 @@ def explain(
         print_json(
             {
                 **figures(experiment),
-                "estimate": {**found.figures(), "quotas": dict(needed)},
+                "estimate": {**expected.figures(), "quotas": dict(needed)},
                 "warnings": warnings(experiment),
             }
         )
@@ -40,7 +41,7 @@ def explain(
     quotas = ", ".join(f"{count} × {name!r}" for name, count in needed)
     rows = [
         *explanation(experiment),
-        *found.lines(),
+        *expected.lines(),
         ("quotas", f"{quotas} (Service Quotas → Amazon SageMaker)"),
     ]
     rows += [("warning", text) for text in warnings(experiment)]
@@ -48,38 +49,38 @@ def explain(
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Tell what a dollar buys on some instances, the cheapest first. Returns the exit code."""
+    """Print what a dollar buys on some instances, the cheapest first. Returns the exit code."""
     from train.config import Experiment
     from train.sagemaker.costs.bill import parse_prices
     from train.sagemaker.costs.comparison import compared, parse_speeds, table
 
-    given = [*options.compare, *([options.instances] if options.instances else [])]
+    instances = list(options.compare)
+    if options.instances:
+        instances.append(options.instances)
     experiment = Experiment.load(options.experiment, options.set)
     speeds = parse_speeds(options.speed, options.instances or "")
-    found = compared(experiment, given, parse_prices(options.price), speeds)
+    candidates = compared(experiment, instances, parse_prices(options.price), speeds)
     if options.json:
-        print_json([one.figures() for one in found])
+        print_json([one.figures() for one in candidates])
     else:
-        print(table(found))
+        print(table(candidates))
     return 0
 
 
 def max_seconds(options: argparse.Namespace, experiment: Any, prices: dict[str, float]) -> int:
-    """After how many seconds the job is stopped."""
+    """Return the seconds after which the job is stopped."""
     from train.sagemaker.costs.estimate import affordable_seconds
 
     seconds = round(3600 * options.max_hours)
     if options.max_cost is None:
         return seconds
-    kept = keep_alive_seconds(options)
-    measured = own_speed(options)
     return affordable_seconds(
         experiment,
         prices,
         options.max_cost,
         max_seconds=seconds,
-        keep_alive_seconds=kept,
-        decisions_per_second=measured,
+        keep_alive_seconds=keep_alive_seconds(options),
+        decisions_per_second=own_speed(options),
     )
 
 

@@ -109,15 +109,34 @@ class Machine:
             *command,
         ]
         environment = {
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(home), "PYTHONPATH": str(ROOT),
-            "PROCSNAKE_CACHE": os.environ.get("PROCSNAKE_CACHE", str(Path.home() / ".cache" / "procsnake")),
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(home),
+            "PYTHONPATH": str(ROOT),
+            "PROCSNAKE_CACHE": os.environ.get(
+                "PROCSNAKE_CACHE", str(Path.home() / ".cache" / "procsnake")
+            ),
             **self.environment,
-        }  # fmt: skip
+        }
         with open(self.folder / "log.txt", "ab") as log:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", self.namespace, *isolated, *arguments],
-                stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=ROOT, start_new_session=True,
-            )  # fmt: skip
+                [
+                    "setpriv",
+                    "--pdeathsig",
+                    "KILL",
+                    "ip",
+                    "netns",
+                    "exec",
+                    self.namespace,
+                    *isolated,
+                    *arguments,
+                ],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=ROOT,
+                start_new_session=True,
+            )
 
     def first_process(self) -> int:
         """The number that its first process has outside."""

@@ -24,7 +24,9 @@ def program(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     script = f"""#!/bin/sh
-for word; do case "$word" in --config.file=*) cat "${{word#--config.file=}}" > {tmp_path}/config; esac; done
+for word; do
+  case "$word" in --config.file=*) cat "${{word#--config.file=}}" > {tmp_path}/config; esac
+done
 echo "$@" > {tmp_path}/called
 trap 'touch {tmp_path}/ended; exit 0' TERM
 while :; do /bin/sleep 0.05; done

@@ -145,7 +145,10 @@ def test_a_machine_with_a_cluster_keeps_it(tmp_path, monkeypatch, refuses, stopp
     ssh = tmp_path / "ssh"
     ssh.write_text(f"""#!/bin/sh
 echo "$*" >> {log}
-case "$*" in *{refuses}*start*) echo "Ray already runs here" >&2; exit {RUNS_ALREADY};; *start*) echo 10.0.0.5;; esac
+case "$*" in
+  *{refuses}*start*) echo "Ray already runs here" >&2; exit {RUNS_ALREADY};;
+  *start*) echo 10.0.0.5;;
+esac
 """)
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -204,10 +207,14 @@ def over_ssh(tmp_path, monkeypatch):
         made = stack.enter_context(machines(["gpu-box", "cpu-1"], tmp_path, {}))
         for machine in made:
             settings = {
-                "ListenAddress": machine.address, "HostKey": key, "AuthorizedKeysFile": f"{key}.pub", "UsePAM": "no",
-                "StrictModes": "no", "PidFile": "none",
+                "ListenAddress": machine.address,
+                "HostKey": key,
+                "AuthorizedKeysFile": f"{key}.pub",
+                "UsePAM": "no",
+                "StrictModes": "no",
+                "PidFile": "none",
                 "SetEnv": f"PROCSNAKE_HOME={machine.folder / 'procsnake'} PYTHONPATH={ROOT}",
-            }  # fmt: skip
+            }
             config = machine.folder / "sshd_config"
             config.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
             machine.start(["/usr/sbin/sshd", "-D", "-e", "-f", str(config)])

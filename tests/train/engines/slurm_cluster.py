@@ -184,9 +184,10 @@ def _munge(folder: Path) -> Iterator[None]:
     }
     files = [f"--{name}={folder}/munge.{end}" for name, end in ends.items()]
     process = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", "munged", "--foreground", "--force", *files], stderr=subprocess.DEVNULL,
+        ["setpriv", "--pdeathsig", "KILL", "munged", "--foreground", "--force", *files],
+        stderr=subprocess.DEVNULL,
         env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"},
-    )  # fmt: skip
+    )
     try:
         until(lambda: process.poll() is not None or (folder / "munge.socket").exists(), seconds=30)
         assert process.poll() is None, (folder / "munge.log").read_text()

@@ -41,11 +41,12 @@ while len([one for one in targets() if ":8080/" in one]) < 2 and time.monotonic(
     time.sleep(1)
 with socket.socket() as outside:
     reached = outside.connect_ex(("10.77.0.10", 8265))
+cpus = ask(9090, "/api/v1/query?query=sum(ray_node_cpu_count)")
 print("LOOK " + json.dumps({
     "stranger": ask(8265, "/nodes?view=summary"),
     "nodes": len(ask(8265, "/nodes?view=summary", token)["data"]["summary"]),
     "targets": sorted(targets()),
-    "cpus": ask(9090, "/api/v1/query?query=sum(ray_node_cpu_count)")["data"]["result"][0]["value"][1],
+    "cpus": cpus["data"]["result"][0]["value"][1],
     "from outside": reached,
 }))
 """
@@ -67,10 +68,13 @@ def _needs():
 
 
 def test_the_head_shows_all_machines_and_prometheus_reads_them(tmp_path):
+    prometheus_folder = os.path.dirname(shutil.which("prometheus") or "")
     environment = {
-        "PROCSNAKE_JOIN_SECONDS": "150", "PROCSNAKE_DASHBOARD": "1", "TRAINING_JOB_NAME": "procsnake-x",
-        "PATH": f"{os.path.dirname(shutil.which('prometheus') or '')}:/usr/sbin:/usr/bin:/sbin:/bin",
-    }  # fmt: skip
+        "PROCSNAKE_JOIN_SECONDS": "150",
+        "PROCSNAKE_DASHBOARD": "1",
+        "TRAINING_JOB_NAME": "procsnake-x",
+        "PATH": f"{prometheus_folder}:/usr/sbin:/usr/bin:/sbin:/bin",
+    }
     with machines(["algo-1", "algo-2"], tmp_path, environment) as (head, worker):
         prepare([head, worker])
         for machine in (worker, head):

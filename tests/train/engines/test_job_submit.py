@@ -40,9 +40,15 @@ class Cluster:
         code.
         """
         done = subprocess.run(
-            words, cwd=self.folder / "job", env=self.environment, timeout=300, check=False, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            words,
+            cwd=self.folder / "job",
+            env=self.environment,
+            timeout=300,
+            check=False,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert done.returncode == expect, done.stdout[-3000:]
         return done.stdout
 
@@ -63,9 +69,13 @@ def cluster(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     (folder / "job").mkdir()
     environment = {
         **os.environ,
-        "PYTHONPATH": str(installed), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "RAY_TMPDIR": str(folder), "RAY_JOB_STOP_WAIT_TIME_S": "100",
-    }  # fmt: skip
+        "PYTHONPATH": str(installed),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": TOKEN,
+        "RAY_TMPDIR": str(folder),
+        "RAY_JOB_STOP_WAIT_TIME_S": "100",
+    }
     for _ in range(3):
         with running_head(folder, environment) as made:
             if made is not None:
@@ -87,11 +97,25 @@ def running_head(folder: Path, environment: dict[str, str]) -> Iterator[Cluster 
     made = Cluster(f"http://127.0.0.1:{dashboard}", folder, environment)
     with (folder / "head.log").open("a") as log:
         head = subprocess.Popen(
-            [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}", "--num-cpus=2",
-             "--node-ip-address=127.0.0.1", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}",
-             "--disable-usage-stats"],
-            env=environment, cwd=folder, stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "ray.scripts.scripts",
+                "start",
+                "--head",
+                "--block",
+                f"--port={port}",
+                "--num-cpus=2",
+                "--node-ip-address=127.0.0.1",
+                "--dashboard-host=127.0.0.1",
+                f"--dashboard-port={dashboard}",
+                "--disable-usage-stats",
+            ],
+            env=environment,
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
     try:
         yield made if answers(made, head) else None
     finally:

@@ -56,9 +56,16 @@ def test_one_kind_of_machine_is_one_component():
         script(plan("3*16cpu-2gpu-60gib", max_hours=47.5), Place(partition="gpu"))
     )
     assert {
-        "--job-name=mine", "--nodes=3", "--ntasks-per-node=1", "--cpus-per-task=16", "--gpus-per-node=2", "--mem=60G",
-        "--exclusive", "--time=1-23:30:00", "--partition=gpu",
-    } <= set(lines)  # fmt: skip
+        "--job-name=mine",
+        "--nodes=3",
+        "--ntasks-per-node=1",
+        "--cpus-per-task=16",
+        "--gpus-per-node=2",
+        "--mem=60G",
+        "--exclusive",
+        "--time=1-23:30:00",
+        "--partition=gpu",
+    } <= set(lines)
 
 
 def test_two_kinds_are_two_components_that_one_step_spans():

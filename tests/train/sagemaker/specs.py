@@ -10,9 +10,13 @@ from train.settings.scale import Heterogeneous, Homogeneous, Instances, Single
 VPC = {"subnets": ("subnet-0a1b2c3d",), "security_groups": ("sg-0a1b2c3d",)}
 SINGLE = Single(instance="ml.c5.4xlarge")
 SECURE = {
-    "environment": {"PROCSNAKE_JOIN_SECONDS": "60"}, "encrypt": True, "isolate": True, "retries": 3,
-    "kms_key": "arn:aws:kms:eu-west-1:123456789012:key/1", "tags": {"team": "snakes"},
-}  # fmt: skip
+    "environment": {"PROCSNAKE_JOIN_SECONDS": "60"},
+    "encrypt": True,
+    "isolate": True,
+    "retries": 3,
+    "kms_key": "arn:aws:kms:eu-west-1:123456789012:key/1",
+    "tags": {"team": "snakes"},
+}
 """What protects a job."""
 TWO_KINDS = {
     "learner": Instances(instance="ml.g5.2xlarge"),

@@ -144,10 +144,17 @@ def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path
 
     # The run is here as it was there, and the secret is gone.
     assert f"run: {runs / RUN}" in out
-    assert {str(path.relative_to(runs / RUN)) for path in (runs / RUN).rglob("*") if path.is_file()} == {
-        "config.yaml", "config.yaml.hmac", "progress.csv", "checkpoints/00000001/weights",
-        "checkpoints/00000001/counters.json", "checkpoints/00000001/files.json", "checkpoints/00000001/files.json.hmac",
-    }  # fmt: skip
+    assert {
+        str(path.relative_to(runs / RUN)) for path in (runs / RUN).rglob("*") if path.is_file()
+    } == {
+        "config.yaml",
+        "config.yaml.hmac",
+        "progress.csv",
+        "checkpoints/00000001/weights",
+        "checkpoints/00000001/counters.json",
+        "checkpoints/00000001/files.json",
+        "checkpoints/00000001/files.json.hmac",
+    }
     folder, experiment = RunFolder.open(runs / RUN)
     assert folder.newest_checkpoint() == (runs / RUN / "checkpoints/00000001", {"iteration": 1})
     assert experiment == Experiment.load("battlesnake-ppo")
@@ -422,9 +429,17 @@ def test_a_job_whose_source_has_expired_is_not_started_in_vain(aws, capsys):
 
 
 SECURE = (
-    "--encrypt", "--isolate", "--retries", "3", "--kms-key", "alias/snakes", "--env", "PROCSNAKE_JOIN_SECONDS=60",
-    "--tag", "team=snakes",
-)  # fmt: skip
+    "--encrypt",
+    "--isolate",
+    "--retries",
+    "3",
+    "--kms-key",
+    "alias/snakes",
+    "--env",
+    "PROCSNAKE_JOIN_SECONDS=60",
+    "--tag",
+    "team=snakes",
+)
 
 
 def test_a_resumed_job_keeps_its_key_and_the_users_tags(aws, capsys, tmp_path):
@@ -485,13 +500,17 @@ def test_a_job_goes_on_with_another_number_of_env_runners_and_with_nothing_else(
 def test_places_come_from_the_stack(aws, capsys):
     stack = {
         "AWSTemplateFormatVersion": "2010-09-09",
-        "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "of-the-stack"}}},
-        "Outputs": {
-            "Bucket": {"Value": {"Ref": "Bucket"}}, "TrainingRole": {"Value": "arn:aws:iam::123456789012:role/Stack"},
-            "Image": {"Value": f"{IMAGE}:latest"},
-            "Subnets": {"Value": "subnet-1,subnet-2"}, "SecurityGroups": {"Value": "sg-1"},
+        "Resources": {
+            "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "of-the-stack"}}
         },
-    }  # fmt: skip
+        "Outputs": {
+            "Bucket": {"Value": {"Ref": "Bucket"}},
+            "TrainingRole": {"Value": "arn:aws:iam::123456789012:role/Stack"},
+            "Image": {"Value": f"{IMAGE}:latest"},
+            "Subnets": {"Value": "subnet-1,subnet-2"},
+            "SecurityGroups": {"Value": "sg-1"},
+        },
+    }
     boto3.client("cloudformation", REGION).create_stack(
         StackName="snakes", TemplateBody=json.dumps(stack)
     )

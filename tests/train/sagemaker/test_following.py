@@ -22,6 +22,7 @@ from train.sagemaker.metric_lines import metric_line
 from train.sagemaker.tunnel import tunnel_lines
 
 NAME = JOBS["spot"].name
+ARNS = "arn:aws:sagemaker:eu-west-1:123456789012:training-job"
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
@@ -43,10 +44,15 @@ def described(
     ]
     kept = {key: value for key, value in request.items() if key not in ("Tags",)}
     return {
-        **kept, "TrainingJobArn": f"arn:aws:sagemaker:eu-west-1:123456789012:training-job/{request['TrainingJobName']}",
-        "ModelArtifacts": {"S3ModelArtifacts": "s3://b/model.tar.gz"}, "CreationTime": BEGAN, "TrainingJobStatus": status,
-        "SecondaryStatus": transitions[-1], "SecondaryStatusTransitions": changes, **more,
-    }  # fmt: skip
+        **kept,
+        "TrainingJobArn": f"{ARNS}/{request['TrainingJobName']}",
+        "ModelArtifacts": {"S3ModelArtifacts": "s3://b/model.tar.gz"},
+        "CreationTime": BEGAN,
+        "TrainingJobStatus": status,
+        "SecondaryStatus": transitions[-1],
+        "SecondaryStatusTransitions": changes,
+        **more,
+    }
 
 
 def stubbed(account, answers, name=NAME):
@@ -85,14 +91,23 @@ def test_a_spot_job_that_is_interrupted_and_goes_on(account):
 @pytest.mark.parametrize(
     ("status", "steps", "more", "last_line"),
     [
-        ("Failed", ["Starting", "Training", "Failed"], {"FailureReason": "AlgorithmError: lost the machine algo-2"},
-         "Failed: AlgorithmError: lost the machine algo-2"),
-        ("Failed", ["Starting", "Failed"], {"FailureReason": "CapacityError: none left"}, "Failed: CapacityError: none left"),
+        (
+            "Failed",
+            ["Starting", "Training", "Failed"],
+            {"FailureReason": "AlgorithmError: lost the machine algo-2"},
+            "Failed: AlgorithmError: lost the machine algo-2",
+        ),
+        (
+            "Failed",
+            ["Starting", "Failed"],
+            {"FailureReason": "CapacityError: none left"},
+            "Failed: CapacityError: none left",
+        ),
         ("Stopped", ["Starting", "Training", "Stopping", "Stopped"], {}, "Stopped"),
         ("Stopped", ["Starting", "Training", "MaxRuntimeExceeded"], {}, "Stopped"),
         ("Stopped", ["Starting", "MaxWaitTimeExceeded"], {}, "Stopped"),
     ],
-)  # fmt: skip
+)
 def test_other_endings_are_told_with_their_reason(account, status, steps, more, last_line):
     said = []
     with stubbed(account, [described("InProgress", steps[:1]), described(status, steps, **more)]):
@@ -225,8 +240,11 @@ def test_metrics_are_told_as_they_are_printed_and_once(account):
 
     def page(token, following, *lines):
         events = [{"message": line, "timestamp": 0, "ingestionTime": 0} for line in lines]
-        logs.add_response("get_log_events", {"events": events, "nextForwardToken": following, "nextBackwardToken": "b"},
-                          {**asked, **({"nextToken": token} if token else {})})  # fmt: skip
+        logs.add_response(
+            "get_log_events",
+            {"events": events, "nextForwardToken": following, "nextBackwardToken": "b"},
+            {**asked, **({"nextToken": token} if token else {})},
+        )
 
     logs.add_client_error(
         "describe_log_streams", "ResourceNotFoundException", expected_params=looked

@@ -16,15 +16,27 @@ from envs.procgen.levels import Levels
 from train.config import Experiment
 from train.sagemaker.hyperparameters import Meeting, Task, decode, encode, encode_overrides
 
-MEETING = {"experiment": "x", "rl_cluster_type": "primary", "rl_num_instances_secondary": "1", "s3_bucket": "b",
-           "s3_prefix": "p", "aws_region": "r"}  # fmt: skip
+MEETING = {
+    "experiment": "x",
+    "rl_cluster_type": "primary",
+    "rl_num_instances_secondary": "1",
+    "s3_bucket": "b",
+    "s3_prefix": "p",
+    "aws_region": "r",
+}
 NAMED = {"experiment": "battlesnake-ppo"}
 OVERRIDES = [
-    "ppo.learning_rate=3e-4", "ppo.anneal_lr=false", "env.options.num_games=32", "seed=7", "name='123'",
-    "env.options.rewards=win", "ppo.target_kl=null",
-    "network={name: mlp, options: {hidden_sizes: [64, 64]}}", "ppo.ent_coef=[[0, 0.01], [1000, 0]]",
+    "ppo.learning_rate=3e-4",
+    "ppo.anneal_lr=false",
+    "env.options.num_games=32",
+    "seed=7",
+    "name='123'",
+    "env.options.rewards=win",
+    "ppo.target_kl=null",
+    "network={name: mlp, options: {hidden_sizes: [64, 64]}}",
+    "ppo.ent_coef=[[0, 0.01], [1000, 0]]",
     "scale={kind: single, instance: ml.c5.xlarge}",
-]  # fmt: skip
+]
 
 
 @given(
@@ -86,18 +98,36 @@ def test_the_procgen_kits_baseline_means_what_it_meant():
     task = Task.from_hyperparameters(
         {
             "experiment": "procgen-ppo",
-            **{f"rl.training.{key}": json.dumps(value) for key, value in {
-                "run": "PPO", "stop.timesteps_total": 8_000_000, "stop.time_total_s": 7200,
-                "config.env_config.env_name": "bigfish",
-                "config.env_config.num_levels": 200, "config.gamma": 0.999, "config.lambda": 0.95, "config.lr": 5e-4,
-                "config.num_sgd_iter": 3, "config.train_batch_size": 16384, "config.sgd_minibatch_size": 2048,
-                "config.rollout_fragment_length": 140, "config.num_workers": 6, "config.num_envs_per_worker": 12,
-                "config.clip_param": 0.2, "config.vf_loss_coeff": 0.5, "config.entropy_coeff": 0.01, "config.grad_clip": 0.2,
-                "config.kl_coeff": 0.0, "config.kl_target": 0.01, "config.vf_clip_param": 0.2, "checkpoint_freq": 1,
-                "config.model.custom_model": "impala_cnn_tf",
-            }.items()},
+            **{
+                f"rl.training.{key}": json.dumps(value)
+                for key, value in {
+                    "run": "PPO",
+                    "stop.timesteps_total": 8_000_000,
+                    "stop.time_total_s": 7200,
+                    "config.env_config.env_name": "bigfish",
+                    "config.env_config.num_levels": 200,
+                    "config.gamma": 0.999,
+                    "config.lambda": 0.95,
+                    "config.lr": 5e-4,
+                    "config.num_sgd_iter": 3,
+                    "config.train_batch_size": 16384,
+                    "config.sgd_minibatch_size": 2048,
+                    "config.rollout_fragment_length": 140,
+                    "config.num_workers": 6,
+                    "config.num_envs_per_worker": 12,
+                    "config.clip_param": 0.2,
+                    "config.vf_loss_coeff": 0.5,
+                    "config.entropy_coeff": 0.01,
+                    "config.grad_clip": 0.2,
+                    "config.kl_coeff": 0.0,
+                    "config.kl_target": 0.01,
+                    "config.vf_clip_param": 0.2,
+                    "checkpoint_freq": 1,
+                    "config.model.custom_model": "impala_cnn_tf",
+                }.items()
+            },
         }
-    )  # fmt: skip
+    )
     experiment = Experiment.load(task.experiment, task.overrides)
     assert (
         experiment.env.name,
@@ -153,8 +183,14 @@ def test_what_the_kits_have_beside_the_algorithm_is_noted(name, reason):
 
 @pytest.mark.parametrize(("run", "algorithm"), [("DQN", "dqn"), ("APEX", "apex")])
 def test_the_names_of_learning_from_replay(run, algorithm):
-    names = {"config.buffer_size": 5000, "config.learning_starts": 50, "config.n_step": 2, "config.train_batch_size": 64,
-             "config.prioritized_replay_alpha": 0.5, "config.num_workers": 2}  # fmt: skip
+    names = {
+        "config.buffer_size": 5000,
+        "config.learning_starts": 50,
+        "config.n_step": 2,
+        "config.train_batch_size": 64,
+        "config.prioritized_replay_alpha": 0.5,
+        "config.num_workers": 2,
+    }
     sent = {
         "experiment": f"battlesnake-{algorithm}",
         "rl.training.run": run,
@@ -222,14 +258,22 @@ def test_the_two_jobs_know_each_other_by_the_kits_names():
     ("sent", "error", "message"),
     [
         ({}, ConfigError, "no hyperparameter names the experiment"),
-        ({"experiment": "x", "rl_cluster_type": "primary"}, ConfigError, "not rl_num_instances_secondary, s3_bucket"),
+        (
+            {"experiment": "x", "rl_cluster_type": "primary"},
+            ConfigError,
+            "not rl_num_instances_secondary, s3_bucket",
+        ),
         ({**MEETING, "rl_cluster_type": "third"}, ConfigError, "must be primary or secondary"),
         ({**MEETING, "rl_num_instances_secondary": "two"}, ConfigError, "no number"),
-        ({**NAMED, "rl.training.config.gama": "1"}, UnknownNameError, "Did you mean 'rl.training.config.gamma'"),
+        (
+            {**NAMED, "rl.training.config.gama": "1"},
+            UnknownNameError,
+            "Did you mean 'rl.training.config.gamma'",
+        ),
         ({**NAMED, "rl.training.run": "PPOO"}, UnknownNameError, "Did you mean 'PPO'"),
         ({**NAMED, "rl.training.stop.time_total_s": "soon"}, ConfigError, "no number"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named(sent, error, message):
     with pytest.raises(error, match=message):
         Task.from_hyperparameters(sent)

@@ -118,12 +118,16 @@ def aws(monkeypatch):
             lambda params, **_: asked.append(dict(params)),
         )
         stack = {
-            "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "snakes"}}},
+            "Resources": {
+                "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "snakes"}}
+            },
             "Outputs": {
-                "Bucket": {"Value": "snakes"}, "Builder": {"Value": "images"}, "Image": {"Value": f"{PUSHED}-training:latest"},
+                "Bucket": {"Value": "snakes"},
+                "Builder": {"Value": "images"},
+                "Image": {"Value": f"{PUSHED}-training:latest"},
                 "ServingImage": {"Value": f"{PUSHED}-serving:latest"},
             },
-        }  # fmt: skip
+        }
         boto3.client("cloudformation", REGION).create_stack(
             StackName="procsnake", TemplateBody=json.dumps(stack)
         )

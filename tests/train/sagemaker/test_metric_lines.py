@@ -8,8 +8,17 @@ import pytest
 
 from train.sagemaker.metric_lines import metric_definitions, metric_line, parse_metric_line
 
-ROW = {"iteration": 12, "env_steps": 3_000_000, "agent_steps": 12_345_678, "minutes": 1.5, "agent_steps_per_second": 98765.4,
-       "episode_return_mean": -0.00012345, "episode_len_mean": 88.25, "win_rate": 0.5, "seconds_learner": 1.0}  # fmt: skip
+ROW = {
+    "iteration": 12,
+    "env_steps": 3_000_000,
+    "agent_steps": 12_345_678,
+    "minutes": 1.5,
+    "agent_steps_per_second": 98765.4,
+    "episode_return_mean": -0.00012345,
+    "episode_len_mean": 88.25,
+    "win_rate": 0.5,
+    "seconds_learner": 1.0,
+}
 
 
 def test_each_pattern_finds_its_own_figure():

@@ -89,13 +89,30 @@ def test_what_sagemaker_would_refuse_is_refused_before(scale, changed, message):
     [
         ({"Nope": 1}, "Unknown parameter"),
         ({"EnableManagedSpotTraining": True}, "MaxWaitTimeInSeconds of at least"),
-        ({"StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}}, "goes with spot only"),
+        (
+            {"StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}},
+            "goes with spot only",
+        ),
         ({"ResourceConfig": {"VolumeSizeInGB": 5}}, "either InstanceGroups or"),
-        ({"ResourceConfig": {"VolumeSizeInGB": 5, "InstanceGroups": [
-            {"InstanceGroupName": "a", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1}] * 2}}, "the same name"),
+        (
+            {
+                "ResourceConfig": {
+                    "VolumeSizeInGB": 5,
+                    "InstanceGroups": [
+                        {
+                            "InstanceGroupName": "a",
+                            "InstanceType": "ml.c5.xlarge",
+                            "InstanceCount": 1,
+                        }
+                    ]
+                    * 2,
+                }
+            },
+            "the same name",
+        ),
         ({"HyperParameters": {"k": 3}}, "Invalid type"),
     ],
-)  # fmt: skip
+)
 def test_requests_that_we_never_make_are_refused_too(change, message):
     with pytest.raises(RequestError, match=message):
         check_requests([{**requests(JOBS["single"])[0], **change}])
@@ -115,8 +132,17 @@ def test_the_model_is_read_more_strictly_than_boto3_does():
 def test_a_resumed_job_is_the_old_one_with_another_name_and_token(kind):
     asked = requests(JOBS[kind])
     # What DescribeTrainingJob adds.
-    described = [{**one, "TrainingJobStatus": "Stopped", "AlgorithmSpecification": {
-        **one["AlgorithmSpecification"], "EnableSageMakerMetricsTimeSeries": True}} for one in asked]  # fmt: skip
+    described = [
+        {
+            **one,
+            "TrainingJobStatus": "Stopped",
+            "AlgorithmSpecification": {
+                **one["AlgorithmSpecification"],
+                "EnableSageMakerMetricsTimeSeries": True,
+            },
+        }
+        for one in asked
+    ]
     resumed = resumed_requests(described, "again-r2", "s3://b/again-r2/token/")
     check_requests(resumed)
     for old, new in zip(asked, resumed, strict=True):
@@ -124,8 +150,9 @@ def test_a_resumed_job_is_the_old_one_with_another_name_and_token(kind):
         assert changed == {"TrainingJobName", "InputDataConfig", "Tags"}
         assert new.get("CheckpointConfig") == old.get("CheckpointConfig")
         assert [c["DataSource"]["S3DataSource"]["S3Uri"] for c in new["InputDataConfig"]] == [
-            old["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"], "s3://b/again-r2/token/",
-        ]  # fmt: skip
+            old["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"],
+            "s3://b/again-r2/token/",
+        ]
 
 
 @pytest.mark.parametrize("scale", [SINGLE, Heterogeneous(**TWO_KINDS)])
@@ -174,9 +201,12 @@ def test_a_dashboard_comes_with_the_way_to_it_beside_the_users_own_environment()
 
 def test_by_default_none_of_that_is_asked_for():
     assert not requests(JOBS["single"])[0].keys() & {
-        "Environment", "RetryStrategy", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation",
+        "Environment",
+        "RetryStrategy",
+        "EnableInterContainerTrafficEncryption",
+        "EnableNetworkIsolation",
         "RemoteDebugConfig",
-    }  # fmt: skip
+    }
 
 
 def test_either_all_channels_are_for_some_groups_or_none_is():

@@ -188,8 +188,9 @@ def test_a_bundle_becomes_an_endpoint_of_our_image(calls, tmp_path):
     assert model["ExecutionRoleArn"] == ROLE
     container = model["PrimaryContainer"]
     assert {name: value for name, value in container.items() if value} == {
-        "Image": ENDPOINT["image"], "ModelDataUrl": f"s3://{BUCKET}/{key}"
-    }  # fmt: skip
+        "Image": ENDPOINT["image"],
+        "ModelDataUrl": f"s3://{BUCKET}/{key}",
+    }
     (config,) = sent(calls, "CreateEndpointConfig")
     (variant,) = config["ProductionVariants"]
     assert {variant[name] for name in ("ModelName", "InstanceType", "InitialInstanceCount")} == {
@@ -233,14 +234,27 @@ def page(calls, monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     stack = {
         "AWSTemplateFormatVersion": "2010-09-09",
-        "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "of-the-stack"}}},
-        "Outputs": {
-            "Bucket": {"Value": {"Ref": "Bucket"}}, "TrainingRole": {"Value": ROLE},
-            "Image": {"Value": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest"},
+        "Resources": {
+            "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "of-the-stack"}}
         },
-    }  # fmt: skip
-    trust = {"Version": "2012-10-17", "Statement": [
-        {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}]}  # fmt: skip
+        "Outputs": {
+            "Bucket": {"Value": {"Ref": "Bucket"}},
+            "TrainingRole": {"Value": ROLE},
+            "Image": {
+                "Value": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest"
+            },
+        },
+    }
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "sagemaker.amazonaws.com"},
+                "Action": "sts:AssumeRole",
+            }
+        ],
+    }
     boto3.client("iam", REGION).create_role(
         RoleName="my-pipelines", AssumeRolePolicyDocument=json.dumps(trust)
     )
@@ -325,7 +339,11 @@ def test_the_notebooks_trainer_is_made_of_its_job(calls, capsys, tmp_path, monke
     exec("\n".join(ours), names)
     assert names["trainer"].hyperparameters == requests(names["job"])[0]["HyperParameters"]
     assert names["trainer"].compute.instance_count == 3
-    assert json.loads(re.search(r"^\{$.*^\}$", capsys.readouterr().out, re.DOTALL | re.MULTILINE)[0])["ResourceConfig"] == {
-        "InstanceType": "ml.c5.4xlarge", "InstanceCount": 3, "VolumeSizeInGB": 50
-    }  # fmt: skip
+    assert json.loads(
+        re.search(r"^\{$.*^\}$", capsys.readouterr().out, re.DOTALL | re.MULTILINE)[0]
+    )["ResourceConfig"] == {
+        "InstanceType": "ml.c5.4xlarge",
+        "InstanceCount": 3,
+        "VolumeSizeInGB": 50,
+    }
     assert calls == []

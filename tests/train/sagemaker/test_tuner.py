@@ -20,10 +20,30 @@ PLACES = (
     f"123456789012.dkr.ecr.{REGION}.amazonaws.com/p:1",
 )
 SEARCH = (
-    "tune", "battlesnake-ppo", "--on", "sagemaker", "--instances", "2*ml.c5.4xlarge", "--bucket", "snakes", "--region", REGION,
-    *PLACES, "--search", "ppo.learning_rate=1e-4..3e-3:log", "--search", "ppo.num_epochs=1..4", "--trials", "6",
-    "--concurrent", "2", "--minutes", "5", "--set", "seed=3",
-)  # fmt: skip
+    "tune",
+    "battlesnake-ppo",
+    "--on",
+    "sagemaker",
+    "--instances",
+    "2*ml.c5.4xlarge",
+    "--bucket",
+    "snakes",
+    "--region",
+    REGION,
+    *PLACES,
+    "--search",
+    "ppo.learning_rate=1e-4..3e-3:log",
+    "--search",
+    "ppo.num_epochs=1..4",
+    "--trials",
+    "6",
+    "--concurrent",
+    "2",
+    "--minutes",
+    "5",
+    "--set",
+    "seed=3",
+)
 
 
 @pytest.fixture

@@ -52,8 +52,9 @@ def test_the_head_tells_the_ways_and_the_users_file_is_found(tmp_path, monkeypat
     assert plan.dashboard
     printed = capsys.readouterr().out.splitlines()
     assert [parse_tunnel_line(line).split(":")[0] for line in printed] == [
-        "Ray's dashboard, then at http", "Prometheus, then at http",
-    ]  # fmt: skip
+        "Ray's dashboard, then at http",
+        "Prometheus, then at http",
+    ]
     (tmp_path / "code" / "prometheus.yml").touch()
     assert entry.plan(Container(tmp_path)).prometheus_config == tmp_path / "code" / "prometheus.yml"
 

@@ -1,5 +1,6 @@
-"""Finds that a run has ended, and trains it further: more minutes, from the same weights and state
-of the optimiser.
+"""Tells whether a run has ended, and gives an ended run more minutes of training.
+
+It goes on from the same weights and the same state of the optimiser.
 """
 
 from __future__ import annotations
@@ -27,17 +28,16 @@ def fraction_done(budget: Budget, counters: Mapping[str, Any]) -> float:
     if budget.total_agent_steps:
         fraction = counters["agent_steps"] / budget.total_agent_steps
     if budget.max_minutes is not None:
+        of_minutes = 1.0
         if budget.max_minutes:
             of_minutes = counters["minutes"] / budget.max_minutes
-        else:
-            of_minutes = 1.0
         fraction = max(fraction, of_minutes)
     return fraction
 
 
 def exported(folder: RunFolder, start: Checkpoint) -> Path | None:
-    """Return what an ended run has exported since its checkpoint `start`; None if it has yet to be
-    exported.
+    """Return the bundle or the evaluation that an ended run has exported since its checkpoint
+    `start`; None if it has yet to be exported.
     """
     for path, written_last in ((folder.path / BUNDLE, "card.json"), (folder.path / EVALUATION, "")):
         last = path / written_last
@@ -56,11 +56,11 @@ def why_ended(experiment: Experiment, counters: Mapping[str, Any]) -> str:
 def further(
     experiment: Experiment, start: Checkpoint, minutes: float
 ) -> tuple[Experiment, Checkpoint]:
-    """Return the experiment and the checkpoint `start` of a run that is trained for so many
-    `minutes` more.
+    """Return the experiment and the checkpoint with which a run goes on from its checkpoint `start`
+    for so many `minutes` more.
 
-    They are its whole budget from then on, whatever its budget was. A target that it has reached no
-    longer ends it. Raises `ConfigError` for minutes that aren't above 0."""
+    The minutes replace the run's budget, of whatever kind. A target that it has reached no longer
+    ends it. Raises `ConfigError` for minutes that aren't above 0."""
     if not 0 < minutes < float("inf"):
         raise ConfigError(
             f"--minutes is {minutes:g}; with --resume it is how many more minutes the run is"
@@ -68,6 +68,8 @@ def further(
         )
     path, counters = start
     budget = Budget(max_minutes=counters["minutes"] + minutes)
-    stop = None if counters.get(_TARGET_REACHED) else experiment.stop
-    without_target = {name: value for name, value in counters.items() if name != _TARGET_REACHED}
-    return replace(experiment, budget=budget, stop=stop), (path, without_target)
+    goes_on = replace(experiment, budget=budget)
+    if counters.get(_TARGET_REACHED):
+        goes_on = replace(goes_on, stop=None)
+    counters = {name: value for name, value in counters.items() if name != _TARGET_REACHED}
+    return goes_on, (path, counters)

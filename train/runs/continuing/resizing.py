@@ -1,5 +1,6 @@
-"""Continues a run with another number of processes. Everything else of an experiment is fixed once
-its run has begun.
+"""Continues a run with another number of processes.
+
+Everything else in an experiment is fixed once its run has begun.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ _SAME_BATCH = 1.1
 
 
 def is_size(override: str) -> bool:
-    """Return whether a "dotted.key=value" override is about how many processes run and where, and
-    not what they learn.
-    """
+    """Return whether a "dotted.key=value" override sets how many processes run and where."""
     return override.partition("=")[0].partition(".")[0] in _SIZES
 
 
@@ -40,21 +39,19 @@ def resized(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
         )
     if not overrides:
         return experiment
-    made = experiment.override(overrides)
-    changes_scale = made.scale != experiment.scale
-    workers = made.num_env_runners
-    # Each size follows from the run as it was.
-    made = dataclasses.replace(made, num_env_runners=experiment.num_env_runners)
-    if changes_scale:
-        made = sized(made)
+    changed = experiment.override(overrides)
+    workers = changed.num_env_runners
+    # `sized` and `with_workers` work out the other sizes from the number of env runners before.
+    changed = dataclasses.replace(changed, num_env_runners=experiment.num_env_runners)
+    if changed.scale != experiment.scale:
+        changed = sized(changed)
     elif workers != experiment.num_env_runners:
-        if not isinstance(made.scale, Local):
-            made = dataclasses.replace(
-                made, scale=dataclasses.replace(made.scale, workers=max(1, workers))
-            )
-        made = with_workers(made, workers)
-    _check_batch(experiment, made)
-    return made
+        if not isinstance(changed.scale, Local):
+            scale = dataclasses.replace(changed.scale, workers=max(1, workers))
+            changed = dataclasses.replace(changed, scale=scale)
+        changed = with_workers(changed, workers)
+    _check_batch(experiment, changed)
+    return changed
 
 
 def _check_batch(before: Experiment, after: Experiment) -> None:

@@ -1,5 +1,6 @@
-"""Finds where a run continues: at the newest whole checkpoint, if this machine wrote it or the user
-trusts who did.
+"""Finds the checkpoint at which a run continues: the newest whole one.
+
+It must have been written by this machine, or by somebody whom the user trusts.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 from envs.common.shell_command import shell_command
 from train.config import Experiment
+from train.runs import manifest
 from train.runs.folder import CONFIG, Checkpoint, RunError, RunFolder, read_counters, resume_command
-from train.runs.manifest import flaw, is_own, write_manifest
 
 Say = Callable[[str], None]
 _TRACKERS_OWN = "wandb"
@@ -31,74 +32,69 @@ def require_trust(folder: RunFolder, experiment: Experiment, *, trust: bool) -> 
 
 
 def _refuse_links(run: Path) -> None:
-    """Raise `RunError` for a link in the folder: what is written to the run, or removed from it,
-    would be elsewhere.
+    """Raise `RunError` for a link in the folder. Through it, files elsewhere would be written or
+    removed.
     """
     for parent, folders, files in os.walk(run):
-        links = [
-            Path(parent, name)
-            for name in sorted([*folders, *files])
-            if Path(parent, name).is_symlink()
-        ]
-        if links:
-            raise RunError(
-                f"{links[0]} is a link, and going on with a run through it would write to another"
-                " place. Put what it leads to in its place"
-            )
+        for name in sorted([*folders, *files]):
+            path = Path(parent, name)
+            if path.is_symlink():
+                raise RunError(
+                    f"{path} is a link, and going on with a run through it would write to another"
+                    " place. Put what it leads to in its place"
+                )
         folders[:] = [name for name in folders if name != _TRACKERS_OWN]
 
 
 def starting_point(
     folder: RunFolder, experiment: Experiment, *, trust: bool, say: Say
 ) -> Checkpoint | None:
-    """Return the newest whole checkpoint; None for a run that has none yet. Call it before anything
-    of the run is executed, and after `require_trust`, with the run's lock held.
+    """Return the newest whole checkpoint; None for a run that has none yet.
 
-    Damaged checkpoints are set aside, which `say` reports. Raises `RunError` if all are damaged, or
-    if the run would execute code that this machine didn't write: a checkpoint is a pickle, and
-    `config.yaml` may name modules and files of rules. With `trust` the run is signed as this
-    machine's own instead."""
+    Call it before anything of the run is executed, and after `require_trust`, with the run's lock
+    held. Damaged checkpoints are set aside, which `say` reports. Raises `RunError` if all are
+    damaged, or if the run would execute code that this machine didn't write: a checkpoint is a
+    pickle, and `config.yaml` may name modules and files of rules. With `trust` the run is signed as
+    this machine's own instead."""
     flaws = _flaws(folder)
-    whole = [checkpoint for checkpoint, found in flaws.items() if found is None]
     if not trust:
         _refuse_strangers(folder, experiment, flaws)
-    damaged = [checkpoint for checkpoint in folder.checkpoints() if flaws[checkpoint]]
-    if damaged and not any(checkpoint in whole for checkpoint in folder.checkpoints()):
+    checkpoints = folder.checkpoints()
+    damaged = [checkpoint for checkpoint in checkpoints if flaws[checkpoint]]
+    if damaged and len(damaged) == len(checkpoints):
         raise RunError(
             f"{folder.path} has no whole checkpoint: in {damaged[-1].name}, {flaws[damaged[-1]]}."
             " Copy the run anew, or begin again:"
             f" {shell_command('train', '--config', folder.path / CONFIG)}"
         )
-    for checkpoint in flaws:
-        if flaws[checkpoint]:
-            kept = folder.set_aside(checkpoint)
-            say(
-                f"checkpoint {checkpoint.name} is left out: {flaws[checkpoint]}. It is kept as"
-                f" {kept.name}"
-            )
+    for checkpoint, flaw in flaws.items():
+        if flaw:
+            new_path = folder.set_aside(checkpoint)
+            say(f"checkpoint {checkpoint.name} is left out: {flaw}. It is kept as {new_path.name}")
     if trust:
-        _adopt(folder, whole)
+        _adopt(folder, _whole(flaws))
     return folder.newest_checkpoint()
 
 
 def _flaws(folder: RunFolder) -> dict[Path, str | None]:
     """What is wrong with each checkpoint of the run, None for a whole one."""
-    return {
-        checkpoint: flaw_of(checkpoint)
-        for checkpoint in [*folder.checkpoints(), *folder.best_checkpoints()]
-    }
+    checkpoints = [*folder.checkpoints(), *folder.best_checkpoints()]
+    return {checkpoint: flaw_of(checkpoint) for checkpoint in checkpoints}
+
+
+def _whole(flaws: Mapping[Path, str | None]) -> list[Path]:
+    return [checkpoint for checkpoint, flaw in flaws.items() if flaw is None]
 
 
 def _refuse_strangers(
     folder: RunFolder, experiment: Experiment, flaws: Mapping[Path, str | None]
 ) -> None:
     """Raise `RunError` if the run would execute code that this machine didn't write."""
-    whole = [checkpoint for checkpoint, found in flaws.items() if found is None]
-    # A process that still writes the run may have removed one meanwhile.
     strangers = [
         f"checkpoint {checkpoint.name}"
-        for checkpoint in whole
-        if not is_own(checkpoint) and checkpoint.is_dir()
+        for checkpoint in _whole(flaws)
+        # A process that still writes the run may have removed one meanwhile.
+        if not manifest.is_own(checkpoint) and checkpoint.is_dir()
     ]
     code = list(named_code(experiment))
     if code and not folder.has_own_config():
@@ -113,8 +109,8 @@ def _refuse_strangers(
 
 def flaw_of(checkpoint: Path) -> str | None:
     """Return what is wrong with the checkpoint of a run; None if it is whole."""
-    if found := flaw(checkpoint):
-        return found
+    if flaw := manifest.flaw(checkpoint):
+        return flaw
     try:
         read_counters(checkpoint)
     except RunError:
@@ -129,25 +125,29 @@ def named_code(experiment: Experiment) -> Iterator[str]:
 
 
 def _is_rules(player: str) -> bool:
-    """Whether `agents.make` would execute a file of rules for this player. What follows a question
-    mark are its options.
-    """
-    return (
-        any(path.endswith(".py") for path in (player, player.partition("?")[0])) or ".py+" in player
-    )
+    """Return whether `agents.make` would execute a file of rules for this player.
+
+    Its options follow a question mark."""
+    without_options = player.partition("?")[0]
+    return player.endswith(".py") or without_options.endswith(".py") or ".py+" in player
 
 
 def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a nested value of settings."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
+        return
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
             yield from _texts(item)
 
 
 def _adopt(folder: RunFolder, checkpoints: list[Path]) -> None:
+    """Sign the run as this machine's own."""
     for checkpoint in checkpoints:
-        if not is_own(checkpoint):
-            write_manifest(checkpoint)
+        if not manifest.is_own(checkpoint):
+            manifest.write_manifest(checkpoint)
     if not folder.has_own_config():
         folder.sign_config()

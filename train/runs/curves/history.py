@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,20 @@ def read_columns(folder: Path) -> Columns:
     Raises `RunError` if a column is missing that every curve has.
     """
     rows = RunFolder(folder).curve()
-    names = [name for name in (rows[0] if rows else {}) if name]
+    if not rows:
+        return {}
+    names = list(filter(None, rows[0]))
     lacking = [name for name in _ALWAYS if name not in names]
-    if rows and lacking:
+    if lacking:
         raise RunError(
             f"{folder / CURVE} has no column {lacking[0]!r}. Put back the run's own file, or"
             " remove it"
         )
-    return {name: np.array([_number(row.get(name)) for row in rows]) for name in names}
+    return {name: _column(rows, name) for name in names}
+
+
+def _column(rows: Sequence[Mapping[str, str | None]], name: str) -> np.ndarray:
+    return np.array([_number(row.get(name)) for row in rows])
 
 
 def _number(text: str | None) -> float:
@@ -39,7 +46,9 @@ def _number(text: str | None) -> float:
         number = float(text or "nan")
     except ValueError:
         return math.nan
-    return number if abs(number) <= _MOST else math.nan
+    if abs(number) <= _MOST:
+        return number
+    return math.nan
 
 
 def read_config(folder: Path) -> dict[str, Any]:

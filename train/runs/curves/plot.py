@@ -1,12 +1,13 @@
-"""Draws several runs in one frame, for `procsnake plot RUN RUN …`. The seeds of an experiment
-become one line with a band.
+"""Draws several runs in one frame, for `procsnake plot RUN RUN …`.
+
+The seeds of an experiment become one line with a band.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,13 @@ import yaml
 
 from agents.measure.pages import Chart, chart_grid, html_page, lead, note, section, table
 from agents.measure.pages.figure import save_charts
+from envs.common.columns import counted
 from envs.common.errors import UnknownNameError
 from envs.common.whole_files import write_whole
 from train.metrics.rows import comes_late
 from train.runs.curves.history import Columns, read_columns, read_config
 from train.runs.curves.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at
 from train.runs.folder import RunError, disk_errors
-from train.settings import ALGORITHMS
 from train.settings.dotted import flat
 
 USUAL = (
@@ -34,7 +35,7 @@ USUAL = (
 )
 """The columns that are shown by default, as far as the runs have them."""
 SPEED = "agent_steps_per_second"
-"""The column that is shown where there are none of these, as before the first episode has ended.
+"""The column that is shown if no run has one of `USUAL`, as before the first episode has ended.
 Every run has it.
 """
 AXES = {
@@ -42,11 +43,14 @@ AXES = {
     "agent_steps": "decisions",
     "env_steps": "steps of the world",
 }
-"""What curves can be drawn along, columns of progress.csv, and their labels."""
+"""The columns of progress.csv that curves can be drawn along, and their labels."""
 UNITS = {
-    "episode_return_mean": "return of an episode", "episode_len_mean": "steps per episode", SPEED: "decisions per second",
-    "held_out_accuracy": "share of the moves held out", "best_generation": "generation",
-}  # fmt: skip
+    "episode_return_mean": "return of an episode",
+    "episode_len_mean": "steps per episode",
+    SPEED: "decisions per second",
+    "held_out_accuracy": "share of the moves held out",
+    "best_generation": "generation",
+}
 _SHARES = "win_rate"
 """Beginning of the columns that are shares."""
 
@@ -74,9 +78,10 @@ def write_curves(
     by: str = "minutes",
     interval: str = "bootstrap",
 ) -> list[SeedGroup]:
-    """Write the runs' curves of `metrics` as `out`.html and `out`.png, along one of `AXES`. Returns
-    the groups of runs.
+    """Draw the runs' curves of `metrics` along the axis `by`, one of `AXES`, and return the groups
+    of runs.
 
+    The files are `out`.html and `out`.png.
     `metrics` are columns of progress.csv; the default is `usual`. `interval` is one of
     `BAND_NOTES`: the band over seeds. Raises `RunError` if one is no run or has no iteration yet,
     and `UnknownNameError` for a metric that none of them has."""
@@ -93,38 +98,43 @@ def write_curves(
 def chosen_metrics(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> list[str]:
     """Return `metrics`, or `usual` ones if there are none. Raises `UnknownNameError` for one that
     no run will have, and `RunError` for one that they don't have yet."""
-    known = _known(groups)
+    available = _metrics_of(groups)
     for name in metrics:
-        if name not in known and comes_late(name):
+        if name not in available and comes_late(name):
             raise RunError(
                 f"none of the runs has a value of {name} yet, because no episode has ended in them;"
                 " train on"
             )
-        if name not in known:
-            raise UnknownNameError("metric", name, sorted(known))
+        if name not in available:
+            raise UnknownNameError("metric", name, sorted(available))
     return list(metrics) or usual(groups)
 
 
 def usual(groups: Sequence[SeedGroup]) -> list[str]:
     """Return those of `USUAL` that any of the runs has, or else `SPEED`."""
-    return [name for name in USUAL if name in _known(groups)] or [SPEED]
+    available = _metrics_of(groups)
+    return [name for name in USUAL if name in available] or [SPEED]
 
 
-def _known(groups: Sequence[SeedGroup]) -> set[str]:
-    return {name for group in groups for columns in group.histories for name in columns}
+def _metrics_of(groups: Sequence[SeedGroup]) -> set[str]:
+    """The columns that at least one run has."""
+    names: set[str] = set()
+    for group in groups:
+        names.update(*group.histories)
+    return names
 
 
 def chart_of(
     groups: Sequence[SeedGroup], metric: str, by: str, interval: str = "bootstrap"
 ) -> Chart:
-    """Return the curves of a metric, a line per group, along one of `AXES`, with bands of one of
-    `BAND_NOTES`.
+    """Return a chart of a metric along the axis `by`: a line per group, with the band `interval`,
+    one of `BAND_NOTES`.
     """
     lines = [
         mean_line(group.name, group.histories, metric, by=by, interval=interval) for group in groups
     ]
-    unit = UNITS.get(metric, "share of games" if metric.startswith(_SHARES) else metric)
     shares = metric.startswith(_SHARES)
+    unit = "share of games" if shares else UNITS.get(metric, metric)
     return Chart(
         title=metric, x_label=AXES[by], y_label=unit, lines=lines, from_zero=True, shares=shares
     )
@@ -133,23 +143,22 @@ def chart_of(
 def rows_of(
     groups: Sequence[SeedGroup], metrics: Sequence[str]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the heads of a table, and a row for each group: what `reached_at` says of the minutes
-    that all of its runs had.
+    """Return the heads of a table, and a row for each group: what its runs had reached after the
+    minutes that all of them have had.
 
-    These are the means over seeds with Student's 95 % intervals. What runs came to later doesn't
-    count."""
+    A figure is the mean over seeds of `reached_at`, with Student's 95 % interval."""
     rows = []
     for group in groups:
-        at = group.minutes
-        histories = group.histories
-        steps = np.mean(
-            [np.interp(at, columns["minutes"], columns["agent_steps"]) for columns in histories]
-        )
-        ends = [mean([reached_at(columns, name, at) for columns in histories]) for name in metrics]
-        cells = [end.text() for end in ends]
-        rows.append(
-            [group.name, str(len(group.histories)), f"{group.minutes:.1f}", f"{steps:,.0f}", *cells]
-        )
+        minutes = group.minutes
+        steps = [
+            np.interp(minutes, columns["minutes"], columns["agent_steps"])
+            for columns in group.histories
+        ]
+        cells = [group.name, str(len(steps)), f"{minutes:.1f}", f"{np.mean(steps):,.0f}"]
+        for name in metrics:
+            by_seed = [reached_at(columns, name, minutes) for columns in group.histories]
+            cells.append(mean(by_seed).text())
+        rows.append(cells)
     return ["experiment", "seeds", "minutes", "decisions", *metrics], rows
 
 
@@ -171,19 +180,14 @@ def groups_of(runs: Sequence[Path]) -> list[SeedGroup]:
                 f"{run} has no finished iteration yet, so no curve. Wait for one, or leave this"
                 " run out"
             )
-        # Runs of commit 9be3ed9 and before also have the settings of all algorithms that didn't
-        # train them.
-        others = set(ALGORITHMS) - {config.get("algorithm")}
-        config = {
-            key: value for key, value in config.items() if key not in {"run", "seed", *others}
-        }
+        config = {key: value for key, value in config.items() if key not in {"run", "seed"}}
         key = yaml.safe_dump(config)
         if key not in by_config:
             name = str(config.get("name", run.name))
             numbers[name] += 1
-            by_config[key] = SeedGroup(
-                name if numbers[name] == 1 else f"{name} #{numbers[name]}", [], config
-            )
+            if numbers[name] > 1:
+                name += f" #{numbers[name]}"
+            by_config[key] = SeedGroup(name, [], config)
         by_config[key].histories.append(columns)
     return list(by_config.values())
 
@@ -192,26 +196,31 @@ def apart(groups: Sequence[SeedGroup]) -> str:
     """Return what tells groups of one experiment from each other, e.g. "x: ppo.gamma=0.9; x #2:
     ppo.gamma=0.5".
     """
-    told = []
+    sentences = []
     for group in groups:
         own = flat(group.config)
-        alike = [
+        namesakes = [
             flat(other.config)
             for other in groups
             if other.config.get("name") == group.config.get("name")
         ]
-        differing = [key for key in own if any(other.get(key) != own[key] for other in alike)]
+        differing = [
+            f"{key}={value}" for key, value in own.items() if not _all_have(namesakes, key, value)
+        ]
         if differing:
-            told.append(f"{group.name}: {' '.join(f'{key}={own[key]}' for key in differing)}")
-    return "; ".join(told)
+            sentences.append(f"{group.name}: {' '.join(differing)}")
+    return "; ".join(sentences)
+
+
+def _all_have(settings: Sequence[Mapping[str, Any]], key: str, value: Any) -> bool:
+    return all(other.get(key) == value for other in settings)
 
 
 def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart], interval: str) -> str:
     heads, rows = rows_of(groups, [chart.title for chart in charts])
     title = " and ".join(dict.fromkeys(group.name for group in groups))
     counts = " · ".join(
-        f"{group.name}: {len(group.histories)} seed{'s' * (len(group.histories) > 1)}"
-        for group in groups
+        f"{group.name}: {counted(len(group.histories), 'seed')}" for group in groups
     )
     sections = [
         lead("Runs beside each other", counts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from agents.measure.pages import Line
 from train.runs.curves.history import Columns
 
 LAST_SHARE = 0.2
-"""What a run reached is the mean over the episodes that ended in this last part of the time."""
+"""A run's result is the mean over the episodes that ended in this last part of the time."""
 CONFIDENCE = 0.95
 _LINES_NOTE = "Lines: means over seeds, all brought onto one grid."
 BAND_NOTE = (
@@ -27,14 +27,14 @@ BAND_NOTES = {
     ),
     "none": _LINES_NOTE,
 }
-"""What is said under curves about their lines and bands, by the name of the interval that
-`mean_line` draws.
-"""
+"""The note under a chart about its lines and bands, by the interval that `mean_line` draws."""
 _RESAMPLES = 2000
 _OVER_EPISODES = ("episode_", "mean_")
 """Beginnings of metrics that are means over the episodes that ended in an iteration."""
 OTHER_MEANS = ("mean_turns_vs_", "mean_length_vs_", "mean_kl_loss")
-"""Beginnings of those among them that aren't: of games that measure the policy, and of updates."""
+"""Beginnings of metrics that are no such means in spite of `_OVER_EPISODES`: of games that measure
+the policy, and of updates.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class SeedEstimate:
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the figures as a JSON-able dict, with None for NaN."""
-        return {
-            name: value if math.isfinite(value) else None for name, value in asdict(self).items()
-        }
+        figures = asdict(self)
+        return dict(zip(figures, finite_or_none(figures.values()), strict=True))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, float | None]) -> SeedEstimate:
         """Make an estimate of what `to_dict` returned."""
-        return cls(**{name: math.nan if value is None else value for name, value in data.items()})
+        figures = {name: value for name, value in data.items() if value is not None}
+        return cls(**{"value": math.nan, **figures})
 
     def text(self, form: str = "{:.3g}") -> str:
         """Return the figure as text, with its interval if there is one."""
@@ -64,6 +64,11 @@ class SeedEstimate:
         if math.isnan(self.low):
             return value
         return f"{value} ({form.format(self.low)} to {form.format(self.high)})"
+
+
+def finite_or_none(values: Iterable[float]) -> list[float | None]:
+    """Return the values for JSON, which knows neither NaN nor infinity: None stands for both."""
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def reached(columns: Columns, name: str, minutes: float) -> float:
@@ -86,20 +91,25 @@ def reached_at(columns: Columns, metric: str, at: float, *, by: str = "minutes")
     It is the mean over the last `LAST_SHARE` of that stretch, where each episode counts the same.
     Of a metric that was not measured in it, such as that of an evaluation, it is the last value
     before; without one it is NaN."""
-    places, values, weights = _known(columns, metric, by)
+    places, values, weights = _measurements(columns, metric, by)
     before = places <= at
     late = before & (places > (1 - LAST_SHARE) * at)
     if late.any():
         return float(np.average(values[late], weights=weights[late]))
-    return float(values[before][-1]) if before.any() else math.nan
+    if before.any():
+        return float(values[before][-1])
+    return math.nan
 
 
 def mean(values: Sequence[float]) -> SeedEstimate:
-    """Return the mean of one figure per seed, with Student's interval."""
-    known = np.array(values, np.float64)
-    if len(known) < 2:
-        return SeedEstimate(float(known.mean()) if len(known) else math.nan)
-    return SeedEstimate(float(known.mean()), *student_interval(known))
+    """Return the mean of one figure per seed, with Student's interval. Without values it is NaN."""
+    if not len(values):
+        return SeedEstimate(math.nan)
+    by_seed = np.array(values, np.float64)
+    average = float(by_seed.mean())
+    if len(by_seed) == 1:
+        return SeedEstimate(average)
+    return SeedEstimate(average, *student_interval(by_seed))
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float]) -> SeedEstimate:
@@ -123,7 +133,8 @@ def difference(
     one seed.
     """
     gap, error, freedom = _welch(values, baseline)
-    margin = _quantile(freedom) * error if error else error
+    # Seeds that don't vary have no degrees of freedom, and no margin either.
+    margin = _quantile(freedom) * error if error else 0.0
     return SeedEstimate(gap, gap - margin, gap + margin)
 
 
@@ -191,7 +202,7 @@ def mean_line(
     `interval` is one of `BAND_NOTES`. All runs are brought onto one grid of `points` along the
     column `by`. The grid goes from where the last run begins to where the first one ends, so that
     every point is a mean over all runs. Without a common stretch the line has no point."""
-    places = [_known(columns, metric, by)[0] for columns in runs]
+    places = [_measurements(columns, metric, by)[0] for columns in runs]
     grid = _common_grid(places, points) if all(map(len, places)) else np.zeros(0)
     if not len(grid):
         return Line(name=name, x=grid, y=grid)
@@ -226,10 +237,12 @@ def student_interval(values: np.ndarray) -> np.ndarray:
 _BANDS = {"bootstrap": bootstrap_interval, "student": student_interval}
 
 
-def _known(columns: Columns, metric: str, by: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(place along `by`, value, weight) of the rows that have the metric; the weight is how many
-    episodes it is a mean of.
-    """
+def _measurements(
+    columns: Columns, metric: str, by: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(place along `by`, value, weight) of the rows that have the metric, each float64 (rows,).
+
+    The weight is the number of episodes that the value is a mean of, or 1."""
     nothing = np.full(len(columns[by]), math.nan)
     values = columns.get(metric, nothing)
     places = columns[by]
@@ -247,14 +260,16 @@ def _common_grid(places: Sequence[np.ndarray], points: int) -> np.ndarray:
     high = min(own[-1] for own in places)
     if high > low:
         return np.linspace(low, high, points)
-    return np.array([low] if high == low else [])
+    if high == low:
+        return np.array([low])
+    return np.zeros(0)
 
 
 def _on_grid(columns: Columns, metric: str, by: str, grid: np.ndarray) -> np.ndarray:
-    """At each point the mean over what is nearest to it; between rows that are farther apart than
-    points, a straight line.
+    """The metric at each point of `grid`: the mean over the rows that are nearest to it, or, where
+    rows are farther apart than points, a straight line between them.
     """
-    places, values, weights = _known(columns, metric, by)
+    places, values, weights = _measurements(columns, metric, by)
     step = grid[1] - grid[0] if len(grid) > 1 else math.inf
     cell = np.abs(places[:, None] - grid).argmin(axis=1)
     beyond = np.abs(places - grid[cell]) > step / 2

@@ -19,31 +19,38 @@ _DECISIONS = "decisions"
 _WIN_RATE = "win_rate_vs_"
 _CAUSE = "mean_cause_"
 _SHOWN_APART = (
-    "iteration", "env_steps", _STEPS, "minutes", "agent_steps_per_second", "episode_return_mean", "episode_len_mean",
-    "episodes", "win_rate",
-)  # fmt: skip
+    "iteration",
+    "env_steps",
+    _STEPS,
+    "minutes",
+    "agent_steps_per_second",
+    "episode_return_mean",
+    "episode_len_mean",
+    "episodes",
+    "win_rate",
+)
+"""Columns that aren't metrics of updates, beside those with certain beginnings."""
+_MOST_GAMES = 1 << 53
+"""The largest number of games that a float64 holds exactly."""
 
 
 def first(config: Mapping[str, Any], history: Columns) -> list[Chart]:
-    """Return the two most telling curves: games won, or without evaluations the return; and the
+    """Return the two most telling curves: the games won, or without evaluations the return, and the
     length of episodes.
     """
     if not history:
         return []
-    lasts = _chart(
+    lengths = _chart(
         history,
         "episode length in training",
         "steps",
         {"training": "episode_len_mean"},
         from_zero=True,
     )
-    if won := _games_won(config, history):
-        return [won, lasts]
+    if games_won := _games_won(config, history):
+        return [games_won, lengths]
     returns = {"training": "episode_return_mean", "evaluation": "evaluation_return_mean"}
-    return [_chart(history, "return of an episode", "return", returns), lasts]
-
-
-_MOST_GAMES = 1 << 53
+    return [_chart(history, "return of an episode", "return", returns), lengths]
 
 
 def evaluation_games(config: Mapping[str, Any]) -> int | None:
@@ -51,7 +58,9 @@ def evaluation_games(config: Mapping[str, Any]) -> int | None:
     configuration has none.
     """
     settings = config.get("evaluation")
-    games = settings.get("games") if isinstance(settings, dict) else None
+    if not isinstance(settings, dict):
+        return None
+    games = settings.get("games")
     if isinstance(games, int) and 0 < games <= _MOST_GAMES:
         return games
     return None
@@ -61,25 +70,23 @@ def last_evaluation(history: Columns) -> list[tuple[str, float, float]]:
     """Return (group of opponents, share of games won, turns per game) of the last evaluation during
     training.
     """
-    found = []
+    results = []
     for group in _groups(history):
-        known = np.flatnonzero(np.isfinite(history[_WIN_RATE + group]))
-        if len(known):
-            turns = history.get(f"mean_turns_vs_{group}", np.full(len(history[_STEPS]), np.nan))
-            found.append(
-                (
-                    group_in_words(group),
-                    float(history[_WIN_RATE + group][known[-1]]),
-                    float(turns[known[-1]]),
-                )
-            )
-    return found
+        rates = history[_WIN_RATE + group]
+        turns = history.get(f"mean_turns_vs_{group}", np.full(len(rates), np.nan))
+        rows = np.flatnonzero(np.isfinite(rates))
+        if len(rows):
+            last = rows[-1]
+            results.append((group_in_words(group), float(rates[last]), float(turns[last])))
+    return results
 
 
 def evaluation_note(config: Mapping[str, Any]) -> str:
-    """Return a sentence on what was measured, and how often."""
+    """Return a sentence on the size of an evaluation; "" if there are none."""
     games = evaluation_games(config)
-    return f"{games} games or episodes each." if games else ""
+    if games is None:
+        return ""
+    return f"{games} games or episodes each."
 
 
 def evaluations(history: Columns) -> list[Chart]:
@@ -87,13 +94,8 @@ def evaluations(history: Columns) -> list[Chart]:
     groups = _groups(history)
 
     def against(title: str, unit: str, prefix: str) -> Chart:
-        return _chart(
-            history,
-            title,
-            unit,
-            {f"vs {group_in_words(group)}": prefix + group for group in groups},
-            from_zero=True,
-        )
+        columns = {f"vs {group_in_words(group)}": prefix + group for group in groups}
+        return _chart(history, title, unit, columns, from_zero=True)
 
     return [
         against("length of a game", "turns", "mean_turns_vs_"),
@@ -134,8 +136,7 @@ def causes(history: Columns) -> list[Chart]:
 def cause_name(column: str) -> str:
     """Return the cause of death that a column counts, by the codes of `envs.battlesnake.state`."""
     code = column.removeprefix(_CAUSE)
-    known = code.isdigit() and int(code) < len(CAUSE_NAMES)
-    if known:
+    if code.isdigit() and int(code) < len(CAUSE_NAMES):
         return CAUSE_NAMES[int(code)] or "survived"
     return f"cause {code}"
 
@@ -166,8 +167,8 @@ def world(history: Columns) -> list[Chart]:
 def speed(history: Columns) -> list[Chart]:
     """Return charts of the decisions per second and of the time that each phase takes."""
     # The first iteration loads what was compiled; beside it all others would look alike.
-    later = slice(1 if len(history[_STEPS]) > 1 else 0, None)
-    decisions = np.diff(history[_STEPS], prepend=0.0)[later]
+    first = min(1, len(history[_STEPS]) - 1)
+    decisions = np.diff(history[_STEPS], prepend=0.0)[first:]
     phases = sorted(
         name for name in history if name.startswith("seconds_") and name != "seconds_evaluation"
     )
@@ -175,17 +176,21 @@ def speed(history: Columns) -> list[Chart]:
         lines = [
             Line(
                 name=name.removeprefix("seconds_"),
-                x=history[_STEPS][later],
-                y=1e6 * history[name][later] / decisions,
+                x=history[_STEPS][first:],
+                y=1e6 * history[name][first:] / decisions,
             )
             for name in phases
         ]
-    title = "time by phase"
-    unit = "microseconds per decision"
     rate = {"decisions per second": "agent_steps_per_second"}
     return [
         _chart(history, "speed", "decisions per second", rate, from_zero=True),
-        Chart(title=title, x_label=_DECISIONS, y_label=unit, lines=lines, stacked=True),
+        Chart(
+            title="time by phase",
+            x_label=_DECISIONS,
+            y_label="microseconds per decision",
+            lines=lines,
+            stacked=True,
+        ),
     ]
 
 
@@ -196,8 +201,8 @@ def _groups(history: Columns) -> list[str]:
 def _chart(
     history: Columns, title: str, unit: str, named: Mapping[str, str], *, from_zero: bool = False
 ) -> Chart:
-    """The columns `named`, by the name of each line, over decisions; those that the run hasn't are
-    left out.
+    """A chart over decisions. `named` has the column of each line by the line's name; columns that
+    the run hasn't are left out.
     """
     lines = [
         Line(name=name, x=history[_STEPS], y=history[column])
@@ -215,7 +220,9 @@ def _games_won(config: Mapping[str, Any], history: Columns) -> Chart | None:
     ]
     if not lines:
         return None
-    title = "games won in evaluations" + (", 95 % Wilson intervals" if games else "")
+    title = "games won in evaluations"
+    if games:
+        title += ", 95 % Wilson intervals"
     return Chart(
         title=title, x_label=_DECISIONS, y_label="share of games", lines=lines, shares=True
     )

@@ -1,5 +1,6 @@
-"""Films a finished run's policy for the run's report: a game of Battlesnake, or an episode of any
-other world.
+"""Films a finished run's policy for the run's report.
+
+The film is a game of Battlesnake, or an episode of any other world.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def film_of(run: Path) -> str:
         return ""
     try:
         folder, experiment = RunFolder.open(run)
-        if (code := list(named_code(experiment))) and not folder.has_own_config():
+        code = list(named_code(experiment))
+        if code and not folder.has_own_config():
             return note(
                 f"no film: {CONFIG} names {', '.join(code[:5])}, and this machine didn't write it"
             )
@@ -51,9 +53,9 @@ def film_of(run: Path) -> str:
 
 
 def _game(run: Path, experiment: Experiment, world: BatchEnv) -> str:
-    """A game against the last group of opponents that it was measured against, the board and the
-    rules those of training.
-    """
+    """A game against the last group of opponents that the policy was measured against.
+
+    The board and the rules are those of training."""
     from agents import make
     from agents.measure.evaluation.referee import Referee
     from agents.policy import Policy
@@ -65,10 +67,6 @@ def _game(run: Path, experiment: Experiment, world: BatchEnv) -> str:
     state = games.state
     policy = Policy.load(run / BUNDLE)
     rivals = _opponents(run, experiment, state.num_snakes - 1)
-    names = [
-        "this policy",
-        *(f"{name} {k}" if rivals.count(name) > 1 else name for k, name in enumerate(rivals, 1)),
-    ]
     with tempfile.TemporaryDirectory(prefix="procsnake-") as scratch:
         path = Path(scratch) / "game.jsonl"
         referee = Referee(
@@ -78,43 +76,53 @@ def _game(run: Path, experiment: Experiment, world: BatchEnv) -> str:
             height=state.height,
             seed=experiment.seed,
             max_turns=_MAX_TURNS,
-            names=names,
+            names=["this policy", *_numbered(rivals)],
             tell_deadline=False,
             recording=path,
         )
         for _ in referee.play():
             pass
         svg = animated_svg(Recording.read(path).boards(), fps=_FPS, cell=_CELL)
-    return moving_picture(svg, _told(referee.result, rivals))
+    return moving_picture(svg, _caption(referee.result, rivals))
+
+
+def _numbered(rivals: list[str]) -> list[str]:
+    """The names of the rivals; those that occur twice have their seat's number behind them."""
+    names = list(rivals)
+    for number, name in enumerate(rivals, 1):
+        if rivals.count(name) > 1:
+            names[number - 1] = f"{name} {number}"
+    return names
 
 
 def _opponents(run: Path, experiment: Experiment, seats: int) -> list[str]:
-    """Those of the last evaluation, so that there is one at each of the `seats`; without any:
-    flood.
+    """The last group of opponents, one for each of the `seats`, that the policy met in its
+    evaluation or in those of its training; floods if there is none.
     """
-    record = read_record(run)
-    # What is kept is against built-in opponents. A stranger's record could name a file of rules,
-    # which is a program.
-    if record:
+    groups: list[list[str]] = []
+    if record := read_record(run):
+        # A stranger's record could name a file of rules, which is a program. Built-in opponents are
+        # harmless.
         groups = [
-            score.opponents for score in record.scores if set(score.opponents) <= set(names())
+            list(score.opponents) for score in record.scores if set(score.opponents) <= set(names())
         ]
-    else:
-        groups = []
-    groups = groups or (experiment.evaluation.opponents if experiment.evaluation else [])
+    if not groups and experiment.evaluation:
+        groups = [list(group) for group in experiment.evaluation.opponents]
     fitting = [group for group in groups if len(group) == seats]
-    return list(fitting[-1]) if fitting else ["flood"] * seats
+    if not fitting:
+        return ["flood"] * seats
+    return fitting[-1]
 
 
-def _told(result: Any, rivals: list[str]) -> str:
+def _caption(result: Any, rivals: list[str]) -> str:
     if not rivals:
         return f"alone, {result.turns} turns"
     against = opponents_text(rivals)
     if result.winner == "this policy":
         return f"against {against}: won after {result.turns} turns"
     cause = CAUSE_NAMES[result.causes[0]]
-    how = f"died ({cause})" if cause else "alive when the film ends"
-    return f"against {against}: {how}, {result.turns} turns"
+    end = f"died ({cause})" if cause else "alive when the film ends"
+    return f"against {against}: {end}, {result.turns} turns"
 
 
 def _episode_on_levels(run: Path, experiment: Experiment, world: BatchEnv) -> str:

@@ -11,8 +11,19 @@ from envs.common.errors import ProcsnakeError
 from train.runs.curves.history import Columns
 from train.runs.folder import GENERATIONS
 
-_HEAD = ("generation", "games", "positions", "loss by hand", "loss", "of the targets", "tested against", "games of the test",
-         "score", "Elo, 95 % interval", "verdict")  # fmt: skip
+_HEAD = (
+    "generation",
+    "games",
+    "positions",
+    "loss by hand",
+    "loss",
+    "of the targets",
+    "tested against",
+    "games of the test",
+    "score",
+    "Elo, 95 % interval",
+    "verdict",
+)
 _NOTE = (
     "Losses are in nats per position, on every tenth game, which the fit didn't see. No evaluation"
     " can have less than the targets themselves. The Elo of a test that has stopped errs towards"
@@ -22,25 +33,19 @@ _NOTE = (
 
 def generations(run: Path) -> str:
     """Return the table of a run's generations as HTML. It is empty for a run that has none."""
-    cards = [
-        card
-        for path in sorted((run / GENERATIONS).glob("evaluation-*.json"))
-        if (card := _card(path))
-    ]
-    if not cards:
+    cards = map(_card, sorted((run / GENERATIONS).glob("evaluation-*.json")))
+    rows = [_row(card) for card in cards if card]
+    if not rows:
         return ""
+    parts = [table(rows, head=_HEAD), note(_NOTE)]
     if (run / EVALUATION).is_file():
-        state = note(f"The run's evaluation is {run / EVALUATION}.")
-    else:
-        state = ""
-    return section(
-        "Generations", table([_row(card) for card in cards], head=_HEAD), note(_NOTE), state
-    )
+        parts.append(note(f"The run's evaluation is {run / EVALUATION}."))
+    return section("Generations", *parts)
 
 
 def _card(path: Path) -> dict[str, Any] | None:
-    """What an evaluation tells of its training; None if anybody has changed it beyond
-    recognition.
+    """The record of an evaluation's training in its file; None if the file is no evaluation or the
+    record has been changed beyond recognition.
     """
     # It compiles kernels, which other reports don't need.
     from agents.search.evaluation.learned import LearnedEvaluation
@@ -68,20 +73,26 @@ def _test(card: dict[str, Any]) -> tuple[str, ...]:
     test = card["test"]
     if test is None:
         return ("", "", "", "", "not tested yet")
-    parts = [test["elo"][name] for name in ("value", "low", "high")]
-    value, low, high = ("unbounded" if part is None else f"{part:+.0f}" for part in parts)
-    interval = f"{value} ({low} to {high})"
+    value, low, high = (_elo(test["elo"][name]) for name in ("value", "low", "high"))
     if card["accepted"]:
         verdict = "accepted"
+    elif test["verdict"] == "H0":
+        verdict = "refused"
     else:
-        verdict = "refused" if test["verdict"] == "H0" else "undecided, not accepted"
+        verdict = "undecided, not accepted"
     return (
         str(test["against"]),
         f"{test['games']:,}",
         f"{test['score']['value']:.1%}",
-        interval,
+        f"{value} ({low} to {high})",
         verdict,
     )
+
+
+def _elo(points: float | None) -> str:
+    if points is None:
+        return "unbounded"
+    return f"{points:+.0f}"
 
 
 def charts(history: Columns) -> list[Chart]:
@@ -97,17 +108,15 @@ def charts(history: Columns) -> list[Chart]:
     ]
     lines = []
     if "test_elo" in history:
-        low = history["test_elo_low"]
-        high = history["test_elo_high"]
-        lines = [
+        lines.append(
             Line(
                 name="new against the best so far",
                 x=steps,
                 y=history["test_elo"],
-                low=low,
-                high=high,
+                low=history["test_elo_low"],
+                high=history["test_elo_high"],
             )
-        ]
+        )
     return [
         Chart(
             title="loss on games held out",

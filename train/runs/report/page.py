@@ -1,8 +1,7 @@
-"""Writes a run's `report.html`: one file that needs nothing else, made of what lies in the run's
-folder, at any time.
+"""Writes a run's `report.html` from the files of its folder, while it goes on or afterwards.
 
-The most important things come first: what was trained, how often it wins against whom, two curves
-and a game. The rest is folded."""
+The page is one file that needs nothing else. The most important things come first: what was
+trained, how often it wins against whom, two curves and a game. The rest is folded."""
 
 from __future__ import annotations
 
@@ -36,11 +35,14 @@ from train.runs.report.film import film_of
 from train.settings import ALGORITHMS
 
 _WITHOUT_NETWORK = {name for name, settings in ALGORITHMS.items() if not settings.has_policy}
-_OPTIONS = (
-    ("map", "map {}"), ("ruleset", "ruleset {}"), ("rewards", "rewards {}"),
-    ("distribution_mode", "{}"), ("levels", "levels {}"),
-)  # fmt: skip
-"""Options of a world that belong to what was trained, and how they are said."""
+_OPTIONS = {
+    "map": "map {}",
+    "ruleset": "ruleset {}",
+    "rewards": "rewards {}",
+    "distribution_mode": "{}",
+    "levels": "levels {}",
+}
+"""The options of a world that the page's title line names, with their wording."""
 
 
 def write_report(run: str | os.PathLike[str]) -> Path:
@@ -97,7 +99,9 @@ def _page(folder: Path, config: Mapping[str, Any], history: Columns) -> str:
 def _part(config: Mapping[str, Any], key: str) -> dict[str, Any]:
     """The section `key` of a configuration that anybody may have edited; empty if it is none."""
     part = config.get(key)
-    return part if isinstance(part, dict) else {}
+    if not isinstance(part, dict):
+        return {}
+    return part
 
 
 def _what_was_trained(config: Mapping[str, Any], history: Columns) -> str:
@@ -105,25 +109,23 @@ def _what_was_trained(config: Mapping[str, Any], history: Columns) -> str:
     env = _part(config, "env")
     network = _part(config, "network")
     options = _part(env, "options")
-    parts = [
-        f"{str(config.get('algorithm', 'ppo')).upper()} on {env.get('name', 'an unknown world')}"
-    ]
+    algorithm = str(config.get("algorithm", "ppo"))
+    parts = [f"{algorithm.upper()} on {env.get('name', 'an unknown world')}"]
     if "width" in options and "height" in options:
         parts.append(f"{options['width']}×{options['height']}")
     if "num_snakes" in options:
         parts.append(counted(options["num_snakes"], "snake"))
-    parts += [
-        said.format(options[key]) for key, said in _OPTIONS if isinstance(options.get(key), str)
-    ]
-    if str(config.get("algorithm")) not in _WITHOUT_NETWORK:
+    for key, wording in _OPTIONS.items():
+        if isinstance(options.get(key), str):
+            parts.append(wording.format(options[key]))
+    if algorithm not in _WITHOUT_NETWORK:
         parts.append(f"network {network.get('name', 'mlp')}")
+    text = ", ".join(parts)
     if history:
-        spent = (
-            f": {history['agent_steps'][-1]:,.0f} decisions in {history['minutes'][-1]:.1f} minutes"
-        )
-    else:
-        spent = ""
-    return ", ".join(parts) + spent
+        decisions = history["agent_steps"][-1]
+        minutes = history["minutes"][-1]
+        text += f": {decisions:,.0f} decisions in {minutes:.1f} minutes"
+    return text
 
 
 def _state(folder: Path, about: Mapping[str, Any], history: Columns) -> str:
@@ -142,15 +144,14 @@ def _state(folder: Path, about: Mapping[str, Any], history: Columns) -> str:
 def _measured(
     folder: Path, config: Mapping[str, Any], history: Columns, record: EvaluationRecord | None
 ) -> Iterator[str]:
-    """What is known of the policy: games that it won, or else the returns of its episodes."""
+    """The section on how good the policy is: games that it won, or the returns of its episodes."""
     if record is None and (episodes := read_world_record(folder)):
         yield section("Returns", *_returns(episodes))
-    else:
-        if record or charts.last_evaluation(history):
-            title = "Games won"
-        else:
-            title = "Evaluation"
-        yield section(title, *_win_rates(folder, config, history, record))
+        return
+    title = "Evaluation"
+    if record or charts.last_evaluation(history):
+        title = "Games won"
+    yield section(title, *_win_rates(folder, config, history, record))
 
 
 def _returns(record: WorldRecord) -> Iterator[str]:
@@ -173,51 +174,49 @@ def _win_rates(
 ) -> list[str]:
     """The games of `evaluation.json`, or else the last evaluation during training."""
     if record is not None:
-        rows = [
-            _win_rate_row(
-                opponents_text(score.opponents), score.games, score.wins, score.mean_turns
-            )
-            for score in record.scores
-        ]
-        board = record.board
-        where = (
-            f"{board['width']}×{board['height']}, ruleset {board['ruleset']}, map"
-            f" {board['map']}{record.unusual}"
-        )
-        return [
-            table(rows, head=_WIN_RATE_HEAD),
-            note(f"After training, on {where}. {_WIN_RATE_NOTE}"),
-        ]
+        return _recorded_win_rates(record)
+    stale = ""
     if (folder / RECORD).is_file():
         stale = f"{RECORD} is of another policy or can't be read. "
-    else:
-        stale = ""
     games = charts.evaluation_games(config)
     last = charts.last_evaluation(history)
     if last and games:
         rows = [
             _win_rate_row(group, games, round(rate * games), turns) for group, rate, turns in last
         ]
-        said = f"{stale}The last evaluation during training, likeliest moves."
-        return [table(rows, head=_WIN_RATE_HEAD), note(f"{said} {_WIN_RATE_NOTE}")]
-    if (folder / "evaluation.html").is_file() or not (folder / BUNDLE / "card.json").is_file():
-        return [note(stale)] if stale else []
-    return [
-        note(
-            f"{stale}Not measured yet: {shell_command('evaluate', folder)}, then:"
-            f" {shell_command('report', folder)}"
-        )
-    ]
+        origin = f"{stale}The last evaluation during training, likeliest moves."
+        return [table(rows, head=_WIN_RATE_HEAD), note(f"{origin} {_WIN_RATE_NOTE}")]
+    if (folder / BUNDLE / "card.json").is_file() and not (folder / "evaluation.html").is_file():
+        evaluate = shell_command("evaluate", folder)
+        report = shell_command("report", folder)
+        return [note(f"{stale}Not measured yet: {evaluate}, then: {report}")]
+    return [note(stale)] if stale else []
 
 
 _WIN_RATE_HEAD = ("against", "games", "won", "95 % interval", "turns")
 _WIN_RATE_NOTE = "A draw is not a win; intervals: Wilson."
 
 
+def _recorded_win_rates(record: EvaluationRecord) -> list[str]:
+    rows = [
+        _win_rate_row(opponents_text(score.opponents), score.games, score.wins, score.mean_turns)
+        for score in record.scores
+    ]
+    board = record.board
+    where = (
+        f"{board['width']}×{board['height']}, ruleset {board['ruleset']}, map"
+        f" {board['map']}{record.unusual}"
+    )
+    return [
+        table(rows, head=_WIN_RATE_HEAD),
+        note(f"After training, on {where}. {_WIN_RATE_NOTE}"),
+    ]
+
+
 def _win_rate_row(against: str, games: int, wins: int, turns: float) -> tuple[str, ...]:
     low, high = wilson_interval(min(wins, games), games)
-    lasted = f"{turns:.0f}" if np.isfinite(turns) else ""
-    return against, str(games), f"{wins / games:.1%}", f"{low:.1%} to {high:.1%}", lasted
+    turns_text = f"{turns:.0f}" if np.isfinite(turns) else ""
+    return against, str(games), f"{wins / games:.1%}", f"{low:.1%} to {high:.1%}", turns_text
 
 
 def _figures(history: Columns) -> list[tuple[str, str]]:
@@ -231,20 +230,16 @@ def _figures(history: Columns) -> list[tuple[str, str]]:
         ("episode_return_mean", "return, last tenth"),
         ("episode_len_mean", "episode length, last tenth"),
     ):
-        if (
-            name in history
-            and np.isfinite(late := history[name][-max(1, len(history[name]) // 10) :]).any()
-        ):
-            rows.append((title, f"{np.nanmean(late):.3g}"))
+        values = history.get(name, np.zeros(0))
+        last_tenth = values[-max(1, len(values) // 10) :]
+        if np.isfinite(last_tenth).any():
+            rows.append((title, f"{np.nanmean(last_tenth):.3g}"))
     return rows
 
 
 def _versions(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    versions = _part(about, "versions")
-    return [
-        (str(name), str(value))
-        for name, value in {**versions, "commit": about.get("git_commit", "")}.items()
-    ]
+    versions = {**_part(about, "versions"), "commit": about.get("git_commit", "")}
+    return [(str(name), str(value)) for name, value in versions.items()]
 
 
 def _escaped_yaml(settings: Mapping[str, Any]) -> str:

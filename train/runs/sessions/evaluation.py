@@ -1,9 +1,11 @@
-"""Measures the policy while it is trained: against opponents where the world says so, else by the
-returns of episodes.
+"""Measures the policy while it is trained: against opponents, or by the returns of episodes.
+
+The world says which (`BatchEnv.evaluation`).
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -53,9 +55,8 @@ class Evaluator:
                     "snakes with a memory (ppo.lstm_units) can't be evaluated: agents look at each"
                     " board by itself. Set evaluation: null, or ppo.lstm_units: 0"
                 )
-            self._opponents = {
-                name: make(name) for group in self.settings.opponents for name in group
-            }
+            names = itertools.chain.from_iterable(self.settings.opponents)
+            self._opponents = {name: make(name) for name in names}
             for group in self.settings.opponents:
                 self._require_a_game_against(group)
 
@@ -76,8 +77,8 @@ class Evaluator:
 
         On Battlesnake these are, for each group of opponents, `win_rate_vs_<group>`,
         `draw_rate_vs_…`, `mean_turns_vs_…` and `mean_length_vs_…`, and `win_rate`, the mean over
-        the groups; with `ratings` also `elo` (`agents.measure.evaluation.anchored_elo`). On other worlds
-        they are `evaluation_return_mean` and `evaluation_len_mean`. Raises what
+        the groups; with `ratings` also `elo` (`agents.measure.evaluation.anchored_elo`). On other
+        worlds they are `evaluation_return_mean` and `evaluation_len_mean`. Raises what
         `agents.measure.evaluation.play_games` raises."""
         from train.runs.export import network_with
 
@@ -103,9 +104,10 @@ class Evaluator:
         return world
 
     def _require_a_game_against(self, group: Sequence[str]) -> None:
-        """Play a turn among the opponents, one of them in the policy's seat: a run would end at its
-        first evaluation.
-        """
+        """Play a turn among the opponents, one of them in the policy's seat.
+
+        Raises `ConfigError` if they can't play there. Otherwise the run would end at its first
+        evaluation."""
         world = self._snakes()
         state = world.state
         others = [self._opponents[name] for name in group]
@@ -168,7 +170,8 @@ def group_label(group: Sequence[str]) -> str:
     `flood+2xgreedy`.
     """
     counts = {name: group.count(name) for name in group}
-    return "+".join(name if count == 1 else f"{count}x{name}" for name, count in counts.items())
+    labels = [f"{count}x{name}" for name, count in counts.items()]
+    return "+".join(label.removeprefix("1x") for label in labels)
 
 
 def episode_means(
@@ -180,9 +183,8 @@ def episode_means(
     The policy takes the likeliest actions, or with `sample` draws them by their probabilities. A
     `network` with a memory keeps it from step to step in each row."""
     generator = np.random.default_rng(seed) if sample else None
-    returns, lengths = play(
-        world, by_logits(_answer_of(network, world.num_envs), generator), episodes, seed
-    )
+    answer = by_logits(_answer_of(network, world.num_envs), generator)
+    returns, lengths = play(world, answer, episodes, seed)
     return {
         "evaluation_return_mean": float(returns.mean()),
         "evaluation_len_mean": float(lengths.mean()),
@@ -194,18 +196,22 @@ def _answer_of(network: torch.nn.Module, num_rows: int) -> Answer:
 
     from agents.networks.recurrent import Recurrent
 
-    player = network.one_step() if isinstance(network, Recurrent) else None
-    state = torch.zeros(num_rows, player.state_size if player else 0)
-
     def answer(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            logits, _ = network(torch.from_numpy(observations))
+        return logits.float().numpy()
+
+    if not isinstance(network, Recurrent):
+        return answer
+
+    one_step = network.one_step()
+    state = torch.zeros(num_rows, one_step.state_size)
+
+    def answer_with_memory(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
         nonlocal state
         with torch.inference_mode():
             state[begins] = 0.0
-            seen = torch.from_numpy(observations)
-            if player:
-                logits, _, state = player(seen, state)
-            else:
-                logits, _ = network(seen)
+            logits, _, state = one_step(torch.from_numpy(observations), state)
         return logits.float().numpy()
 
-    return answer
+    return answer_with_memory

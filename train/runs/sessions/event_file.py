@@ -15,8 +15,9 @@ from envs.common.whole_files import not_through_links
 class EventFile:
     """A TensorBoard event file to which each row is appended in one write.
 
-    tensorboardX's own writer uses a thread, which prints tracebacks when the disk is full. What
-    earlier files hold from step `first` on is superseded, as a resumed run needs it."""
+    tensorboardX's own writer uses a thread, which prints tracebacks when the disk is full. The new
+    file replaces the events of earlier files from step `first` on, because a resumed run does those
+    steps again."""
 
     def __init__(self, folder: Path, *, first: int) -> None:
         from tensorboardX.proto.event_pb2 import SessionLog

@@ -32,45 +32,46 @@ def initial_weights(experiment: Experiment) -> dict[str, np.ndarray]:
             f" {experiment.name} can begin; this trains both:"
             f" {shell_command('train', experiment.name)}"
         )
-    loaded = bundle.load(experiment.init_from)
+    policy = bundle.load(experiment.init_from)
     with closing(single_world(experiment)) as world:
-        shown = contracts(experiment, world)
+        experiments = contracts(experiment, world)
         network = build_network(experiment, world)
-    card = loaded.card
-    for what in ("observation", "observation_shape"):
-        own = json.dumps(getattr(card, what))
-        wanted = json.dumps(shown[what])
-        if own != wanted:
+    for name in ("observation", "observation_shape"):
+        policys = json.dumps(getattr(policy.card, name))
+        if policys != json.dumps(experiments[name]):
             raise ConfigError(
-                f"{experiment.init_from} can't be the beginning: its {what} is {own}, the"
-                f" experiment's {wanted}. Choose the env.options that it was trained with"
+                f"{experiment.init_from} can't be the beginning: its {name} is {policys}, the"
+                f" experiment's {json.dumps(experiments[name])}. Choose the env.options that it was"
+                " trained with"
             )
-    weights = load(loaded.weights)
+    weights = load(policy.weights)
     shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     if shapes != {name: value.shape for name, value in weights.items()}:
+        own = experiment.policy_network
         raise ConfigError(
             f"{experiment.init_from} can't be the beginning: its network is"
-            f" {_in_words(card.network)}, the experiment's"
-            f" {_in_words({'name': experiment.policy_network.name, 'options': experiment.policy_network.options})}."
-            " --init-from on the command line takes over the policy's network"
+            f" {_in_words(policy.card.network)}, the experiment's"
+            f" {_in_words({'name': own.name, 'options': own.options})}. --init-from on the command"
+            " line takes over the policy's network"
         )
     return {NETWORK_PREFIX + name: value.astype(np.float32) for name, value in weights.items()}
 
 
 def as_overrides(init_from: str) -> list[str]:
-    """Return the overrides that have an experiment begin with a policy: where it is, its network,
-    and what it sees.
+    """Return the overrides with which an experiment begins with a policy: its place, its network,
+    and its observation.
 
     Raises `BundleError` for a policy that can't be read.
     """
     card = bundle.load(init_from).card
-    place = str(Path(init_from).absolute()) if Path(init_from).exists() else init_from
-    overrides = [f"init_from={json.dumps(place)}", f"network={json.dumps(dict(card.network))}"]
+    if Path(init_from).exists():
+        init_from = str(Path(init_from).absolute())
+    overrides = [f"init_from={json.dumps(init_from)}", f"network={json.dumps(dict(card.network))}"]
     # Only Battlesnake's worlds have several kinds of observation.
     observation = card.environment.get("options", {}).get("observation")
-    return overrides + (
-        [f"env.options.observation={json.dumps(observation)}"] if observation is not None else []
-    )
+    if observation is not None:
+        overrides.append(f"env.options.observation={json.dumps(observation)}")
+    return overrides
 
 
 def _in_words(network: Any) -> str:

@@ -19,7 +19,7 @@ from train.metrics.rows import group_in_words
 _TREND_ITERATIONS = 20
 _PLAIN_SECONDS = 10.0
 _SILENT_SECONDS = 10.0, 30.0
-"""After how many seconds a phase gives its first sign of life in plain lines, and each further
+"""Seconds after which a silent phase prints its first line where lines are plain, and each further
 one.
 """
 _WIN_RATE = "win_rate_vs_"
@@ -30,8 +30,7 @@ class Progress:
     after each iteration.
 
     `say` prints lines that stay. Where lines are plain, one is printed at least every half minute,
-    even if nothing is called. What this process says of its work (`train.metrics.work`) is shown
-    as it changes."""
+    even if nothing is called. The current piece of work (`train.metrics.work`) is shown, too."""
 
     def __init__(self, *, title: str, stream: TextIO | None = None, quiet: bool = False) -> None:
         self.console = text_console(stream or sys.stdout, quiet=quiet)
@@ -79,11 +78,10 @@ class Progress:
         return _SILENT_SECONDS[min(self._signs, 1)]
 
     def _now(self) -> str:
+        text = self._phase
         seconds = round(time.monotonic() - self._phase_began)
         if seconds:
-            text = f"{self._phase}, for {counted(seconds, 'second')} now"
-        else:
-            text = self._phase
+            text += f", for {counted(seconds, 'second')} now"
         if work.doing:
             return f"{text}: {work.doing} …"
         return f"{text} …"
@@ -107,8 +105,8 @@ class Progress:
         self._signs = 0
 
     def passing(self, text: str) -> bool:
-        """Show what is going on, but only in a live panel or if it takes long, because it happens
-        again and again.
+        """Show a phase that comes again and again: at once in a live panel, but only if it takes
+        long in plain lines.
 
         Returns True if there is a panel.
         """
@@ -143,27 +141,24 @@ class Progress:
 def _figures(
     row: dict[str, Any], fraction_done: float, returns: list[float], length: float
 ) -> dict[str, str]:
+    minutes_left = float("nan")
     if fraction_done > 0:
-        left = row["minutes"] * (1 / fraction_done - 1)
-    else:
-        left = float("nan")
+        minutes_left = max(0.0, row["minutes"] * (1 / fraction_done - 1))
     figures = {
-        "done": f"{min(fraction_done, 1.0):.0%}, about {max(left, 0.0):.1f} minutes left",
+        "done": f"{min(fraction_done, 1.0):.0%}, about {minutes_left:.1f} minutes left",
         "steps": f"{row['agent_steps']:,} decisions in {row['env_steps']:,} game steps",
         "speed": f"{row['agent_steps_per_second']:,.0f} decisions/s ({_shares(row)})",
     }
-    rates = [name for name in row if name.startswith(_WIN_RATE)]
-    figures |= {
-        f"won against {group_in_words(name.removeprefix(_WIN_RATE))}": f"{row[name]:.0%}"
-        for name in rates
-    }
+    for name in row:
+        if name.startswith(_WIN_RATE):
+            opponents = group_in_words(name.removeprefix(_WIN_RATE))
+            figures[f"won against {opponents}"] = f"{row[name]:.0%}"
     if returns:
+        figures["return"] = f"{returns[-1]:.3f}"
         half = len(returns) // 2
         if half:
-            trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)"
-        else:
-            trend = ""
-        figures["return"] = f"{returns[-1]:.3f}{trend}"
+            trend = _mean(returns[half:]) - _mean(returns[:half])
+            figures["return"] += f" ({trend:+.3f} lately)"
         figures["length"] = f"{length:.1f} steps an episode"
     return figures
 

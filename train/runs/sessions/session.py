@@ -1,5 +1,6 @@
-"""A session: one stretch of a run, with iterations, evaluations, logging and checkpoints. A trial
-of Ray Tune has one, too.
+"""A session: one stretch of a run, with iterations, evaluations, logging and checkpoints.
+
+A trial of Ray Tune has a session, too.
 """
 
 from __future__ import annotations
@@ -70,14 +71,14 @@ class Session:
             "agent_steps": 0,
             "minutes": 0.0,
         }
-        self.row: dict[str, Any] = self._shown_counters()
+        self.row: dict[str, Any] = self._counters_to_show()
         self._evaluator = evaluator
         self._tracking: Tracking | None = None
         self._levels = LevelTable()
 
     def begin(self, start: Checkpoint | None, *, trackers: Sequence[str] = ()) -> None:
-        """Start at a checkpoint with its counters, or from the beginning, with the weights that the
-        experiment names.
+        """Start at a checkpoint with its counters, or with None at the beginning, where the
+        experiment may name the first weights.
         """
         if not self.experiment.settings.has_policy:
             self.algorithm.work_in(self.folder.path)
@@ -89,9 +90,10 @@ class Session:
             self.algorithm.load_policy_weights(initial_weights(self.experiment))
         self.folder.rewind(self.counters["iteration"])
         last = self.folder.curve()[-1:]
-        self.row = {
-            name: float(value) for row in last for name, value in row.items() if value
-        } | self._shown_counters()
+        self.row = {}
+        for row in last:
+            self.row |= {name: float(value) for name, value in row.items() if value}
+        self.row |= self._counters_to_show()
         self._saved_iteration = self.counters["iteration"]
         self._saved_at = time.monotonic()
         first = self.counters["iteration"] + 1
@@ -109,23 +111,15 @@ class Session:
             self._tracking.close()
 
     def step(self, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
-        """Do one iteration, with an evaluation if it is due, logging and checkpoints. Returns the
-        row of the curve.
+        """Do one iteration and return its row of the curve.
 
-        The row is empty if `stopped()` becomes True while no env runner brings any experience.
+        An evaluation, logging and checkpoints are done where they are due. The row is empty if
+        `stopped()` becomes True while no env runner brings any experience.
         """
         assert self._tracking, "call begin() first"
         if not self._train(stopped):
             return {}
-        if self._evaluator and (
-            self._evaluator.is_due(self.counters) or self.fraction_done() >= 1.0
-        ):
-            self.progress.passing("evaluating")
-            self.row |= self._evaluator.evaluate(self.algorithm.policy_weights())
-            self.counters |= {
-                "evaluated_iteration": self.counters["iteration"],
-                "evaluated_minutes": self.counters["minutes"],
-            }
+        self._evaluate_if_due()
         self._look_at_target()
         self.folder.append(self.row)
         self._tracking.log(self.row)
@@ -135,33 +129,45 @@ class Session:
             self.save()
         return dict(self.row)
 
+    def _evaluate_if_due(self) -> None:
+        if self._evaluator is None:
+            return
+        # A run that ends is always evaluated.
+        if self._evaluator.is_due(self.counters) or self.fraction_done() >= 1.0:
+            self.progress.passing("evaluating")
+            self.row |= self._evaluator.evaluate(self.algorithm.policy_weights())
+            self.counters |= {
+                "evaluated_iteration": self.counters["iteration"],
+                "evaluated_minutes": self.counters["minutes"],
+            }
+
     def end(
         self, *, provenance: dict[str, Any], command: str = "", finish: bool = False
     ) -> Path | None:
-        """Save the run and write its report. If the run is finished, export what was trained and
-        return its path.
+        """Save the run and write its report. Export the result of a finished run and return its
+        path.
 
-        `finish` declares a run finished that has some of its budget left. `command` is how it is
-        trained again; by default from its configuration, without the folder in which its run lies.
-        """
+        `finish` declares a run finished that has some of its budget left. `command` is the shell
+        command by which it is trained again; by default it names the run's configuration, without
+        the folder in which the run lies."""
         if self._saved_iteration != self.counters["iteration"]:
             self.save()
         bundle = None
         if finish or self.fraction_done() >= 1.0:
             self.progress.status("exporting what was trained")
-            again = shlex.join(
-                ["procsnake", "train", "--config", f"{self.folder.path.name}/{CONFIG}"]
-            )
-            bundle = self._export(provenance, command or again)
+            if not command:
+                config = f"{self.folder.path.name}/{CONFIG}"
+                command = shlex.join(["procsnake", "train", "--config", config])
+            bundle = self._export(provenance, command)
         write_report(self.folder.path)
         self.send(is_last=True)
         return bundle
 
     def send(self, *, is_last: bool = False) -> None:
-        """Send the run to where it is kept, if that isn't this machine.
+        """Send the run to the place where it is kept, if that isn't this machine.
 
-        Raises `LostRunError` if another process has taken it over. Other failures are told, and the
-        next checkpoint tries again; after the last one they raise `UnsentError`."""
+        Raises `LostRunError` if another process has taken it over. Other failures are printed, and
+        the next checkpoint tries again; with `is_last` they raise `UnsentError`."""
         if self.mirror is None:
             return
         try:
@@ -207,9 +213,9 @@ class Session:
             )
 
     def _train(self, stopped: Callable[[], bool]) -> bool:
-        """One iteration of the algorithm, or more until env runners that were lost have come back;
-        False if stopped before.
-        """
+        """Do one iteration of the algorithm, or more until lost env runners have come back.
+
+        Returns False if it was stopped before there was any experience."""
         first = time.monotonic()
         for empty in itertools.count():
             if empty and stopped():
@@ -233,27 +239,25 @@ class Session:
             sum(result["env_runners"]["num_agent_steps_sampled"].values())
         )
         self._levels.take_in(result["env_runners"].get(LEVEL_RETURNS, {}))
-        self.row = {**self._shown_counters(), **metrics, **self._levels.metrics()}
+        self.row = {**self._counters_to_show(), **metrics, **self._levels.metrics()}
         return True
 
-    def _shown_counters(self) -> dict[str, Any]:
+    def _counters_to_show(self) -> dict[str, Any]:
         return {
             name: self.counters[name]
             for name in ("iteration", "env_steps", "agent_steps", "minutes")
         }
 
     def metric(self, name: str, key: str) -> float:
-        """Return a metric of this iteration; minus infinity where it has none yet. `key` is the
-        setting that names it.
+        """Return a metric of this iteration; minus infinity if it has no value yet.
 
-        Raises `UnknownNameError` if it never will have one.
-        """
+        `key` is the setting that names it. Raises `UnknownNameError` if it will never have one."""
         if name in self.row:
             return float(self.row[name])
-        known = [*self.row, *self.folder.columns]
+        columns = [*self.row, *self.folder.columns]
         awaits_evaluation = self._evaluator and not self.counters.get("evaluated_iteration")
-        awaits_update = not any(_LOSS in column for column in known)
-        if not (name in known or comes_late(name) or awaits_evaluation or awaits_update):
+        awaits_update = not any(_LOSS in column for column in columns)
+        if not (name in columns or comes_late(name) or awaits_evaluation or awaits_update):
             raise UnknownNameError(key, name, self.row)
         return -math.inf
 
@@ -263,23 +267,29 @@ class Session:
             return
         value = self.metric(metric, "checkpoints.best_metric")
         best = self.folder.best_checkpoint()
-        if value > (best[1]["best"] if best else -math.inf):
+        best_value = best[1]["best"] if best else -math.inf
+        if value > best_value:
             self.folder.save_best(self.write_checkpoint, {**self.row, "best": value})
 
     def _export(self, provenance: dict[str, Any], command: str) -> Path | None:
-        """The newest network, or the best one if the experiment says by which metric."""
+        """Export the newest network, or the best one if the experiment names a metric for that."""
         if not self.experiment.settings.has_policy:
-            path, told = self.algorithm.export(provenance, command)
-            self.progress.say(told)
+            path, message = self.algorithm.export(provenance, command)
+            self.progress.say(message)
             return Path(path) if path else None
         from train.runs.export import checkpointed_weights, export_bundle
 
-        best = self.folder.best_checkpoint()
+        if best := self.folder.best_checkpoint():
+            checkpoint, metrics = best
+            weights = checkpointed_weights(checkpoint)
+        else:
+            metrics = self.row
+            weights = self.algorithm.policy_weights()
         return export_bundle(
             self.folder.path / BUNDLE,
             experiment=self.experiment,
-            weights=checkpointed_weights(best[0]) if best else self.algorithm.policy_weights(),
-            metrics=best[1] if best else self.row,
+            weights=weights,
+            metrics=metrics,
             provenance=provenance,
             command=command,
         )

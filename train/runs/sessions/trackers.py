@@ -1,7 +1,6 @@
-"""Sends the rows of a run to TensorBoard and, where that is asked for, to Weights & Biases or
-MLflow.
+"""Sends the rows of a run to TensorBoard and, on demand, to Weights & Biases or MLflow.
 
-Training goes on whatever happens to the last two: the run's own `progress.csv` has all rows.
+Training goes on if one of the last two fails: the run's own `progress.csv` has all rows.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from train.runs.sessions.progress import Progress
 from train.settings.dotted import flat
 
 PROJECT = "procsnake"
-"""The project of Weights & Biases and the experiment of MLflow to which runs belong, unless the
-tool's environment says.
+"""The project of Weights & Biases, and the experiment of MLflow, to which runs belong unless the
+tool's environment variables name another.
 """
 _RUN = "procsnake.run"
 _MAX_MLFLOW_PARAMS = 100
@@ -36,7 +35,7 @@ server takes.
 
 
 class Tracker(Protocol):
-    """Where the rows of one run go. It may raise what it likes."""
+    """A service to which the rows of one run go. Its methods may raise any exception."""
 
     def log(self, values: Mapping[str, float], iteration: int) -> None:
         """Send a row's finite values."""
@@ -46,15 +45,18 @@ class Tracker(Protocol):
 
 
 class WeightsAndBiases:
-    """A run there has the folder's name, so a resumed run goes on in it. `WANDB_MODE=offline` keeps
-    all on this machine.
-    """
+    """A run at Weights & Biases. It has the folder's name, so that a resumed run goes on in it.
+
+    `WANDB_MODE=offline` keeps all on this machine."""
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
-        project = os.environ.get("WANDB_PROJECT", PROJECT)
-        kept = {"dir": str(folder), "config": experiment.to_dict()}
         self._run = import_module("wandb").init(
-            project=project, id=folder.name, name=folder.name, resume="allow", **kept
+            project=os.environ.get("WANDB_PROJECT", PROJECT),
+            id=folder.name,
+            name=folder.name,
+            resume="allow",
+            dir=str(folder),
+            config=experiment.to_dict(),
         )
 
     def log(self, values: Mapping[str, float], iteration: int) -> None:
@@ -74,11 +76,8 @@ class MLflow:
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
         # A server that doesn't answer would hold up every iteration for minutes.
-        for name, value in {
-            "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
-            "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
-        }.items():
-            os.environ.setdefault(name, value)
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
         mlflow = import_module("mlflow")
         self._client = mlflow.MlflowClient()
         self._metric = mlflow.entities.Metric
@@ -105,23 +104,19 @@ class MLflow:
             number = project.experiment_id
         else:
             number = self._client.create_experiment(name)
-        found = self._client.search_runs([number], f"tags.`{_RUN}` = '{folder.name}'")
-        if found:
-            self._client.update_run(found[0].info.run_id, status="RUNNING")
-            return str(found[0].info.run_id)
-        run = str(
-            self._client.create_run(
-                number, run_name=folder.name, tags={_RUN: folder.name}
-            ).info.run_id
-        )
-        settings = flat(experiment.to_dict())
+        earlier = self._client.search_runs([number], f"tags.`{_RUN}` = '{folder.name}'")
+        if earlier:
+            self._client.update_run(earlier[0].info.run_id, status="RUNNING")
+            return str(earlier[0].info.run_id)
+        run = self._client.create_run(number, run_name=folder.name, tags={_RUN: folder.name})
+        run_id = str(run.info.run_id)
         params = [
             self._param(_allowed(key), str(value)[:_MAX_MLFLOW_VALUE])
-            for key, value in settings.items()
+            for key, value in flat(experiment.to_dict()).items()
         ]
         for start in range(0, len(params), _MAX_MLFLOW_PARAMS):
-            self._client.log_batch(run, params=params[start : start + _MAX_MLFLOW_PARAMS])
-        return run
+            self._client.log_batch(run_id, params=params[start : start + _MAX_MLFLOW_PARAMS])
+        return run_id
 
 
 _TRACKERS: dict[str, Callable[[Path, Experiment], Tracker]] = {
@@ -148,7 +143,7 @@ class Tracking:
     """Logs the rows of a run's curve to TensorBoard and to the trackers of these names.
 
     `first` is the iteration with which this session begins. Raises `ConfigError` if a tracker can't
-    be begun. One that fails later is left out from there on, which `progress` says."""
+    be started. One that fails later gets no more rows, which `progress` says."""
 
     def __init__(
         self,
@@ -175,7 +170,8 @@ class Tracking:
         for name, tracker in list(self._trackers.items()):
             try:
                 tracker.log(finite, row["iteration"])
-            except Exception as error:  # whatever a library of somebody else's raises is no reason to stop training
+            except Exception as error:
+                # Whatever another party's library raises is no reason to stop training.
                 del self._trackers[name]
                 self._tell(f"{name} gets no more rows", error)
 
@@ -184,7 +180,8 @@ class Tracking:
         for name, tracker in self._trackers.items():
             try:
                 tracker.close()
-            except Exception as error:  # as above
+            except Exception as error:
+                # Whatever it raises, as in `log`.
                 self._tell(f"{name} may lack the last rows", error)
 
     def _tell(self, what: str, error: Exception) -> None:
@@ -194,7 +191,8 @@ class Tracking:
 def _begin(name: str, folder: Path, experiment: Experiment) -> Tracker:
     try:
         return _TRACKERS[name](folder, experiment)
-    except Exception as error:  # each tracker has errors of its own, and of the libraries below it
+    except Exception as error:
+        # Each tracker has errors of its own, and those of the libraries below it.
         raise ConfigError(
             f"--{name} can't begin: {_line(error)}. Look at its settings, or leave it out"
         ) from error

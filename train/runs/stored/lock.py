@@ -1,5 +1,6 @@
-"""Reserves a run in an object store for one process: a small file there, which is only ever written
-conditionally.
+"""Reserves a run in an object store for one process.
+
+The lock is a small file there, which is only ever written conditionally.
 """
 
 from __future__ import annotations
@@ -44,13 +45,12 @@ class StoredLock:
         self._thread.start()
 
     def require(self) -> None:
-        """Write the lock again. Raises `LostRunError` if another process has it: nothing more may
-        be written then.
-        """
+        """Write the lock again.
+
+        Raises `LostRunError` if another process has it. Nothing more may be written then."""
         with self._guard:
-            if self._is_lost:
-                version = None
-            else:
+            version = None
+            if not self._is_lost:
                 version = self._file.write(self._content, self._version)
             if version is None:
                 self._is_lost = True
@@ -61,7 +61,7 @@ class StoredLock:
             self._version = version
 
     def release(self) -> None:
-        """End holding it. It is removed, unless another process has taken it over."""
+        """Give the run free. The lock is removed, unless another process has taken it over."""
         self._ended.set()
         self._thread.join()
         try:
@@ -87,12 +87,16 @@ def stored_lock(run: StoredFolder) -> Iterator[StoredLock]:
     file = conditional_file(run, STORED_LOCK)
     holder = {"host": socket.gethostname(), "pid": os.getpid(), "nonce": secrets.token_hex(8)}
     content = json.dumps(holder).encode()
-    there = file.read()
-    if there is not None and there[2] < STALE_SECONDS:
-        raise _held(run, there[0], STALE_SECONDS - there[2])
-    version = file.write(content, None if there is None else there[1])
+    stale_version = None
+    if existing := file.read():
+        holder_text, stale_version, age = existing
+        if age < STALE_SECONDS:
+            raise _held(run, holder_text, STALE_SECONDS - age)
+    version = file.write(content, stale_version)
     if version is None:
-        raise _held(run, (file.read() or (b"{}",))[0], STALE_SECONDS)
+        # Another process was faster.
+        holder_text = (file.read() or (b"{}",))[0]
+        raise _held(run, holder_text, STALE_SECONDS)
     lock = StoredLock(run, file, version, content)
     try:
         yield lock
@@ -112,10 +116,9 @@ def _held(run: StoredFolder, content: bytes, seconds: float) -> RunError:
         holder = json.loads(content)
     except ValueError:
         holder = {}
+    who = "another process"
     if isinstance(holder, dict):
         who = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
-    else:
-        who = "another process"
     return RunError(
         f"{run} is being written by {who}. Wait for it, or stop it with Ctrl-C, which saves. If it"
         f" was killed, the run can be taken over in {seconds:.0f} s"

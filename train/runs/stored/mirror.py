@@ -1,14 +1,15 @@
-"""Keeps a run in an object store: it is written here, in a folder of its own, and sent there with
-each checkpoint.
+"""Keeps a run in an object store. The run is written into a folder of this machine, and sent to the
+store with each checkpoint.
 
 A checkpoint there counts once its list of files (`files.json`) is there, which is sent last and
 removed first. So whoever goes on with the run, on any machine, finds whole checkpoints only."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -29,39 +30,29 @@ class Mirror:
         """By file, its size and the time of its last change when it was sent."""
 
     def send(self, folder: Path) -> None:
-        """Send what is new: first what checkpoints build on, then new checkpoints, then take old
-        ones away.
+        """Send files that are new or changed, checkpoints after all others, and remove files there
+        that are no longer here.
 
         Raises `LostRunError` if another process has taken the run over, and `RunError` if the place
         can't be written."""
         self._lock.require()
         with disk_errors(folder):
-            here = {
-                str(path.relative_to(folder).as_posix()): path
-                for path in sorted(folder.rglob("*"))
-                if path.is_file()
-            }
-            here = {name: path for name, path in here.items() if _is_sent(name)}
-            state = {
-                name: (path.stat().st_size, path.stat().st_mtime_ns) for name, path in here.items()
-            }
+            here = {name: _state(folder / name) for name in _names_to_send(folder)}
         for name in sorted(here, key=_order):
-            if self._sent.get(name) != state[name]:
-                self.run.send(here[name], name)
-                self._sent[name] = state[name]
+            if self._sent.get(name) != here[name]:
+                self.run.send(folder / name, name)
+                self._sent[name] = here[name]
         gone = self._sent.keys() - here.keys()
         for name in sorted(gone, key=_order, reverse=True):
             self.run.remove(name)
             del self._sent[name]
-        for checkpoint in sorted(
-            {_checkpoint_of(name) for name in gone} - {_checkpoint_of(name) for name in here}
-        ):
+        for checkpoint in sorted(_checkpoints_of(gone) - _checkpoints_of(here)):
             self.run.remove_folder(checkpoint)
 
     def fetch(self, folder: Path) -> None:
-        """Bring the run here, but for checkpoints that were never whole, which are removed there.
-        Raises `RunError`.
-        """
+        """Copy the run into `folder`. Checkpoints that were never whole are removed there instead.
+
+        Raises `RunError` if there is no run or it can't be read."""
         names = [name for name in self.run.names() if name != STORED_LOCK]
         if CONFIG not in names:
             raise RunError(f"{self.run} is no run: it has no {CONFIG}")
@@ -74,14 +65,25 @@ class Mirror:
                 continue
             file = folder / name
             self.run.fetch(name, file)
-            self._sent[name] = (file.stat().st_size, file.stat().st_mtime_ns)
+            self._sent[name] = _state(file)
 
 
-def _is_sent(name: str) -> bool:
-    """What is half-written stays here; such files and folders are hidden. So is the lock of this
-    machine.
+def _state(file: Path) -> tuple[int, int]:
+    """The size of a file in bytes, and the time of its last change in nanoseconds."""
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _names_to_send(folder: Path) -> list[str]:
+    """The names of a run's files, without this machine's lock and without hidden files and folders,
+    which are half-written.
     """
-    return name != LOCK and not any(part.startswith(".") for part in PurePosixPath(name).parts)
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path.as_posix()
+        for path in files
+        if path.as_posix() != LOCK and not re.search(r"(^|/)\.", path.as_posix())
+    )
 
 
 def _is_safe(name: str) -> bool:
@@ -97,13 +99,14 @@ def _checkpoint_of(name: str) -> str:
     return ""
 
 
+def _checkpoints_of(names: Iterable[str]) -> set[str]:
+    return {_checkpoint_of(name) for name in names}
+
+
 def _order(name: str) -> tuple[bool, bool, str]:
-    """Checkpoints come after everything else, and their lists of files last."""
-    return (
-        bool(_checkpoint_of(name)),
-        bool(_checkpoint_of(name)) and name.endswith(f"/{MANIFEST}"),
-        name,
-    )
+    """The key by which files are sent: checkpoints after all others, their lists of files last."""
+    in_checkpoint = bool(_checkpoint_of(name))
+    return in_checkpoint, in_checkpoint and name.endswith(f"/{MANIFEST}"), name
 
 
 class UnsentError(RunError):
@@ -121,9 +124,9 @@ def new_mirror(runs: StoredFolder, folder: Path) -> Iterator[Mirror]:
 
 @contextmanager
 def staged() -> Iterator[Path]:
-    """A folder of this machine for a run that is kept elsewhere. It is removed at the end, unless
-    `UnsentError` is raised.
-    """
+    """Yield a folder of this machine for a run that is kept elsewhere.
+
+    It is removed at the end, unless `UnsentError` is raised."""
     folder = Path(tempfile.mkdtemp(prefix="procsnake-run-"))
     try:
         yield folder
@@ -137,9 +140,9 @@ def staged() -> Iterator[Path]:
 
 @contextmanager
 def fetched(run: StoredFolder) -> Iterator[tuple[Path, Mirror]]:
-    """The run, brought here to go on with, and its mirror. Raises `RunError` if there is none or
-    another process writes it.
-    """
+    """Copy a run here to go on with it, and yield its folder and its mirror.
+
+    Raises `RunError` if there is no run or another process writes it."""
     if not run.key:
         raise ConfigError(f"{run} is a bucket; give the address of a run in it")
     with ExitStack() as stack:

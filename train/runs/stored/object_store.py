@@ -1,8 +1,7 @@
-"""Files in S3 or in Google's Cloud Storage, by pyarrow's file systems, and a lock there that two
-writers can't both have.
+"""Files in S3 or in Google's Cloud Storage, and files there that are only written conditionally.
 
-Credentials are those of the machine (environment, profile, role). They are never part of an
-address, and so of no file."""
+Files are copied by pyarrow's file systems. Credentials are those of the machine (environment,
+profile, role). They are never part of an address, and so of no file."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ _FORM = re.compile(
 
 
 def is_address(place: str | os.PathLike[str]) -> bool:
-    """Return whether runs are to be kept in an object store, and not in a folder."""
+    """Return whether `place` is an address in an object store, and not a folder."""
     return scheme_of(place) in SCHEMES
 
 
@@ -86,29 +85,28 @@ class StoredFolder:
             )
 
     def names(self) -> list[str]:
-        """Return the names of all files below, with folders in them. There are none in a folder
-        that isn't there.
-        """
+        """Return the names of all files below, relative to this folder.
+
+        A folder that doesn't exist has none."""
         from pyarrow import fs
 
         selector = fs.FileSelector(self.path, recursive=True, allow_not_found=True)
         with self._errors():
-            found = self._files.get_file_info(selector)
-        return [
-            one.path.removeprefix(f"{self.path}/") for one in found if one.type == fs.FileType.File
-        ]
+            entries = self._files.get_file_info(selector)
+        files = [entry.path for entry in entries if entry.type == fs.FileType.File]
+        return [path.removeprefix(f"{self.path}/") for path in files]
 
     def send(self, file: Path, name: str) -> None:
-        """Copy a file there, in place of one that is there. Others see the old one or the new one,
-        never a part.
-        """
+        """Copy `file` into this folder as `name`, in place of an existing one.
+
+        Readers see the old one or the new one, never a part."""
         from pyarrow import fs
 
         with self._errors():
             fs.copy_files(str(file), f"{self.path}/{name}", fs.LocalFileSystem(), self._files)
 
     def fetch(self, name: str, file: Path) -> None:
-        """Copy a file from there."""
+        """Copy the file `name` of this folder to `file`."""
         from pyarrow import fs
 
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -121,9 +119,7 @@ class StoredFolder:
             self._files.delete_file(f"{self.path}/{name}")
 
     def remove_folder(self, name: str) -> None:
-        """Remove what is left of a folder. pyarrow keeps an empty object in the place of one that
-        has become empty.
-        """
+        """Remove a folder whose files were removed. pyarrow leaves an empty object in its place."""
         from pyarrow import fs
 
         with self._errors():
@@ -143,9 +139,9 @@ class StoredFolder:
 
 
 class ConditionalFile(Protocol):
-    """One small file that is only written if nobody else has written it meanwhile. A version is
-    what the store calls one.
-    """
+    """One small file that is only written if nobody else has written it meanwhile.
+
+    A version is the store's own mark of a file's content."""
 
     def read(self) -> tuple[bytes, str, float] | None:
         """Return content, version, and age in seconds by the store's own clock; None if there is no
@@ -153,9 +149,9 @@ class ConditionalFile(Protocol):
         """
 
     def write(self, content: bytes, expected: str | None) -> str | None:
-        """Write in place of the `expected` version, None being no file. Returns the new version;
-        None if another is there.
-        """
+        """Write in place of the `expected` version; None expects no file.
+
+        Returns the new version, or None if the expected one isn't there."""
 
     def remove(self) -> None:
         """Remove the file, if it is there."""
@@ -165,14 +161,16 @@ def conditional_file(folder: StoredFolder, name: str) -> ConditionalFile:
     """Return the file of this name in the folder. Raises `MissingDependencyError` if the store's
     client isn't installed.
     """
-    kind = S3File if folder.scheme == "s3" else GoogleFile
-    return kind(folder.bucket, f"{folder.key}/{name}".strip("/"))
+    key = f"{folder.key}/{name}".strip("/")
+    if folder.scheme == "s3":
+        return S3File(folder.bucket, key)
+    return GoogleFile(folder.bucket, key)
 
 
 class S3File:
-    """A `ConditionalFile` in S3, by If-Match and If-None-Match. pyarrow's file systems don't have
-    these, boto3 does.
-    """
+    """A `ConditionalFile` in S3, written with If-Match and If-None-Match.
+
+    boto3 has these conditions; pyarrow's file systems don't."""
 
     def __init__(self, bucket: str, key: str) -> None:
         try:
@@ -196,12 +194,13 @@ class S3File:
         """Write in place of the `expected` version. Returns the new version; None if another is
         there.
         """
-        if expected is None:
-            condition = {"IfNoneMatch": "*"}
-        else:
+        condition = {"IfNoneMatch": "*"}
+        if expected is not None:
             condition = {"IfMatch": expected}
         answer = self._call("put_object", Body=content, **condition)
-        return None if answer is None else str(answer["ETag"])
+        if answer is None:
+            return None
+        return str(answer["ETag"])
 
     def remove(self) -> None:
         """Remove the file, if it is there."""
@@ -226,15 +225,18 @@ _NOT_AS_EXPECTED = ("NoSuchKey", "PreconditionFailed", "ConditionalRequestConfli
 
 
 class GoogleFile:
-    """The same in Google's Cloud Storage, by the generation of an object. Written from its JSON
-    API; never tried there.
-    """
+    """A `ConditionalFile` in Google's Cloud Storage. An object's generation is its version.
+
+    It was written from the description of the JSON API, and never tried there."""
 
     def __init__(self, bucket: str, key: str) -> None:
         from urllib.parse import quote
 
         emulator = os.environ.get("STORAGE_EMULATOR_HOST")
-        self._session = _without_credentials() if emulator else _with_credentials()
+        if emulator:
+            self._session = _without_credentials()
+        else:
+            self._session = _with_credentials()
         self._place = f"gs://{bucket}/{key}"
         self._key = key
         root = (emulator or "https://storage.googleapis.com").rstrip("/")

@@ -1,6 +1,4 @@
-"""The files that SageMaker puts into a container, and those that it expects from it, under
-/opt/ml.
-"""
+"""The files under /opt/ml that SageMaker puts into a container, and those that it expects there."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _LONGEST_REASON = 1024
 
 @dataclass(frozen=True)
 class Container:
-    """The folders and files of the contract."""
+    """The folders and files by which SageMaker and a container work together."""
 
     root: Path = Path("/opt/ml")
 
@@ -62,11 +60,10 @@ class Container:
         return self._config("hyperparameters.json")
 
     def fail(self, reason: str) -> None:
-        """Write the reason of a failure where SageMaker finds it. If it is too long, its end is
-        kept.
+        """Write the reason of a failure into the file where SageMaker looks for it.
 
-        If the disk is full, as it may be when something fails, the log says so.
-        """
+        Of a reason that is too long, the end is written. If the disk is full, which may be why
+        something fails, the log says so."""
         output = self.root / "output"
         encoded = reason.encode()[-_LONGEST_REASON:]
         try:

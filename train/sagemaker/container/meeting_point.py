@@ -1,5 +1,6 @@
-"""The place where two jobs find each other: an object in S3 that holds the head's address while it
-leads.
+"""The place where two jobs find each other.
+
+It is an object in S3 that holds the head's address while it leads.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ _NAME = "head.json"
 
 
 class S3MeetingPoint:
-    """A `train.cluster.launcher.MeetingPoint`. Network errors are `OSError`s, which are waited out;
-    others `ClusterError`s.
-    """
+    """A `train.cluster.launcher.MeetingPoint` in S3.
+
+    Network errors are raised as `OSError`, which callers wait out, and others as `ClusterError`."""
 
     def __init__(self, meeting: Meeting) -> None:
         import boto3
@@ -30,10 +31,10 @@ class S3MeetingPoint:
 
     def look(self) -> str | None:
         """Return the address in the object, if there is one."""
-        found = self._call("get_object")
-        if found:
-            return json.loads(found["Body"].read())["address"]
-        return None
+        answer = self._call("get_object")
+        if not answer:
+            return None
+        return json.loads(answer["Body"].read())["address"]
 
     def clear(self) -> None:
         """Remove the object."""

@@ -1,6 +1,6 @@
-"""The training itself, on the machine that leads. It trains what the job's hyperparameters say.
+"""The training itself, on the machine that leads. The job's hyperparameters name the experiment.
 
-The run folder lies where SageMaker keeps checkpoints. So a job that was interrupted finds it again
+The run is in the folder of SageMaker's checkpoints. So a job that was interrupted finds it again
 and continues."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from envs.common.errors import ProcsnakeError
 from train.config import Experiment
 from train.run import RunResult, train
-from train.runs.continuing.earlier import found_run
+from train.runs.continuing.earlier import earlier_run
 from train.sagemaker.container.files import Container
 from train.sagemaker.hyperparameters import Task
 from train.sagemaker.job import TRACKERS
@@ -25,9 +25,7 @@ _STOPPED = 130
 
 
 def main() -> int:
-    """Train, or continue. Returns 0 for a finished run, and 130 for one that was stopped and
-    saved.
-    """
+    """Train, or continue. Returns 0 for a finished run, and 130 for one that was stopped."""
     container = Container.here()
     try:
         task = Task.from_hyperparameters(container.hyperparameters(), container.code)
@@ -39,7 +37,9 @@ def main() -> int:
     except ProcsnakeError as error:
         print(f"procsnake: {error}", file=sys.stderr, flush=True)
         return _FAILED
-    return 0 if result.finished else _STOPPED
+    if not result.finished:
+        return _STOPPED
+    return 0
 
 
 def train_in_container(
@@ -49,17 +49,25 @@ def train_in_container(
     cluster: str = "auto",
     container: Container | None = None,
 ) -> RunResult:
-    """Train on the Ray cluster at this address, or on the one that this process has joined, as
-    SageMaker wants it.
+    """Train in a container of SageMaker, on the Ray cluster at this address, or on the one that
+    this process has joined.
 
-    The run folder lies where checkpoints are kept; one that is there is continued. The finished
+    The run is in the folder of checkpoints. One that is already there is continued. The finished
     policy becomes model.tar.gz. Raises what `train.run.train` raises."""
     container = container or Container.here()
-    run = found_run(container.checkpoints)
+    run = earlier_run(container.checkpoints)
+    new_experiment = None
+    sizes: list[str] = []
+    if run:
+        # A job that resumes another may have another size.
+        sizes = [override for override in overrides if override.startswith("scale.")]
+    else:
+        new_experiment = Experiment.load(experiment, overrides)
     result = train(
-        None if run else Experiment.load(experiment, overrides),
+        new_experiment,
         runs_dir=container.checkpoints,
         resume=run,
+        sizes=sizes,
         cluster=cluster,
         on_iteration=_print_metrics,
         command="procsnake launch",
@@ -67,8 +75,6 @@ def train_in_container(
         # The job's own earlier life wrote it, on another machine; nobody else may write to its
         # bucket.
         trust=True,
-        # A job that resumes another may have another size.
-        sizes=[override for override in overrides if override.startswith("scale.")] if run else (),
     )
     if result.bundle:
         shutil.copytree(result.bundle, container.model, dirs_exist_ok=True)

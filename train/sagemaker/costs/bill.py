@@ -1,6 +1,4 @@
-"""Works out what a job cost: billed seconds by instances, the saving of spot, and money at prices
-that the user gives.
-"""
+"""Works out what a job cost: billed seconds, the saving of spot, and money at the user's prices."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ class Bill:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Bill | None:
-        """Read the bill from a job's description; None while SageMaker doesn't tell."""
+        """Read the bill from a job's description; None if it isn't there yet."""
         if "BillableTimeInSeconds" not in described:
             return None
         resources = described["ResourceConfig"]
@@ -47,9 +45,8 @@ class Bill:
         """Return the cost at prices per hour by instance type; None if a price is missing."""
         if any(kind not in prices for kind, _ in self.instances):
             return None
-        return (
-            sum(count * prices[kind] for kind, count in self.instances) * self.billed_seconds / 3600
-        )
+        per_hour = sum(count * prices[kind] for kind, count in self.instances)
+        return per_hour * self.billed_seconds / 3600
 
 
 def parse_prices(texts: Sequence[str]) -> dict[str, float]:
@@ -86,16 +83,19 @@ def bill_lines(described: Sequence[Mapping[str, Any]], prices: Mapping[str, floa
             f"{one['TrainingJobName']}: {machines}, {bill.billed_seconds} s billed of"
             f" {bill.training_seconds} s"
         )
-        line += f", {bill.saving:.0%} saved by spot" if one.get("EnableManagedSpotTraining") else ""
+        if one.get("EnableManagedSpotTraining"):
+            line += f", {bill.saving:.0%} saved by spot"
         cost = bill.cost(prices)
-        lines.append(line + (f", ${cost:.2f}" if cost is not None else ""))
+        if cost is not None:
+            line += f", ${cost:.2f}"
+        lines.append(line)
         costs.append(cost)
-    known = [cost for cost in costs if cost is not None]
-    if len(known) < len(costs):
+    priced = [cost for cost in costs if cost is not None]
+    if len(priced) < len(costs):
         lines.append(
             "what that costs depends on region and day: --price INSTANCE=DOLLARS per hour works"
             " it out"
         )
-    elif len(known) > 1:
-        lines.append(f"together ${sum(known):.2f}")
+    elif len(priced) > 1:
+        lines.append(f"together ${sum(priced):.2f}")
     return lines

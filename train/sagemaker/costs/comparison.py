@@ -1,6 +1,4 @@
-"""Compares instances for an experiment by how many decisions a dollar buys, by speeds that were
-measured.
-"""
+"""Compares instances for an experiment by the decisions that a dollar buys, at measured speeds."""
 
 from __future__ import annotations
 
@@ -45,10 +43,10 @@ class Candidate:
 
 
 def parse_speeds(texts: Sequence[str], default: str) -> dict[str, float]:
-    """Read speeds such as "ml.g5.xlarge=41000", in decisions per second, by instances. One such as
-    "41000" is for `default`.
+    """Read speeds such as "ml.g5.xlarge=41000", in decisions per second, by instances.
 
-    Raises `ConfigError` for other forms, and for numbers that aren't positive.
+    One without instances, such as "41000", is for `default`. Raises `ConfigError` for other forms,
+    and for numbers that aren't positive.
     """
     speeds = {}
     for text in texts:
@@ -72,41 +70,40 @@ def compared(
     prices: Mapping[str, float],
     speeds: Mapping[str, float],
 ) -> list[Candidate]:
-    """Return these instances, and each type with a price alone, the cheapest per decision first and
-    unknown ones last.
+    """Return candidates: these instances, and one instance of each type that has a price.
 
-    `speeds` are decisions per second that the user measured, by instances. Raises `ConfigError` if
-    there is nothing to compare, for a speed of other instances, for an algorithm without env
-    runners, and what `scale_overrides` raises."""
+    The cheapest per decision come first, and those of unknown speed last. `speeds` are decisions
+    per second that the user measured, by instances. Raises `ConfigError` if there is nothing to
+    compare, for a speed of other instances, for an algorithm without env runners, and what
+    `scale_overrides` raises."""
     require_processes(experiment, "jobs")
-    wanted = list(dict.fromkeys([*instances, *prices]))
-    if not wanted:
+    candidates = list(dict.fromkeys([*instances, *prices]))
+    if not candidates:
         raise ConfigError(
             "nothing to compare; give prices per hour, e.g. --price ml.c5.xlarge=0.2 --price"
             " ml.g5.xlarge=1.4"
         )
-    unknown = next((name for name in speeds if name not in wanted), None)
-    if unknown is not None:
-        raise ConfigError(
-            f"--speed is of {unknown!r}, which isn't compared; it must be like {wanted[0]}=41000"
-        )
-    found = [_candidate(experiment, text, prices, speeds.get(text)) for text in wanted]
-    return sorted(found, key=lambda one: -(one.decisions_per_dollar or 0.0))
+    for name in speeds:
+        if name not in candidates:
+            raise ConfigError(
+                f"--speed is of {name!r}, which isn't compared; it must be like"
+                f" {candidates[0]}=41000"
+            )
+    results = [_candidate(experiment, text, prices, speeds.get(text)) for text in candidates]
+    return sorted(results, key=lambda one: -(one.decisions_per_dollar or 0.0))
 
 
 def _candidate(
     experiment: Experiment, text: str, prices: Mapping[str, float], measured: float | None
 ) -> Candidate:
-    # Its own scale may be of another kind, which has other keys.
+    # The experiment's own scale may be of another kind, with other keys.
     there = dataclasses.replace(experiment, scale=Local()).override(scale_overrides(text))
     hourly = dollars_per_hour(there, prices)
     if hourly is None:
         assert not isinstance(there.scale, Local)
         missing = sorted({kind.instance for kind in machines(there.scale)} - prices.keys())
-        raise ConfigError(
-            f"{text} has no price; add {' '.join(f'--price {kind}=DOLLARS' for kind in missing)}"
-            " per hour"
-        )
+        options = " ".join(f"--price {kind}=DOLLARS" for kind in missing)
+        raise ConfigError(f"{text} has no price; add {options} per hour")
     after = sized(there)
     through = expected_stages(after)
     if measured is not None:
@@ -116,15 +113,19 @@ def _candidate(
         speed = None
         basis = "no speed was measured for an experiment like this one"
     else:
-        if after.num_gpus_per_learner:
-            gpu = "; a GPU counted as one CPU thread, so it is more"
-        else:
-            gpu = ""
         speed = through[fullest(through)]
-        basis = f"limit: {fullest(through)}, measured for {measured_like(after)}{gpu}"
+        basis = f"limit: {fullest(through)}, measured for {measured_like(after)}"
+        if after.num_gpus_per_learner:
+            basis += "; a GPU counted as one CPU thread, so it is more"
     return Candidate(
         instances=text, dollars_per_hour=hourly, decisions_per_second=speed, basis=basis
     )
+
+
+def _or_unknown(number: float | None, number_format: str, *, per: float = 1.0) -> str:
+    if number is None:
+        return "?"
+    return number_format.format(number / per)
 
 
 def table(candidates: Sequence[Candidate]) -> str:
@@ -133,8 +134,8 @@ def table(candidates: Sequence[Candidate]) -> str:
         (
             one.instances,
             f"{one.dollars_per_hour:,.3f}",
-            "?" if one.decisions_per_second is None else f"{one.decisions_per_second:,.0f}",
-            "?" if one.decisions_per_dollar is None else f"{one.decisions_per_dollar / 1e6:,.1f}",
+            _or_unknown(one.decisions_per_second, "{:,.0f}"),
+            _or_unknown(one.decisions_per_dollar, "{:,.1f}", per=1e6),
             one.basis,
         )
         for one in candidates

@@ -1,6 +1,4 @@
-"""Estimates before a job is created how long it takes and what it costs, says on what that is
-based, and keeps to a limit.
-"""
+"""Estimates the time and the cost of a job before it is created, and keeps to a limit of cost."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ class Estimate:
     most_hours: float
     """Hours after which SageMaker stops the job."""
     prices: str = ""
-    """The instances with their prices, as the user gave them."""
+    """The instances with the user's prices, in words."""
 
     @property
     def cost(self) -> float | None:
@@ -63,8 +61,11 @@ class Estimate:
         if self.hours is None:
             return f"not known: {self.basis}"
         text = f"about {_hours(self.hours)} of training: {self.basis}"
-        late = f". The job is stopped before that, after {_hours(self.most_hours)}: --max-hours"
-        return text + late if self.hours > self.most_hours else text
+        if self.hours > self.most_hours:
+            text += (
+                f". The job is stopped before that, after {_hours(self.most_hours)}: --max-hours"
+            )
+        return text
 
     def _money(self) -> str:
         if self.most_cost is None:
@@ -72,18 +73,14 @@ class Estimate:
                 "depends on region and day: --price INSTANCE=DOLLARS per hour for each instance"
                 " works it out"
             )
-        if self.cost is None:
-            about = ""
-        else:
-            about = f"about ${self.cost:,.2f} for the training; "
-        most = (
+        text = (
             f"${self.most_cost:,.2f} at most, if it runs until it is stopped after"
-            f" {_hours(self.most_hours)}"
+            f" {_hours(self.most_hours)}; by your prices ({self.prices}). Storage, and minutes in"
+            " which files are copied, come on top"
         )
-        return (
-            f"{about}{most}; by your prices ({self.prices}). Storage, and minutes in which files"
-            " are copied, come on top"
-        )
+        if self.cost is not None:
+            text = f"about ${self.cost:,.2f} for the training; {text}"
+        return text
 
 
 def estimate(
@@ -98,9 +95,15 @@ def estimate(
     The hours follow from the budget: from its minutes, or from its decisions at the speed that the
     user measured (`decisions_per_second`) or that was measured for an experiment like it. If it has
     both, the smaller counts."""
-    found = [*_by_minutes(experiment), *_by_decisions(sized(experiment), decisions_per_second)]
-    hours, basis = min(found) if found else (None, _NO_BASIS)
-    named = [
+    expectations = [
+        *_by_minutes(experiment),
+        *_by_decisions(sized(experiment), decisions_per_second),
+    ]
+    hours: float | None = None
+    basis = _NO_BASIS
+    if expectations:
+        hours, basis = min(expectations)
+    priced = [
         f"{kind.count} × {kind.instance} at ${prices.get(kind.instance, 0.0):g}"
         for kind in _machines(experiment)
     ]
@@ -109,7 +112,7 @@ def estimate(
         basis=basis,
         dollars_per_hour=dollars_per_hour(experiment, prices),
         most_hours=max_seconds / 3600,
-        prices=", ".join(named),
+        prices=", ".join(priced),
     )
 
 
@@ -131,19 +134,16 @@ def _by_decisions(after: Experiment, measured: float | None) -> list[tuple[float
     if decisions is None:
         return []
     if measured:
-        return [
-            (
-                decisions / measured / 3600,
-                f"{decisions:,} decisions at your {measured:,.0f} per second",
-            )
-        ]
+        basis = f"{decisions:,} decisions at your {measured:,.0f} per second"
+        return [(decisions / measured / 3600, basis)]
     through = expected_stages(after)
     if through is None:
         return []
     full = fullest(through)
     basis = (
         f"{decisions:,} decisions at {through[full]:,.0f} per second, where {full!r} is the limit;"
-        f" measured for {measured_like(after)} on another machine, by CPU threads (docs/cluster.md)"
+        f" measured for {measured_like(after)} on another machine, by CPU threads"
+        " (docs/lab/cluster.md)"
     )
     if full == "learn" and after.num_gpus_per_learner:
         basis += ". A GPU counts as one such thread there; it is faster"
@@ -167,31 +167,30 @@ def affordable_seconds(
     keep_alive_seconds: int = 0,
     decisions_per_second: float | None = None,
 ) -> int:
-    """Return after how many seconds the job must be stopped so that its instances cost `max_cost`
-    dollars at most.
+    """Return the seconds after which the job must be stopped, so that its instances cost at most
+    `max_cost` dollars.
 
     That is `max_seconds` if they cost less until then. The time that a warm pool is kept counts as
     well. Raises `ConfigError` if a price is missing, or if the job is expected to cost more."""
     hourly = dollars_per_hour(experiment, prices)
     if hourly is None:
         missing = sorted({kind.instance for kind in _machines(experiment)} - prices.keys())
-        wanted = " ".join(f"--price {instance}=DOLLARS" for instance in missing)
-        raise ConfigError(f"--max-cost needs the price per hour of each instance; add {wanted}")
-    seconds = (
-        int(min(max_seconds + keep_alive_seconds, 3600 * max_cost / hourly)) - keep_alive_seconds
-    )
+        options = " ".join(f"--price {instance}=DOLLARS" for instance in missing)
+        raise ConfigError(f"--max-cost needs the price per hour of each instance; add {options}")
+    paid_seconds = int(min(max_seconds + keep_alive_seconds, 3600 * max_cost / hourly))
+    seconds = paid_seconds - keep_alive_seconds
     expected = estimate(
         experiment, prices, max_seconds=max_seconds, decisions_per_second=decisions_per_second
     )
     if seconds < 1 or (expected.hours is not None and 3600 * expected.hours > seconds):
-        if expected.hours is None:
-            hours = ""
-        else:
-            hours = f", and {expected.hours:.2g} hours are expected ({expected.basis})"
-        raise ConfigError(
+        message = (
             f"${max_cost:,.2f} pay for {max(0, seconds) / 3600:.2g} hours of these instances, which"
-            f" cost ${hourly:,.2f} per hour{hours}; raise --max-cost, take fewer or smaller"
-            " instances, or a smaller budget"
+            f" cost ${hourly:,.2f} per hour"
+        )
+        if expected.hours is not None:
+            message += f", and {expected.hours:.2g} hours are expected ({expected.basis})"
+        raise ConfigError(
+            f"{message}; raise --max-cost, take fewer or smaller instances, or a smaller budget"
         )
     return seconds
 
@@ -202,10 +201,12 @@ def quotas(
     """Return the names of the quotas under Service Quotas → Amazon SageMaker that the job uses, and
     how much of each.
     """
-    kind_of_use = "spot training job" if spot else "training job"
+    uses = ["spot training job" if spot else "training job"]
+    if keep_alive:
+        uses.append("training warm pool")
     needed: dict[str, int] = {}
     for kind in _machines(experiment):
-        for use in [kind_of_use, *(["training warm pool"] if keep_alive else [])]:
+        for use in uses:
             name = f"{kind.instance} for {use} usage"
             needed[name] = needed.get(name, 0) + kind.count
     return list(needed.items())

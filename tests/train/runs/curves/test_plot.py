@@ -69,14 +69,6 @@ def test_what_is_told_of_seeds_is_of_the_time_that_all_of_them_had(tmp_path):
     assert told["win_rate"].startswith(f"{(55 / 60 + 55 / 600) / 2:.3g} ")
 
 
-def test_old_runs_with_the_settings_of_all_algorithms_join_new_ones(tmp_path):
-    (tmp_path / "old").mkdir()
-    (tmp_path / "new").mkdir()
-    old = a_run(tmp_path / "old", seed=1, dqn={"gamma": 0.5}, apex={"gamma": 0.25})
-    (group,) = write_curves([old, a_run(tmp_path / "new", seed=2)], tmp_path / "curves")
-    assert len(group.histories) == 2
-
-
 def test_shares_are_said_to_be_shares_and_each_axis_has_a_name(runs, tmp_path):
     write_curves(runs, tmp_path / "beside", ["win_rate", "episode_len_mean"])
     rates, lengths = Page((tmp_path / "beside.html").read_text()).charts.values()

@@ -187,9 +187,17 @@ def test_a_configuration_that_was_edited_by_hand_has_a_report(tmp_path, odd):
 
 
 SCORE = {
-    "agent": "x", "opponents": ["flood"], "games": 10, "wins": 3, "draws": 1, "capped": 1, "mean_turns": 10.0,
-    "mean_length": 4.0, "causes": {"survived": 3, "wall-collision": 7}, "points": 4.0,
-}  # fmt: skip
+    "agent": "x",
+    "opponents": ["flood"],
+    "games": 10,
+    "wins": 3,
+    "draws": 1,
+    "capped": 1,
+    "mean_turns": 10.0,
+    "mean_length": 4.0,
+    "causes": {"survived": 3, "wall-collision": 7},
+    "points": 4.0,
+}
 EPISODES = {
     "player": "x",
     "world": "coinrun",

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.train.experiments import toy
-from train.runs.continuing.earlier import found_run
+from train.runs.continuing.earlier import earlier_run
 from train.runs.folder import RunFolder
 from train.runs.manifest import flaw
 from train.sagemaker.container import trainer
@@ -24,7 +24,7 @@ def save(run, iteration):
 
 
 def test_a_new_job_finds_nothing(tmp_path):
-    assert found_run(tmp_path) is None
+    assert earlier_run(tmp_path) is None
 
 
 def test_the_newest_run_is_found_without_what_arrived_in_part(tmp_path):
@@ -38,7 +38,7 @@ def test_the_newest_run_is_found_without_what_arrived_in_part(tmp_path):
         "learner/weights has 50 bytes of 100",
         "learner/weights is missing",
     ]
-    assert found_run(tmp_path) == run.path
+    assert earlier_run(tmp_path) == run.path
     assert run.newest_checkpoint() == (first, {"iteration": 1})
 
 
@@ -48,8 +48,8 @@ def test_a_checkpoint_whose_list_is_missing_or_torn_is_not_whole(tmp_path):
     (path / "files.json").write_text('{"learner/wei')
     assert flaw(path).startswith("files.json can't be read")
     (path / "files.json").unlink()
-    assert flaw(path) == "rllib_checkpoint.json is missing"
-    assert found_run(tmp_path) == run.path
+    assert flaw(path) == "files.json is missing"
+    assert earlier_run(tmp_path) == run.path
     assert run.checkpoints() == []
 
 

@@ -8,15 +8,23 @@ from envs.common.errors import ConfigError
 from train.sagemaker.costs.bill import Bill, bill_lines, parse_prices
 
 SPOT = {
-    "TrainingJobName": "one", "EnableManagedSpotTraining": True, "BillableTimeInSeconds": 900, "TrainingTimeInSeconds": 3600,
+    "TrainingJobName": "one",
+    "EnableManagedSpotTraining": True,
+    "BillableTimeInSeconds": 900,
+    "TrainingTimeInSeconds": 3600,
     "ResourceConfig": {"InstanceType": "ml.c5.4xlarge", "InstanceCount": 3},
-}  # fmt: skip
+}
 GROUPS = {
-    "TrainingJobName": "two", "BillableTimeInSeconds": 1800, "TrainingTimeInSeconds": 1800,
-    "ResourceConfig": {"InstanceGroups": [
-        {"InstanceGroupName": "learner", "InstanceType": "ml.g5.2xlarge", "InstanceCount": 1},
-        {"InstanceGroupName": "rollout", "InstanceType": "ml.c5.9xlarge", "InstanceCount": 2}]},
-}  # fmt: skip
+    "TrainingJobName": "two",
+    "BillableTimeInSeconds": 1800,
+    "TrainingTimeInSeconds": 1800,
+    "ResourceConfig": {
+        "InstanceGroups": [
+            {"InstanceGroupName": "learner", "InstanceType": "ml.g5.2xlarge", "InstanceCount": 1},
+            {"InstanceGroupName": "rollout", "InstanceType": "ml.c5.9xlarge", "InstanceCount": 2},
+        ]
+    },
+}
 
 
 def test_spot_saves_what_aws_says_it_saves():

@@ -102,8 +102,9 @@ def test_a_job_that_is_expected_to_cost_more_is_refused(max_cost, prices, messag
 def test_quotas_have_the_names_that_service_quotas_gives_them():
     experiment = load("battlesnake-apex", TWO_KINDS, minutes=30)
     assert quotas(experiment, spot=False) == [
-        ("ml.g5.2xlarge for training job usage", 1), ("ml.c5.9xlarge for training job usage", 2)
-    ]  # fmt: skip
+        ("ml.g5.2xlarge for training job usage", 1),
+        ("ml.c5.9xlarge for training job usage", 2),
+    ]
     assert quotas(experiment, spot=True)[0] == ("ml.g5.2xlarge for spot training job usage", 1)
     single = load("battlesnake-ppo", "ml.c5.xlarge", minutes=30)
     assert quotas(single, spot=False, keep_alive=True)[1] == (
