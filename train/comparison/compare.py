@@ -197,7 +197,11 @@ def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> 
 def _figures_of(runs: Sequence[Path], minutes: float) -> dict[str, list[float]]:
     """The figures of `_end_of` by name, each with a value per run."""
     ends = [_end_of(run, minutes) for run in runs]
-    return {key: [end[key] for end in ends] for key in ends[0]}
+    figures: dict[str, list[float]] = {key: [] for key in ends[0]}
+    for end in ends:
+        for key, value in end.items():
+            figures[key].append(value)
+    return figures
 
 
 def _end_of(run: Path, minutes: float) -> dict[str, float]:

@@ -24,14 +24,12 @@ def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
     """Return a tar.gz with procsnake's packages, `experiment` (YAML), and the files and folders of
     `include` at its top.
 
-    With the packages comes `procsnake_packages.py`, which would else refuse them as somebody else's. The
-    same input gives the same bytes. Hidden files are left out. Raises `ConfigError` for files that
-    don't exist or look like secrets, for paths that end in "..", and if all are larger than 50 MiB
-    together."""
-    own = [
-        _ROOT / "procsnake_packages.py",
-        *(path for floor in _FLOORS for path in _files(_ROOT / floor)),
-    ]
+    With the packages comes `procsnake_packages.py`, which they import. The same input gives the
+    same bytes. Hidden files are left out. Raises `ConfigError` for files that don't exist or look
+    like secrets, for paths that end in "..", and if all are larger than 50 MiB together."""
+    own = [_ROOT / "procsnake_packages.py"]
+    for floor in _FLOORS:
+        own += _files(_ROOT / floor)
     files = {f"{path.relative_to(_ROOT)}": path for path in own}
     for added in map(Path, include):
         if not added.exists():
