@@ -1,4 +1,4 @@
-"""What every machine of a run executes.
+"""The program of every machine of a run.
 
 One machine, the head, starts Ray and the training; the others join it until it ends. No machine
 waits forever. The head knows which machines have joined, names those that are missing or
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class MeetingPoint(Protocol):
-    """Where workers of another job learn the head's address."""
+    """A place at which workers of another job learn the head's address."""
 
     def publish(self, address: str) -> None:
         """Leave the address there."""
@@ -43,7 +43,7 @@ class MeetingPoint(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What a machine needs to know to do its part."""
+    """All that a machine needs to know to do its part."""
 
     hosts: Hosts
     token_path: Path
@@ -64,12 +64,12 @@ class Launch:
     prometheus_config: Path | None = None
     """A file of the user's for Prometheus."""
     join_seconds: float = 600.0
-    """How long machines wait for each other."""
+    """Seconds for which machines wait for each other."""
     grace_seconds: float = 100.0
-    """How long the trainer may take to save after SIGTERM; SageMaker kills after 120."""
+    """Seconds that the trainer may take to save after SIGTERM; SageMaker kills after 120."""
     lost_seconds: float = 180.0
-    """How long the trainer may take to save when a machine was lost. Ray takes about a minute to
-    see that, and until then the trainer waits for the machine.
+    """Seconds that the trainer may take to save when a machine was lost. Ray takes about a minute
+    to see that, and until then the trainer waits for the machine.
     """
 
     @property

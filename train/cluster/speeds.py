@@ -30,7 +30,7 @@ class Constants:
     learned_a_second: float
     """Decisions that a learner goes through once."""
     uses: float
-    """How often each decision is learned from."""
+    """Number of times that each decision is learned from."""
     weight_bytes: float
     """Bytes of the network's weights, which every env runner fetches."""
     decisions_a_fetch: float

@@ -18,7 +18,7 @@ from envs.common.whole_files import not_through_links
 from train.runs.folder import RunError
 
 LOST = -1000
-"""What `poll` gives for a training whose machine was lost; no process ends with this code."""
+"""The exit code of a training whose machine was lost. No process ends with it."""
 _PR_SET_PDEATHSIG = 1
 _SECONDS_BETWEEN_LOOKS = 0.2
 

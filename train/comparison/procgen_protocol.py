@@ -36,7 +36,7 @@ each with the option that asks for it.
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """Which games are trained how long, on which levels, and how they are measured."""
+    """The games, the levels and the length of trainings, and how the policies are measured."""
 
     games: tuple[str, ...]
     """Games of Procgen, without `procgen/`."""

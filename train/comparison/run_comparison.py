@@ -40,7 +40,7 @@ EXPLAINED = (
 
 @dataclass(frozen=True, kw_only=True)
 class GroupResult:
-    """What a group of seeds reached in one metric."""
+    """The result of a group of seeds in one metric."""
 
     metric: str
     group: str
@@ -48,15 +48,15 @@ class GroupResult:
     """One figure per run, NaN for a run without one."""
     mean: SeedEstimate
     difference: SeedEstimate
-    """To the first group's mean. NaN for the first group itself."""
+    """The difference to the first group's mean; NaN for the first group itself."""
     p: float
-    """Of Welch's t-test, after Holm's correction for the other groups; NaN where there is no
-    test.
+    """The p-value of Welch's t-test, after Holm's correction for the other groups; NaN where there
+    is no test.
     """
 
     @property
     def verdict(self) -> str:
-        """In words: higher, lower, or that no difference is shown."""
+        """The difference in words: higher, lower, or that none is shown."""
         if math.isnan(self.difference.value):
             return ""
         if math.isnan(self.p):
@@ -78,7 +78,7 @@ class RunComparison:
     """The place in that column, in minutes or steps."""
     groups: list[SeedGroup]
     results: list[GroupResult]
-    """By metric, and within a metric by group."""
+    """The results, ordered by metric, and within a metric by group."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as a JSON-able dict, with None for NaN."""

@@ -133,7 +133,7 @@ def _exit_codes(running: Mapping[int, Running]) -> dict[int, int]:
 
 
 def is_finished(folder: Path, experiment: Experiment) -> bool:
-    """Whether `train_all` has nothing left to do for an experiment in this folder."""
+    """Return whether `train_all` has nothing left to do for an experiment in this folder."""
     return look_for(folder / "runs", experiment, finished=True) is not None
 
 

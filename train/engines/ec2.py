@@ -31,7 +31,7 @@ _AMI = re.compile(r"ami-[0-9a-f]{8,17}")
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where on EC2 a plan is to run. Raises `ConfigError` for names that AWS would refuse."""
+    """The place on EC2 where a plan runs. Raises `ConfigError` for names that AWS would refuse."""
 
     image: str
     """The image with procsnake and its extras train and cluster."""

@@ -35,8 +35,8 @@ _KEPT_SECONDS = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where on Kubernetes a plan is to run. Raises `ConfigError` for names that Kubernetes would
-    refuse.
+    """The place on Kubernetes where a plan runs. Raises `ConfigError` for names that Kubernetes
+    would refuse.
     """
 
     image: str

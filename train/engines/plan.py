@@ -1,4 +1,4 @@
-"""What is to be trained, where and on what: the part of a launch that all engines share."""
+"""The part of a launch that all engines share: the experiment, the machines and the time limit."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from train.settings.instances import memory_gib, vcpus
 from train.settings.scale import Instances
 
 _WARNING_SECONDS = 300
-"""How long before the time limit the training is asked to save and end."""
+"""Seconds before the time limit at which the training is asked to save and end."""
 _NODES = "SLURM_JOB_NODELIST"
 _SCRIPT = """\
 #!/bin/bash
@@ -52,7 +52,7 @@ done
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where on a Slurm cluster a plan is to run.
+    """The place on a Slurm cluster where a plan runs.
 
     Raises `ConfigError` for names that can't stand in a batch script."""
 

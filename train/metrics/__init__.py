@@ -1,3 +1,3 @@
-"""What is measured while a trainer works: the row of an iteration, returns by level, and what this
-process is doing.
+"""Measurements while a trainer works: the row of an iteration, returns by level, and the current
+piece of work.
 """

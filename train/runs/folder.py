@@ -47,7 +47,7 @@ GENERATIONS = "generations"
 """
 CONFIG_SIGNATURE = "config.yaml.hmac"
 _OF_A_START = {CONFIG, CONFIG_SIGNATURE, CHECKPOINTS, CURVE, EVENTS, LOCK}
-"""What a run's folder holds before its first iteration."""
+"""The files and folders that the start of a run makes, before its first iteration."""
 _BEST = "best-"
 _DAMAGED = "damaged-"
 _MAX_COUNTERS = 1 << 20
@@ -121,7 +121,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.address = ""
-        """Where the run is kept in an object store, if it is."""
+        """The run's address in an object store; "" if it is kept in this folder alone."""
         self._columns: list[str] = []
 
     @property
@@ -193,7 +193,7 @@ class RunFolder:
             replace_whole(self.path / CONFIG_SIGNATURE, signature)
 
     def has_own_config(self) -> bool:
-        """Whether this machine wrote `config.yaml` in its current form."""
+        """Return whether this machine wrote `config.yaml` in its current form."""
         try:
             signature = (self.path / CONFIG_SIGNATURE).read_text(encoding="ascii")
             return own_files.is_signed((self.path / CONFIG).read_bytes(), signature)

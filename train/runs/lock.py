@@ -25,7 +25,7 @@ behind the holder's name.
 """
 
 _BEGINNING = '{"pid": '
-"""How the text of a lock begins."""
+"""The beginning of a lock's text."""
 
 
 @contextmanager

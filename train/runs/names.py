@@ -15,7 +15,7 @@ from train.runs.folder import CONFIG, RunError
 
 LATEST = "latest"
 _PLACE = re.compile(r"(^|(?<=[=+]))(?P<place>[^=+?]+)")
-"""Where a player's name may hold a folder: NAME=FOLDER, RULE.py+FOLDER, FOLDER+SEARCH,
+"""The parts of a player's name that may be folders: NAME=FOLDER, RULE.py+FOLDER, FOLDER+SEARCH,
 FOLDER?OPTION=VALUE.
 """
 _INSIDE = re.compile(r"/(bundle|config\.yaml)$")

@@ -25,7 +25,7 @@ _HINTS = {
 }
 
 READING = "reading AWS_PROFILE and the files in ~/.aws"
-"""What happens when the first client or description of AWS's services is made."""
+"""The words of an error for what the first client or description of a service reads."""
 
 
 class AWSError(ProcsnakeError):
@@ -139,7 +139,7 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class JobResources:
-    """What must exist before a job starts. train/sagemaker/stack.yaml makes all of it."""
+    """The resources that a job needs. train/sagemaker/stack.yaml makes all of them."""
 
     role: str
     image: str

@@ -117,7 +117,7 @@ def encode_overrides(experiment: str, overrides: Iterable[str]) -> dict[str, str
 
 @dataclass(frozen=True)
 class Task:
-    """What a job is to do."""
+    """The training that a job does."""
 
     experiment: str
     """The experiment's name, or the path of its file."""

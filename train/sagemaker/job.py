@@ -66,7 +66,7 @@ class Job:
     subnets: Sequence[str] = ()
     security_groups: Sequence[str] = ()
     keep_alive_seconds: int = 0
-    """How many seconds the instances are kept for the next job (a warm pool)."""
+    """Seconds for which the instances are kept for the next job (a warm pool)."""
     tags: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the containers. Everyone who may see the job sees them."""
@@ -81,7 +81,7 @@ class Job:
     isolate: bool = False
     """Let the containers reach nothing but each other."""
     retries: int = 0
-    """How often SageMaker starts the job again after a fault of its own."""
+    """Number of times that SageMaker starts the job again after a fault of its own."""
     remote_debug: bool = False
     """Let people with the right to it open a shell in the running containers, by AWS Systems
     Manager.

@@ -117,8 +117,8 @@ def _outside(number: float, shape: Any, text: str) -> Iterator[str]:
 
 
 def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
-    """What the service refuses though its model allows it, by AWS's documentation and error
-    messages.
+    """Yield the faults that the service refuses though its model allows them, by AWS's
+    documentation and error messages.
     """
     resources = request.get("ResourceConfig", {})
     stopping = request.get("StoppingCondition", {})

@@ -77,7 +77,7 @@ def starting_point(
 
 
 def _flaws(folder: RunFolder) -> dict[Path, str | None]:
-    """What is wrong with each checkpoint of the run, None for a whole one."""
+    """The flaw of each checkpoint of the run; None for a whole one."""
     checkpoints = [*folder.checkpoints(), *folder.best_checkpoints()]
     return {checkpoint: flaw_of(checkpoint) for checkpoint in checkpoints}
 

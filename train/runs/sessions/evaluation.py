@@ -61,7 +61,7 @@ class Evaluator:
                 self._require_a_game_against(group)
 
     def is_due(self, counters: Mapping[str, Any]) -> bool:
-        """Whether an evaluation is due, by the run's `counters`."""
+        """Return whether an evaluation is due, by the run's `counters`."""
         iterations = counters["iteration"] - counters.get("evaluated_iteration", 0)
         minutes = counters["minutes"] - counters.get("evaluated_minutes", 0.0)
         by_iterations = self.settings.every_iterations

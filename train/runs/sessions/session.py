@@ -37,9 +37,9 @@ from train.runs.stored.mirror import Mirror, UnsentError
 
 _MOST_EMPTY_ITERATIONS = 20
 _MOST_EMPTY_SECONDS = 600.0
-"""How many iterations, and how many seconds, may pass without experience before a run ends. Both
-must pass, because a process that is being started brings none, and on a busy machine the start
-takes long."""
+"""A run ends after so many iterations and so many seconds without experience. Both must pass,
+because a process brings none while it starts, which takes long on a busy machine.
+"""
 _LOSS = "loss"
 """Part of a name that every trainer's updates have among their metrics."""
 
@@ -64,7 +64,7 @@ class Session:
         self.algorithm = algorithm
         self.progress = progress
         self.mirror: Mirror | None = None
-        """Where the run is kept, if that isn't this machine."""
+        """The copy of the run in an object store, if it is kept there."""
         self.counters: dict[str, Any] = {
             "iteration": 0,
             "env_steps": 0,

@@ -27,7 +27,7 @@ class Mirror:
         self.run = run
         self._lock = lock
         self._sent: dict[str, tuple[int, int]] = {}
-        """By file, its size and the time of its last change when it was sent."""
+        """The `_state` of each file when it was sent, by its name."""
 
     def send(self, folder: Path) -> None:
         """Send files that are new or changed, checkpoints after all others, and remove files there

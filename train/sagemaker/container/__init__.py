@@ -1,1 +1,1 @@
-"""What a job runs inside its container on SageMaker."""
+"""The programs that a job runs in its containers on SageMaker."""

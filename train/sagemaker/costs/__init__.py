@@ -1,1 +1,1 @@
-"""What a job on SageMaker costs: estimated before it is paid for, and billed afterwards."""
+"""The cost of a job on SageMaker: estimated before it is paid for, and billed afterwards."""

@@ -28,7 +28,7 @@ class Candidate:
     decisions_per_second: float | None
     """The decisions that are expected to be played and learned from; None if no speed is known."""
     basis: str
-    """What `decisions_per_second` is based on."""
+    """The source of `decisions_per_second`, in words."""
 
     @property
     def decisions_per_dollar(self) -> float | None:

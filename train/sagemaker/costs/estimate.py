@@ -16,14 +16,14 @@ from train.settings.scale import Local, machines
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a job is expected to take. Times are those of training; machines also take some minutes
-    to start.
+    """The time and the cost that are expected of a job. Times are those of training; machines also
+    take some minutes to start.
     """
 
     hours: float | None
     """Expected hours; None if neither the budget nor a measured speed tells them."""
     basis: str
-    """What `hours` is based on, or why there is no such figure."""
+    """The source of `hours`, or the reason why there is no such figure."""
     dollars_per_hour: float | None
     """The price of all instances together; None if a price is missing."""
     most_hours: float
