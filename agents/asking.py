@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.agent import Agent
 from agents.measure.analysis.game import Turn, judge
-from agents.measure.analysis.played import Position as JudgedPosition
+from agents.measure.analysis.snake_game import Position as JudgedPosition
 from agents.measure.analysis.win_probability import WinProbability
 from agents.measure.analysis.words import chance_text
 from agents.opened_recording import Position

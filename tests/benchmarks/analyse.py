@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from agents.measure.analysis.game import NODES, analyse
-from agents.measure.analysis.played import played_by
+from agents.measure.analysis.snake_game import game_of
 from agents.measure.analysis.win_probability import WinProbability
 from agents.measure.evaluation.referee import Referee
 from agents.parallel import processes, spread
@@ -36,7 +36,7 @@ def flagged(number: int, nodes: int) -> tuple[Proof, int, int | None, int | None
     """
     recording, proof = kept()[number]
     analysis = analyse(
-        played_by(recording, proof.victim), nodes=nodes, curves=WinProbability.shipped()
+        game_of(recording, proof.victim), nodes=nodes, curves=WinProbability.shipped()
     )
     lost, last = (
         None if n is None else analysis.turns[n].turn for n in (analysis.lost, analysis.last_chance)

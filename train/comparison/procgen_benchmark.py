@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from agents.card import library_versions
-from agents.measure.evaluation.procgen import POLICY, Played, ProcgenScore, evaluate, score_matrix
+from agents.measure.evaluation.procgen import (
+    POLICY,
+    PlayerEpisodes,
+    ProcgenScore,
+    evaluate,
+    score_matrix,
+)
 from agents.measure.evaluation.procgen_aggregates import (
     AggregateEstimate,
     aggregates,
@@ -152,7 +158,7 @@ def _scores_of(
     return scores
 
 
-def _film(evaluations: Sequence[Played], split: str) -> bytes:
+def _film(evaluations: Sequence[PlayerEpisodes], split: str) -> bytes:
     """A film of the episode in the middle of the first policy's returns."""
     first = next(
         one for one in evaluations if (one.score.split, one.score.player) == (split, POLICY)

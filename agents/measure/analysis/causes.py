@@ -1,5 +1,5 @@
-"""How a snake died, in one of a few words that people use, from the last board and the moves that
-it had there.
+"""Names the cause of a snake's death in the words that people use, from the last board and the
+moves that it had there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from agents.measure.analysis.move_classes import FAULTS
 
 Cause = Literal["no room", "head-on", "hunger", "hazard", "crash", "unknown"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
-TOLD: dict[Cause, str] = {
+CAUSE_TEXTS: dict[Cause, str] = {
     "no room": "it ran out of room: every move on its last turn was certain death",
     "head-on": "it met a head of a snake that was as long or longer",
     "hunger": "its health ran out",
@@ -25,14 +25,16 @@ _CRASHES = ("wall-collision", "snake-collision", "snake-self-collision")
 
 def cause_of(analysis: Analysis) -> Cause | None:
     """Return how the snake died; None if it lived."""
-    how = analysis.played.ending["eliminatedCause"]
+    how = analysis.game.ending["eliminatedCause"]
     last = analysis.turns[-1]
     if not how:
         return None
     if how == "head-collision":
         return "head-on"
-    if how in ("out-of-health", "hazard"):
-        return "hunger" if how == "out-of-health" else "hazard"
+    if how == "out-of-health":
+        return "hunger"
+    if how == "hazard":
+        return "hazard"
     if not any(last.safe):
         return "no room"
     return "crash" if how in _CRASHES else "unknown"

@@ -4,10 +4,11 @@ games held out of the fit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,11 +28,11 @@ from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 
 EVERY = 16
-"""The turns between two positions of a game that are used. Neighbouring positions tell nearly the
-same.
+"""The turns between two positions of a game that are used, because neighbouring positions are
+nearly the same.
 """
 HELD_OUT = 5
-"""Every so manieth game is held out of the fit, to measure it."""
+"""One game of so many is held out of the fit, to measure it."""
 _LEAST = 100
 _UNIT = 1000.0
 _RIDGE = 1e-6
@@ -61,8 +62,8 @@ class Bin:
 
     @property
     def row(self) -> tuple[int, float, float]:
-        """Return what files keep of it: the positions, and rounded to a thousandth what was
-        expected and what was won.
+        """Return what files keep of it: the positions, what was expected, and what was won, both
+        rounded to a thousandth.
         """
         return self.positions, round(self.expected, 3), round(self.won, 3)
 
@@ -78,6 +79,11 @@ class Measured:
     """The same for somebody who knows only the mean result."""
     bins: tuple[Bin, ...]
 
+    @property
+    def rows(self) -> list[tuple[int, float, float]]:
+        """Return what files keep of the bins."""
+        return [one.row for one in self.bins]
+
 
 def fit(
     stores: Sequence[Path], *, nodes: int, pool: ProcessPoolExecutor | None, tell: Tell
@@ -87,20 +93,16 @@ def fit(
     Raises `StoreError` for files that are no stores, and `ConfigError` if there are too few
     positions of some group."""
     recorded = [read_games(path) for path in stores]
-    games = [
-        (match, game, n % HELD_OUT == 0)
-        for match, all_games in recorded
-        for n, game in enumerate(all_games)
-    ]
-    found = [
-        one
-        for some in spread(pool, partial(positions_of, nodes=nodes), games, tell)
-        for one in some
-    ]
+    games = list[tuple[Match, Game, bool]]()
+    for match, all_games in recorded:
+        games += [(match, game, n % HELD_OUT == 0) for n, game in enumerate(all_games)]
+    positions = list(
+        chain.from_iterable(spread(pool, partial(positions_of, nodes=nodes), games, tell))
+    )
     curves = {}
     measured = {}
     for group in GROUPS:
-        own = [one for one in found if one.group == group]
+        own = [one for one in positions if one.group == group]
         curves[group] = fit_curve(group, [one for one in own if not one.is_held_out])
         measured[group] = measure(curves[group], [one for one in own if one.is_held_out])
     training = {
@@ -109,7 +111,7 @@ def fit(
         ],
         "nodes": nodes,
         "every": EVERY,
-        "bins": {group: [one.row for one in found.bins] for group, found in measured.items()},
+        "bins": {group: one.rows for group, one in measured.items()},
         "held_out": {
             group: [one.positions, one.loss, one.loss_of_the_mean]
             for group, one in measured.items()
@@ -119,12 +121,12 @@ def fit(
 
 
 def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Position]:
-    """Return every sixteenth position of a game, as each living snake sees it. Openings that nobody
-    chose are left out.
+    """Return every sixteenth position of a game, as each living snake sees it, without the opening,
+    whose moves nobody chose.
     """
     match, game, is_held_out = recorded
     search = MoveSearch(nodes)
-    found = list[Position]()
+    positions = list[Position]()
     begins = match.turns_of_opening(game.round)
     for turn, state in replayed(match, game):
         if turn % EVERY == 0 and turn >= begins:
@@ -132,28 +134,27 @@ def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Posi
             group = group_of(len(living), search.is_learned(state))
             for slot in map(int, living):
                 score = search(state, slot).best_score
-                found.append(Position(group, score, float(game.share(slot)), is_held_out))
-    return found
+                positions.append(Position(group, score, float(game.share(slot)), is_held_out))
+    return positions
 
 
 def fit_curve(group: str, positions: Sequence[Position]) -> Curve:
-    """Fit a curve. Raises `ConfigError` if the positions are too few, or their scores foretell
-    nothing.
+    """Fit a group's curve. Raises `ConfigError` if there are too few positions, or if their scores
+    don't predict the results.
     """
     scores, results = _columns(positions)
     open_ones = np.abs(scores) <= SURE
     if open_ones.sum() < _LEAST:
-        told = f"there are {open_ones.sum()} positions of the group {group!r} with no proven score"
         raise ConfigError(
-            f"{told}; at least {_LEAST} are needed. Give stores of duels on 11×11 and of games of"
-            " four"
+            f"there are {open_ones.sum()} positions of the group {group!r} with no proven score; at"
+            f" least {_LEAST} are needed. Give stores of duels on 11×11 and of games of four"
         )
     features = np.column_stack([scores[open_ones] / _UNIT, np.ones(open_ones.sum())])
     slope, offset = ridge_regression(features, results[open_ones], np.zeros(len(features)), _RIDGE)
     if slope <= 0:
         raise ConfigError(
-            f"the scores foretell nothing of the results of the group {group!r}; use games of"
-            " stronger players"
+            f"the scores don't predict the results of the group {group!r}; use games of stronger"
+            " players"
         )
     lost = results[scores < -SURE]
     won = results[scores > SURE]
@@ -172,30 +173,32 @@ def measure(curve: Curve, positions: Sequence[Position]) -> Measured:
     expected = np.array([curve(int(score)) for score in scores])
     logits = np.log(expected / (1 - expected))
     mean = float(results.mean())
-    place = np.searchsorted(_BINS[1:-1], expected, side="right")
-    bins = tuple(
-        Bin(
-            _BINS[n],
-            _BINS[n + 1],
-            int(chosen.sum()),
-            float(expected[chosen].mean()),
-            float(results[chosen].mean()),
-        )
-        for n in range(len(_BINS) - 1)
-        if (chosen := place == n).any()
-    )
     return Measured(
-        len(results),
-        mean_loss(logits, results),
-        mean_loss(np.full(1, _logit(mean)), np.array([mean])),
-        bins,
+        positions=len(results),
+        loss=mean_loss(logits, results),
+        loss_of_the_mean=mean_loss(np.full(1, _logit(mean)), np.array([mean])),
+        bins=tuple(_bins(expected, results)),
     )
+
+
+def _bins(expected: np.ndarray, results: np.ndarray) -> Iterator[Bin]:
+    """Compare the expected with the actual results, range by range; ranges with no position are
+    left out.
+    """
+    bin_numbers = np.searchsorted(_BINS[1:-1], expected, side="right")
+    for n, (low, high) in enumerate(pairwise(_BINS)):
+        inside = bin_numbers == n
+        if inside.any():
+            mean_expected = float(expected[inside].mean())
+            mean_result = float(results[inside].mean())
+            yield Bin(low, high, int(inside.sum()), mean_expected, mean_result)
 
 
 def _columns(positions: Sequence[Position]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([one.score for one in positions], float), np.array(
-        [one.result for one in positions], float
-    )
+    """The scores and the results, float64 (N,) each."""
+    scores = np.array([one.score for one in positions], float)
+    results = np.array([one.result for one in positions], float)
+    return scores, results
 
 
 def _logit(share: float) -> float:

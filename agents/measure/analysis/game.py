@@ -1,5 +1,5 @@
-"""Analyses one snake's game: what the search thinks of each turn's moves, what the played ones
-cost, and where it was lost.
+"""Analyses one snake's game: how the search scores each turn's moves, what the snake's own moves
+cost, and where the game was lost.
 """
 
 from __future__ import annotations
@@ -8,27 +8,30 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import chain
 from typing import NamedTuple
 
 from agents.measure.analysis.move_classes import FAULTS, MoveClass, class_of
-from agents.measure.analysis.opinions import CERTAIN_DEATH, MoveSearch, Opinions
-from agents.measure.analysis.played import Played, Position
+from agents.measure.analysis.opinions import CERTAIN_DEATH, MoveSearch, Opinions, by_move
+from agents.measure.analysis.snake_game import Position, SnakeGame
 from agents.measure.analysis.win_probability import WinProbability, group_of
 from agents.parallel import Tell, spread
 from agents.search.evaluation.evaluate import SURE
 
 NODES = 50_000
-"""Nodes per turn, unless told otherwise."""
+"""Nodes per turn by default."""
 CLOSER = 8
-"""How many times the nodes are spent on the turns around the loss, so that it isn't blamed on a
-turn that was lost before.
+"""How many times as many nodes the turns around the loss get, so that it isn't blamed on a turn
+that was lost before.
 """
 REAL_CHANCE = 0.2
 """A game is still open while the best move has this share of an equal chance: 10 % in a duel, 5 %
 among four.
 """
 _LOOKS = 12
+"""At most so many turns around the loss are searched again."""
 _CHUNK = 4
+"""Turns that a process analyses before it reports its progress."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +42,23 @@ class Turn:
 
     turn: int
     scores: tuple[int, int, int, int]
-    """The search's scores. What the game itself has shown to be lost is in the played move's
-    score.
+    """The search's scores. The game itself may have shown the snake's move to lose; then its score
+    says so.
     """
     probabilities: tuple[float, float, float, float]
     """The probability of winning after each move, from 0 to 1."""
     safe: tuple[bool, bool, bool, bool]
     """Whether a move isn't certain death."""
-    played: int | None
-    """What was played; None if the recording doesn't tell."""
+    move: int | None
+    """What the snake played; None if the recording doesn't tell."""
     depth: int
     group: str = ""
     """Whose curve of `win_probability` gave the probabilities."""
 
     @property
     def best(self) -> int:
-        """Return the move with the best score: of several, the played one."""
-        return max(range(4), key=lambda move: (self.scores[move], move == self.played))
+        """Return the move with the best score: of several, the one that was played."""
+        return max(range(4), key=lambda move: (self.scores[move], move == self.move))
 
     @property
     def chance(self) -> float:
@@ -64,26 +67,26 @@ class Turn:
 
     @property
     def points_lost(self) -> float:
-        """Return what the played move is expected to cost, in hundredths of a won game; 0 if it
+        """Return what the snake's move is expected to cost, in hundredths of a won game; 0 if it
         isn't known.
         """
-        if self.played is None:
+        if self.move is None:
             return 0.0
-        return 100 * max(0.0, self.chance - self.probabilities[self.played])
+        return 100 * max(0.0, self.chance - self.probabilities[self.move])
 
     @property
     def move_class(self) -> MoveClass:
-        """Return the class of the played move."""
-        if self.played is None:
+        """Return the class of the snake's move."""
+        if self.move is None:
             return "unknown"
         return class_of(self.points_lost, choices=sum(self.safe))
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analysis found."""
+    """The turns of a snake's game as the search sees them, and where the game was lost."""
 
-    played: Played
+    game: SnakeGame
     turns: tuple[Turn, ...]
     lost: int | None
     """The place in `turns` at which the game was lost; None if the snake didn't lose."""
@@ -94,7 +97,7 @@ class Analysis:
 
 
 def analyse(
-    played: Played,
+    game: SnakeGame,
     *,
     nodes: int,
     curves: WinProbability,
@@ -104,22 +107,21 @@ def analyse(
     """Analyse a game with `nodes` nodes per turn, in the processes of `pool`. `tell` is called as
     it gets on.
     """
-    chunks = [played.positions[n : n + _CHUNK] for n in range(0, len(played.positions), _CHUNK)]
-    found = [
-        one for some in spread(pool, partial(_judge, nodes=nodes), chunks, tell) for one in some
-    ]
-    has_lost = played.result in ("lost", "draw") and bool(played.ending["eliminatedCause"])
+    positions = game.positions
+    chunks = [positions[n : n + _CHUNK] for n in range(0, len(positions), _CHUNK)]
+    judged = list(chain.from_iterable(spread(pool, partial(_judge, nodes=nodes), chunks, tell)))
+    has_lost = game.result in ("lost", "draw") and bool(game.ending["eliminatedCause"])
     if not has_lost:
-        return Analysis(played, _turns(played, found, curves), None, None, nodes)
-    found, last_chance = _look_closer(played.positions, found, nodes)
-    turns = _turns(played, found, curves)
-    return Analysis(
-        played, turns, lost_turn(played.positions, turns, last_chance), last_chance, nodes
-    )
+        return Analysis(game, _turns(game, judged, curves), None, None, nodes)
+    judged, last_chance = _look_closer(positions, judged, nodes)
+    turns = _turns(game, judged, curves)
+    return Analysis(game, turns, lost_turn(positions, turns, last_chance), last_chance, nodes)
 
 
 class Judged(NamedTuple):
-    """A position's opinions, and whether the learned evaluation of duels scored them."""
+    """What the search thinks of a position, and whether the learned evaluation of duels scored
+    it.
+    """
 
     opinions: Opinions
     is_learned: bool
@@ -128,8 +130,7 @@ class Judged(NamedTuple):
         """Return the same with at most this score for a move."""
         scores = list(self.opinions.scores)
         scores[move] = min(scores[move], most)
-        up, down, left, right = scores
-        return self._replace(opinions=replace(self.opinions, scores=(up, down, left, right)))
+        return self._replace(opinions=replace(self.opinions, scores=by_move(scores.__getitem__)))
 
 
 @lru_cache(maxsize=1)
@@ -151,19 +152,20 @@ def with_hindsight(
     proven to lose.
 
     A move that led to a position in which every move loses has lost, too, although the search
-    before it may not have looked so far. Returns the opinions with that in them and the place of
-    that turn, None if every turn is proven lost."""
-    found = list(judged)
+    before it may not have looked so far. Returns the opinions, with such moves scored as losses,
+    and the place of that turn; None if every turn is proven lost."""
+    corrected = list(judged)
     most = CERTAIN_DEATH
-    for n in reversed(range(len(found))):
-        played = positions[n].played
-        if played is not None:
-            found[n] = found[n].with_score(played, most)
-        if found[n].opinions.best_score >= -SURE:
-            return found, n
+    for n in reversed(range(len(corrected))):
+        move = positions[n].move
+        if move is not None:
+            corrected[n] = corrected[n].with_score(move, most)
+        best_score = corrected[n].opinions.best_score
+        if best_score >= -SURE:
+            return corrected, n
         # Scores of losses count the turns: a turn earlier, the same death is a turn farther away.
-        most = min(-SURE - 1, found[n].opinions.best_score + 1)
-    return found, None
+        most = min(-SURE - 1, best_score + 1)
+    return corrected, None
 
 
 def judge(position: Position, *, nodes: int, curves: WinProbability) -> Turn:
@@ -175,65 +177,59 @@ def judge(position: Position, *, nodes: int, curves: WinProbability) -> Turn:
 def _look_closer(
     positions: Sequence[Position], judged: Sequence[Judged], nodes: int
 ) -> tuple[list[Judged], int | None]:
-    """`with_hindsight`, where the turn that it ends at was searched with more nodes, and found not
-    to be lost again.
-    """
-    found, place = with_hindsight(positions, judged)
+    """Carry the loss back as `with_hindsight` does, and search the turn where it ends with more
+    nodes.
+
+    That may prove the turn lost as well; then it is repeated from there, `_LOOKS` times at most."""
+    judged = list(judged)
+    corrected, place = with_hindsight(positions, judged)
     for _ in range(_LOOKS):
         if place is None:
             break
-        own = list(judged)
-        (own[place],) = _judge(positions[place : place + 1], nodes=CLOSER * nodes)
-        judged = own
-        looked_at = place
-        found, place = with_hindsight(positions, judged)
-        if place == looked_at:
+        (judged[place],) = _judge(positions[place : place + 1], nodes=CLOSER * nodes)
+        last_place = place
+        corrected, place = with_hindsight(positions, judged)
+        if place == last_place:
             break
-    return found, place
+    return corrected, place
 
 
 def lost_turn(
     positions: Sequence[Position], turns: Sequence[Turn], last_chance: int | None
 ) -> int | None:
     """Return the place of the last fault, up to `last_chance`, that was made with a real chance and
-    never made good again.
+    never made good again. If there was no such fault, return `last_chance`.
 
     A real chance is at least `REAL_CHANCE` of an equal share. A fault is made good if the others
-    don't use it, so that a later chance is as good as the one before. If there was no such fault,
-    it is `last_chance`."""
-    later = 0.0
-    for n in reversed(range(0 if last_chance is None else last_chance + 1)):
+    don't use it, so that a later chance is as good as the one before."""
+    if last_chance is None:
+        return None
+    best_later = 0.0
+    for n in reversed(range(last_chance + 1)):
         chance = turns[n].chance
-        if (
-            turns[n].move_class in FAULTS
-            and chance > later
-            and chance >= REAL_CHANCE / len(positions[n].living)
-        ):
+        is_real = chance >= REAL_CHANCE / len(positions[n].living)
+        if is_real and chance > best_later and turns[n].move_class in FAULTS:
             return n
-        later = max(later, chance)
+        best_later = max(best_later, chance)
     return last_chance
 
 
-def _turns(played: Played, judged: Sequence[Judged], curves: WinProbability) -> tuple[Turn, ...]:
-    return tuple(
-        _turn(position, one, curves) for position, one in zip(played.positions, judged, strict=True)
-    )
+def _turns(game: SnakeGame, judged: Sequence[Judged], curves: WinProbability) -> tuple[Turn, ...]:
+    pairs = zip(game.positions, judged, strict=True)
+    return tuple(_turn(position, judgement, curves) for position, judgement in pairs)
 
 
 def _turn(position: Position, judged: Judged, curves: WinProbability) -> Turn:
     opinions = judged.opinions
     snakes = len(position.living)
-    up, down, left, right = (
-        curves(score, snakes=snakes, is_learned=judged.is_learned) for score in opinions.scores
-    )
-    chances = (up, down, left, right)
     group = group_of(snakes, judged.is_learned)
+    curve = curves.curves[group]
     return Turn(
-        position.turn,
-        opinions.scores,
-        chances,
-        opinions.safe,
-        position.played,
-        opinions.depth,
-        group,
+        turn=position.turn,
+        scores=opinions.scores,
+        probabilities=by_move(lambda move: curve(opinions.scores[move])),
+        safe=opinions.safe,
+        move=position.move,
+        depth=opinions.depth,
+        group=group,
     )

@@ -1,5 +1,5 @@
-"""The best line from a position: how the search expects the game to go on, the others answering as
-is worst for the snake.
+"""Plays on from a position as the search expects the game to go on, where the others answer as is
+worst for the snake: the best line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from agents.measure.analysis.opinions import CERTAIN_DEATH, MoveSearch
-from agents.measure.analysis.played import Position
+from agents.measure.analysis.snake_game import Position
 from agents.search.evaluation.evaluate import WIN
 from agents.search.make_unmake import drift, search_rules
 from agents.search.players import head_distance

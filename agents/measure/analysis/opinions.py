@@ -4,7 +4,9 @@ same depth.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,9 +29,13 @@ from envs.battlesnake.state import State
 
 CERTAIN_DEATH = 1 - WIN
 """The score of a move after which the snake is dead at once."""
+T = TypeVar("T")
 _MAX_RIVALS = 2
 _NEAR = 7
 _TABLE_BITS = 18
+_NO_LIMIT = 1 << 60
+_LOWEST = -3 * WIN
+_HIGHEST = 3 * WIN
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,14 @@ class Opinions:
     """What the search thinks of the four moves of one snake in one position."""
 
     scores: tuple[int, int, int, int]
-    """The score of each move, up, down, left, right: points of `agents.search.evaluation.evaluate`, larger
-    is better for the snake. Beyond `SURE` a win or a loss is proven, within what the search
-    assumes."""
+    """The score of each move, up, down, left, right: points of `agents.search.evaluation.evaluate`,
+    larger is better for the snake. Beyond `SURE` a win or a loss is proven, within what the search
+    assumes.
+    """
     safe: tuple[bool, bool, bool, bool]
     """Whether a move isn't certain death. All are False if each of them is."""
     depth: int
-    """Turns that every move was searched to, those left out that are proven before."""
+    """Turns to which every move was searched, except moves that were proven before."""
 
     @property
     def best(self) -> int:
@@ -56,13 +63,18 @@ class Opinions:
         return max(self.scores)
 
 
+def by_move(value: Callable[[int], T]) -> tuple[T, T, T, T]:
+    """Return the values of the four moves: up, down, left, right."""
+    return value(0), value(1), value(2), value(3)
+
+
 class MoveSearch:
     """Scores all moves of a snake with `nodes` nodes per position, as alpha-beta does with its
     defaults.
 
-    Each move is searched on its own, so that also the worst has a score; alpha-beta by itself only
-    finds that it is worse. All share one transposition table and go deeper turn by turn. The answer
-    depends on the position and on `nodes` alone."""
+    Each move is searched on its own, so that even the worst has a score; alpha-beta by itself only
+    proves that it is worse. All share one transposition table and go deeper turn by turn. The
+    answer depends on the position and on `nodes` alone."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -103,17 +115,17 @@ class MoveSearch:
             )
             weights = CROWD if here.arrays.num_alive[0] > 2 else Weights()
             scores, depth = _deepen(here, space, weights, np.flatnonzero(safe), self.nodes)
-        up, down, left, right = (scores.get(move, CERTAIN_DEATH) for move in range(4))
         return Opinions(
-            (up, down, left, right),
-            (bool(safe[0]), bool(safe[1]), bool(safe[2]), bool(safe[3])),
-            depth,
+            scores=by_move(lambda move: scores.get(move, CERTAIN_DEATH)),
+            safe=by_move(lambda move: bool(safe[move])),
+            depth=depth,
         )
 
 
 def _all_deadly(state: State, me: int) -> bool:
-    """Whether each move is certain death, where `safe_moves` says that all are safe. They can't be
-    if a neck is in the way.
+    """Whether each move is certain death, where `safe_moves` says that all are safe.
+
+    It says so if none is. Not all can be safe, though, if the snake's neck is in the way.
     """
     head, *rest = state.body(0, me)
     return len(rest) > 1 and rest[0] != head
@@ -122,24 +134,30 @@ def _all_deadly(state: State, me: int) -> bool:
 def _deepen(
     state: State, space: AlphaBetaWorkspace, weights: Weights, moves: np.ndarray, nodes: int
 ) -> tuple[dict[int, int], int]:
-    """The scores by move, and the depth to which all of them were searched."""
+    """Search all moves a turn deeper each time, until the nodes are spent.
+
+    Returns the scores by move, and the depth to which all of them were searched."""
     scores: dict[int, int] = {}
     for depth in range(1, MAX_DEPTH + 1):
-        found: dict[int, int] = {}
-        until = nodes if depth > 1 else 1 << 60
+        deeper: dict[int, int] = {}
+        # The first turn is always searched whole, so that every move has a score.
+        until = nodes if depth > 1 else _NO_LIMIT
         for move in map(int, moves):
             if abs(scores.get(move, 0)) > SURE:
                 continue
             score = _search(state, space, weights, move, depth, scores.get(move), until)
             if score is None:
                 # The depth isn't whole, but what is proven stays proven.
-                proven = {proven: value for proven, value in found.items() if abs(value) > SURE}
-                return scores | proven, depth - 1
-            found[move] = score
-        scores |= found
+                return scores | _proven(deeper), depth - 1
+            deeper[move] = score
+        scores |= deeper
         if all(abs(scores[int(move)]) > SURE for move in moves):
             return scores, depth
     return scores, MAX_DEPTH
+
+
+def _proven(scores: dict[int, int]) -> dict[int, int]:
+    return {move: score for move, score in scores.items() if abs(score) > SURE}
 
 
 def _search(
@@ -151,16 +169,17 @@ def _search(
     last: int | None,
     until: int,
 ) -> int | None:
-    """The score of a move, in a window around the `last` one; None if `until` nodes were visited
-    first.
+    """The score of a move, searched for in a window around its `last` score; None if `until` nodes
+    were visited before it was known.
     """
     stack, turns, territory, correction = space
     stack.allowed[:] = False
     stack.allowed[move] = True
-    if last is None:
-        low, high = (-3 * WIN, 3 * WIN)
-    else:
-        low, high = (last - WINDOW, last + WINDOW)
+    low = _LOWEST
+    high = _HIGHEST
+    if last is not None:
+        low = last - WINDOW
+        high = last + WINDOW
     while True:
         begin(stack, depth, low, high)
         if not run(
@@ -177,4 +196,8 @@ def _search(
         best = int(stack.best[0])
         if low < best < high:
             return best
-        low, high = (-3 * WIN, high) if best <= low else (low, 3 * WIN)
+        # The score lies beyond the window: open the side on which it does.
+        if best <= low:
+            low = _LOWEST
+        else:
+            high = _HIGHEST

@@ -1,12 +1,12 @@
-"""How many cells a snake reaches first after a move: what "led into 14 cells for a body of 21" is
-measured by.
+"""Counts the cells that a snake reaches first after a move, for sentences such as "led into 14
+cells for a body of 21".
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from agents.measure.analysis.played import Position, after
+from agents.measure.analysis.snake_game import Position, after
 from agents.search.evaluation.fill import divide
 from agents.search.evaluation.territory import new_territory, survey
 from agents.search.make_unmake import search_rules

@@ -1,6 +1,4 @@
-"""Tells what a position's evaluation is made of: the share of each feature, in points and in plain
-words.
-"""
+"""Takes a position's evaluation apart: the share of each feature, in points and in plain words."""
 
 from __future__ import annotations
 
@@ -26,6 +24,7 @@ from agents.search.tuning.self_play import Viewer
 from envs.battlesnake.state import State
 
 _LEAST = 0.5
+"""In points: shares below it aren't shown."""
 HAND = "by hand"
 LEARNED = "learned"
 _HAND_WORDS = {
@@ -67,9 +66,10 @@ _GROUPS = {
     ),
     "being the one to move": ("tempo",),
 }
-"""The features of a learned evaluation by what they are about. Those of a group tell much the same,
-and their weights share it out among them by chance; so the sum of a group says more than its
-parts."""
+"""The features of a learned evaluation by what they are about. The features of a group say nearly
+the same, and it is chance how their weights share it out; so a group's sum says more than its
+parts.
+"""
 _WORDS = {
     **{
         f"reached_{moves}": f"cells reached first within {moves} move{'s' * (moves > 1)}"
@@ -118,7 +118,9 @@ class Share:
     words: str
     """The feature in words."""
     points: float
-    """What it adds, in points of `agents.search.evaluation.evaluate`; positive is good for the snake."""
+    """What it adds, in points of `agents.search.evaluation.evaluate`; positive is good for the
+    snake.
+    """
     mine: int | None = None
     """The feature's value for the snake, or for the pair; None for a hand-written feature."""
     theirs: int | None = None
@@ -149,14 +151,22 @@ class Explanation:
 def explain(state: State, me: int, learned: LearnedEvaluation | None = None) -> Explanation:
     """Return what the evaluation of board 0 for the living snake `me` is made of.
 
-    `learned` is the learned evaluation, which counts where it applies; by default it is the one
-    that comes along."""
+    `learned` is the learned evaluation, which counts where it applies; by default the one that is
+    shipped."""
     learned = learned or chosen_evaluation(DEFAULT_EVALUATION)
-    weights = CROWD if state.arrays.num_alive[0] > 2 else Weights()
+    is_crowd = state.arrays.num_alive[0] > 2
+    weights = CROWD if is_crowd else Weights()
     shares = _by_hand(state, me, weights)
     if learned is not None and learned.applies_to(state):
         shares += _learned(state, me, weights, learned)
     return Explanation(evaluation_in_words(learned, state), tuple(shares))
+
+
+def _group_by_feature() -> dict[str, str]:
+    groups = {}
+    for group, names in _GROUPS.items():
+        groups.update(dict.fromkeys(names, group))
+    return groups
 
 
 def _by_hand(state: State, me: int, weights: Weights) -> list[Share]:
@@ -177,61 +187,54 @@ def _learned(state: State, me: int, weights: Weights, learned: LearnedEvaluation
     together = int(state.arrays.length[0, :2].sum())
     phase = next(one for one in learned.phases if one.up_to is None or together <= one.up_to)
     mine, theirs, pair = np.split(features, [len(OWN), 2 * len(OWN)])
-    group_of = {name: group for group, names in _GROUPS.items() for name in names}
-    found = []
+    group_of = _group_by_feature()
+    shares = []
     for name, own, other in zip(OWN, map(int, mine), map(int, theirs), strict=True):
         points = (phase.mine.get(name, 0) * own + phase.theirs.get(name, 0) * other) / UNIT
-        found.append(Share(LEARNED, group_of[name], _WORDS[name], points, own, other))
+        shares.append(Share(LEARNED, group_of[name], _WORDS[name], points, own, other))
     for name, value in zip(SHARED, map(int, pair), strict=True):
-        found.append(
-            Share(
-                LEARNED,
-                group_of[name],
-                _WORDS[name],
-                phase.shared.get(name, 0) * value / UNIT,
-                value,
-            )
-        )
-    return found
+        points = phase.shared.get(name, 0) * value / UNIT
+        shares.append(Share(LEARNED, group_of[name], _WORDS[name], points, value))
+    return shares
 
 
-def in_words(found: Explanation) -> str:
+def in_words(explanation: Explanation) -> str:
     """Return the shares as a table: each hand-written feature, each group of learned ones, and the
     largest learned ones.
 
     Shares of less than half a point are left out.
     """
-    lines = [
-        (
-            f"{found.sum():+.0f} points ({SCALE} are as good as a win), evaluated by:"
-            f" {found.evaluation}"
-        ),
-        "",
-    ]
-    lines += [_line(share.points, share.words, HAND) for share in _largest(found, HAND)]
+    total = f"{explanation.sum():+.0f} points ({SCALE} are as good as a win)"
+    lines = [f"{total}, evaluated by: {explanation.evaluation}", ""]
+    lines += [_line(share.points, share.words, HAND) for share in _largest(explanation, HAND)]
+
     groups: dict[str, float] = {}
-    for share in found.shares:
+    for share in explanation.shares:
         if share.source == LEARNED:
             groups[share.group] = groups.get(share.group, 0.0) + share.points
-    grouped = sorted(groups.items(), key=lambda one: -abs(one[1]))
-    lines += [_line(points, group, LEARNED) for group, points in grouped if abs(points) >= _LEAST]
-    if groups:
-        lines += [
-            "",
-            "the learned features that add most, of which those of a group must be seen together:",
-        ]
-        lines += [
-            _line(share.points, f"{share.words}: {_values(share)}", share.group)
-            for share in _largest(found, LEARNED)[:6]
-        ]
+    largest_first = sorted(groups.items(), key=lambda item: -abs(item[1]))
+    lines += [
+        _line(points, group, LEARNED) for group, points in largest_first if abs(points) >= _LEAST
+    ]
+    if not groups:
+        return "\n".join(lines)
+
+    lines += [
+        "",
+        "the learned features that add most, of which those of a group must be seen together:",
+    ]
+    lines += [
+        _line(share.points, f"{share.words}: {_values(share)}", share.group)
+        for share in _largest(explanation, LEARNED)[:6]
+    ]
     return "\n".join(lines)
 
 
-def _largest(found: Explanation, source: str) -> list[Share]:
-    shown = (
-        share for share in found.shares if share.source == source and abs(share.points) >= _LEAST
-    )
-    return sorted(shown, key=lambda share: -abs(share.points))
+def _largest(explanation: Explanation, source: str) -> list[Share]:
+    """The shares of this source that are worth telling, the largest first."""
+    shares = [share for share in explanation.shares if share.source == source]
+    worth_telling = [share for share in shares if abs(share.points) >= _LEAST]
+    return sorted(worth_telling, key=lambda share: -abs(share.points))
 
 
 def _values(share: Share) -> str:

@@ -36,19 +36,20 @@ def summary(analyses: Sequence[Analysis]) -> dict[str, Any]:
     A game counts where it was lost: phase and length are those of the lost turn, or of the last
     turn if there is none. A game against several opponents counts for each of them; `by_killer`
     counts who the recording says has killed."""
-    dead = [one for one in analyses if cause_of(one) is not None and one.played.result != "won"]
-    total = Counter(
-        name for one in analyses for name, count in faults(one).items() for _ in range(count)
-    )
+    dead = [one for one in analyses if cause_of(one) is not None and one.game.result != "won"]
+    fault_counts: Counter[str] = Counter()
+    for one in analyses:
+        fault_counts.update(faults(one))
+    games = max(1, len(analyses))
     return {
         "games": len(analyses),
-        "results": dict(Counter(one.played.result or "unknown" for one in analyses)),
+        "results": dict(Counter(one.game.result or "unknown" for one in analyses)),
         "causes": dict(Counter(str(cause_of(one)) for one in dead).most_common()),
-        "faults_per_game": {name: round(total[name] / max(1, len(analyses)), 2) for name in FAULTS},
+        "faults_per_game": {name: round(fault_counts[name] / games, 2) for name in FAULTS},
         "by_phase": _by(dead, lambda one: [_class(PHASES, _lost_turn(one))]),
         "by_length": _by(dead, lambda one: [_class(LENGTHS, _lengths(one)[0])]),
         "by_relative_length": _by(dead, lambda one: [_relation(*_lengths(one))]),
-        "by_opponent": _by(dead, lambda one: sorted(set(one.played.opponents))),
+        "by_opponent": _by(dead, lambda one: sorted(set(one.game.opponents))),
         "by_killer": _by(dead, _killers),
     }
 
@@ -56,23 +57,22 @@ def summary(analyses: Sequence[Analysis]) -> dict[str, Any]:
 def _by(
     analyses: Sequence[Analysis], classes: Callable[[Analysis], list[str]]
 ) -> dict[str, dict[str, int]]:
-    found: dict[str, Counter[str]] = {}
+    """The causes of death by class: classes with an order in it, the others by their games."""
+    causes: dict[str, Counter[str]] = {}
     for one in analyses:
         for name in classes(one):
-            found.setdefault(name, Counter())[str(cause_of(one))] += 1
-    order = [name for _, name in (*PHASES, *LENGTHS)]
-    known = sorted(
-        found,
-        key=lambda name: (
-            order.index(name) if name in order else len(order),
-            -found[name].total(),
-            name,
-        ),
-    )
-    return {name: dict(found[name].most_common()) for name in known}
+            causes.setdefault(name, Counter())[str(cause_of(one))] += 1
+
+    order = {name: place for place, (_, name) in enumerate((*PHASES, *LENGTHS))}
+
+    def place(name: str) -> tuple[int, int, str]:
+        return order.get(name, len(order)), -causes[name].total(), name
+
+    return {name: dict(causes[name].most_common()) for name in sorted(causes, key=place)}
 
 
 def _place(one: Analysis) -> int:
+    """The place of the turn that counts: the lost one, or else the last."""
     return len(one.turns) - 1 if one.lost is None else one.lost
 
 
@@ -82,9 +82,10 @@ def _lost_turn(one: Analysis) -> int:
 
 def _lengths(one: Analysis) -> tuple[int, int]:
     """The snake's length where it lost, and that of the longest other."""
-    living = one.played.positions[_place(one)].living
-    own = next(len(snake["body"]) for snake in living if snake["id"] == one.played.snake["id"])
-    return own, max(len(snake["body"]) for snake in living if snake["id"] != one.played.snake["id"])
+    living = one.game.positions[_place(one)].living
+    lengths = {snake["id"]: len(snake["body"]) for snake in living}
+    own = lengths.pop(one.game.snake["id"])
+    return own, max(lengths.values())
 
 
 def _class(classes: Sequence[tuple[int, str]], value: int) -> str:
@@ -94,13 +95,15 @@ def _class(classes: Sequence[tuple[int, str]], value: int) -> str:
 def _relation(own: int, longest: int) -> str:
     if own > longest:
         return "longest"
-    return "as long as the longest" if own == longest else "shorter than the longest"
+    if own == longest:
+        return "as long as the longest"
+    return "shorter than the longest"
 
 
 def _killers(one: Analysis) -> list[str]:
-    by = one.played.ending.get("eliminatedBy") or ""
-    if by and by != one.played.snake["id"]:
-        return [one.played.name_by_id(by)]
+    killer = one.game.ending.get("eliminatedBy") or ""
+    if killer and killer != one.game.snake["id"]:
+        return [one.game.name_by_id(killer)]
     return []
 
 
@@ -124,18 +127,17 @@ def in_words(figures: dict[str, Any]) -> str:
     lines.append(
         "faults per game: " + ", ".join(f"{per_game[name]:g} {name}" for name in reversed(FAULTS))
     )
-    shown = [cause for cause in CAUSES if cause in figures["causes"]]
-    if not shown:
+    causes = [cause for cause in CAUSES if cause in figures["causes"]]
+    if not causes:
         return "\n".join([*lines, "", "it died in none of them"])
-    rows = [("all games", *_counts(figures["causes"], shown))]
-    for heading, told in _HEADINGS.items():
-        if figures[heading]:
-            rows.append((told, *[""] * (len(shown) + 1)))
-            rows += [
-                (f"  {name}", *_counts(causes, shown)) for name, causes in figures[heading].items()
-            ]
-    return "\n".join([*lines, "", in_columns(rows, ("what kills it", *shown, "together"))])
+    rows = [("all games", *_counts(figures["causes"], causes))]
+    for key, heading in _HEADINGS.items():
+        if figures[key]:
+            rows.append((heading, *[""] * (len(causes) + 1)))
+            rows += [(f"  {name}", *_counts(games, causes)) for name, games in figures[key].items()]
+    return "\n".join([*lines, "", in_columns(rows, ("what kills it", *causes, "together"))])
 
 
-def _counts(causes: dict[str, int], shown: Sequence[str]) -> list[str]:
-    return [str(causes.get(cause, "")) for cause in shown] + [str(sum(causes.values()))]
+def _counts(games: dict[str, int], causes: Sequence[str]) -> list[str]:
+    """A row's cells: the games by cause, and all of them."""
+    return [str(games.get(cause, "")) for cause in causes] + [str(sum(games.values()))]

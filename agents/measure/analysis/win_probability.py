@@ -1,4 +1,4 @@
-"""The probability of winning that belongs to a search's score: a logistic curve, fitted to the
+"""Turns a search's score into a probability of winning, by a logistic curve that was fitted to the
 results of recorded games.
 
 `WinProbability.shipped()` reads `win_probability.json`, which says how it was made;
@@ -73,12 +73,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class WinProbability:
-    """The curves by group, and how they were found."""
+    """The curves by group, with a record of how they were fitted."""
 
     curves: Mapping[str, Curve]
     """By the names of `GROUPS`; every group has one."""
     training: Mapping[str, Any] = field(default_factory=dict)
-    """How the curves were found, in JSON's types. Nothing is computed from it."""
+    """How the curves were fitted, in JSON's types. Nothing is computed from it."""
 
     def __call__(self, score: int, *, snakes: int, is_learned: bool) -> float:
         """Return the probability of winning for a score where so many `snakes` are alive.
@@ -105,10 +105,10 @@ class WinProbability:
                 data.get("training", {}),
             )
         except (OSError, ValueError, TypeError, KeyError, ConfigError) as error:
-            told = (
-                f"{path} holds no curves of win probability: {type(error).__name__} {reason(error)}"
-            )
-            raise ConfigError(f"{told}. procsnake analyse --fit writes such files") from error
+            raise ConfigError(
+                f"{path} holds no curves of win probability: {type(error).__name__}"
+                f" {reason(error)}. procsnake analyse --fit writes such files"
+            ) from error
 
     def write(self, path: Path) -> None:
         """Write the file as JSON. Raises `ConfigError` if it can't be written."""
@@ -123,4 +123,6 @@ class WinProbability:
 
 def group_of(snakes: int, is_learned: bool) -> str:
     """Return the group of `GROUPS` to which a position belongs, by the number of living snakes."""
-    return "duel" if is_learned else str(max(2, min(4, snakes)))
+    if is_learned:
+        return "duel"
+    return str(max(2, min(4, snakes)))

@@ -1,4 +1,4 @@
-"""Tells an analysis in words: the turns that mattered, the turn where the game was lost, and the
+"""Writes an analysis in words: the turns that mattered, the turn where the game was lost, and the
 cause in one sentence.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.measure.analysis.causes import TOLD, cause_of
+from agents.measure.analysis.causes import CAUSE_TEXTS, cause_of
 from agents.measure.analysis.game import Analysis, Turn
 from agents.measure.analysis.lines import best_line
 from agents.measure.analysis.move_classes import FAULTS
@@ -17,7 +17,9 @@ from envs.battlesnake.state import MOVE_NAMES
 from envs.common.columns import in_columns
 
 ARROWS = "↑↓←→"
-_MOST_SHOWN = 12
+_MOST_FAULTS = 12
+"""At most so many faults are listed, unless all turns are."""
+_ENDS = {"won": "won", "lost": "lost", "draw": "drew"}
 
 
 def word(move: int | None) -> str:
@@ -27,74 +29,70 @@ def word(move: int | None) -> str:
 
 def arrows(analysis: Analysis, place: int) -> str:
     """Return the snake's own moves in the best line from a turn."""
-    position = analysis.played.positions[place]
-    snake = analysis.played.snake["id"]
+    position = analysis.game.positions[place]
+    snake = analysis.game.snake["id"]
     line = best_line(position, analysis.turns[place].best)
     return " ".join(ARROWS[moves[snake]] for moves in line if snake in moves)
 
 
 def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
-    """Return the whole report: who, the result, the turns that mattered, the lost turn, the cause,
-    and the evaluation.
+    """Return the whole report: the players, the result, the turns that mattered, the lost turn, the
+    cause, and the evaluation.
     """
-    played = analysis.played
-    against = ", ".join(played.opponents)
-    if len(analysis.turns) == 1 and analysis.turns[0].played is None:
+    game = analysis.game
+    against = ", ".join(game.opponents)
+    if len(analysis.turns) == 1 and analysis.turns[0].move is None:
         return _position_in_words(analysis, against)
-    ended = {"won": "won", "lost": "lost", "draw": "drew"}.get(
-        played.result, "played (the end isn't recorded)"
-    )
+    ended = _ENDS.get(game.result, "played (the end isn't recorded)")
     turns = f"turns {analysis.turns[0].turn} to {analysis.turns[-1].turn}"
-    head = f"{played.name} {ended} against {against}; {turns}, {analysis.nodes} nodes per turn"
-    if all_turns:
-        shown = list(range(len(analysis.turns)))
-    else:
-        shown = turns_that_mattered(analysis)
-    if shown:
-        parts = [head, "", table(analysis, shown)]
-    else:
-        parts = [head, "", "no move cost 5 points or more"]
-    told = [lost_sentence(analysis), cause_sentence(analysis), evaluation_sentence(analysis)]
-    return "\n".join([*parts, "", counts(analysis), *filter(None, told)])
+    head = f"{game.name} {ended} against {against}; {turns}, {analysis.nodes} nodes per turn"
+    places: Sequence[int] = range(len(analysis.turns))
+    if not all_turns:
+        places = turns_that_mattered(analysis)
+    turn_table = table(analysis, places) if places else "no move cost 5 points or more"
+    lines = [head, "", turn_table, "", counts(analysis)]
+    lines += filter(None, [lost_sentence(analysis), cause_sentence(analysis)])
+    return "\n".join([*lines, evaluation_sentence(analysis)])
 
 
 def _position_in_words(analysis: Analysis, against: str) -> str:
     """What is best in a position on which nothing was played, such as a single request."""
     (turn,) = analysis.turns
     head = (
-        f"{analysis.played.name} to move against {against}; turn {turn.turn}, {analysis.nodes}"
-        " nodes"
+        f"{analysis.game.name} to move against {against}; turn {turn.turn}, {analysis.nodes} nodes"
     )
     heads = ("best", "depth", *MOVE_NAMES)
     row = (word(turn.best), str(turn.depth), *(chance_text(turn, move) for move in range(4)))
     best = f"{word(turn.best)} is best ({turn.chance:.0%}); line {arrows(analysis, 0)}"
-    told = [head, "", in_columns([row], heads), "", best]
-    return "\n".join([*told, *filter(None, [evaluation_sentence(analysis)])])
+    return "\n".join([head, "", in_columns([row], heads), "", best, evaluation_sentence(analysis)])
 
 
 def turns_that_mattered(analysis: Analysis) -> list[int]:
     """Return the places of the dearest faults, at most twelve, and of the lost turn, in order."""
     faulty = [n for n, turn in enumerate(analysis.turns) if turn.move_class in FAULTS]
-    dearest = sorted(faulty, key=lambda n: -analysis.turns[n].points_lost)[:_MOST_SHOWN]
+    dearest = sorted(faulty, key=lambda n: -analysis.turns[n].points_lost)[:_MOST_FAULTS]
     decisive = {n for n in (analysis.lost, analysis.last_chance) if n is not None}
     return sorted({*dearest, *decisive})
 
 
-def table(analysis: Analysis, shown: Sequence[int]) -> str:
-    """Return a line per turn: the chance before, what was played, what was best, what it cost, and
-    the chances of all moves.
+def table(analysis: Analysis, places: Sequence[int]) -> str:
+    """Return a line per turn at these places: the chance before, what was played, what was best,
+    what it cost, and the chances of all moves.
     """
     heads = ("turn", "chance", "played", "best", "points", "class", *MOVE_NAMES, "")
-    return in_columns((_row(analysis.turns[n], is_lost=n == analysis.lost) for n in shown), heads)
+    rows = [_row(analysis.turns[place], is_lost=place == analysis.lost) for place in places]
+    return in_columns(rows, heads)
 
 
 def _row(turn: Turn, *, is_lost: bool) -> tuple[str, ...]:
+    # Rounded before it is negated, so that nothing is shown as "-0".
+    points = -round(turn.points_lost)
     return (
         str(turn.turn),
         f"{turn.chance:.0%}",
-        word(turn.played),
+        word(turn.move),
         word(turn.best),
-        f"{-turn.points_lost:.0f}" if turn.points_lost >= 0.5 else "0",
+        str(points),
         turn.move_class,
         *(chance_text(turn, move) for move in range(4)),
         "← lost here" if is_lost else "",
@@ -116,8 +114,8 @@ def chance_text(turn: Turn, move: int) -> str:
 def counts(analysis: Analysis) -> str:
     """Return how many moves of each class there were."""
     classes = [turn.move_class for turn in analysis.turns]
-    told = [_counted(classes.count(name), name) for name in reversed(FAULTS) if name in classes]
-    return f"{len(classes)} moves: " + (", ".join(told) or "no faults")
+    faults = [_counted(classes.count(name), name) for name in reversed(FAULTS) if name in classes]
+    return f"{len(classes)} moves: " + (", ".join(faults) or "no faults")
 
 
 def _counted(count: int, name: str) -> str:
@@ -129,49 +127,45 @@ def _counted(count: int, name: str) -> str:
 def lost_sentence(analysis: Analysis) -> str:
     """Return where the game was lost and what would have kept it; "" if the snake didn't lose."""
     if analysis.lost is None:
-        if analysis.played.result == "lost":
+        if analysis.game.result == "lost":
             return "every move is proven to lose from the first recorded turn on"
         return ""
     turn = analysis.turns[analysis.lost]
-    if turn.played is None:
+    if turn.move is None:
         return (
             f"turn {turn.turn}: the recording doesn't tell what was played; {word(turn.best)} was"
             f" best ({turn.chance:.0%})"
         )
-    if turn.played == turn.best or turn.move_class == "best":
-        if turn.played == turn.best:
-            worth = "the best move"
-        else:
-            worth = f"as good as {word(turn.best)}"
-        told = (
-            f"turn {turn.turn}: {word(turn.played)} was {worth} ({turn.chance:.0%}), and yet the"
+    if turn.move == turn.best or turn.move_class == "best":
+        worth = "the best move" if turn.move == turn.best else f"as good as {word(turn.best)}"
+        sentence = (
+            f"turn {turn.turn}: {word(turn.move)} was {worth} ({turn.chance:.0%}), and yet the"
             " game was lost from here"
         )
     else:
+        consequence = _led(analysis, analysis.lost)
+        alternative = _kept(analysis, analysis.lost)
         line = arrows(analysis, analysis.lost)
-        told = (
-            f"turn {turn.turn}: {_led(analysis, analysis.lost)}; {_kept(analysis, analysis.lost)};"
-            f" line {line}"
-        )
-    if analysis.last_chance is not None and analysis.last_chance != analysis.lost:
-        last = analysis.turns[analysis.last_chance]
-        told += (
-            f"\nturn {last.turn}: the last move that wasn't proven to lose was {word(last.best)}"
-            f" ({last.chance:.0%})"
-        )
-    return told
+        sentence = f"turn {turn.turn}: {consequence}; {alternative}; line {line}"
+    if analysis.last_chance in (None, analysis.lost):
+        return sentence
+    last = analysis.turns[analysis.last_chance]
+    return (
+        f"{sentence}\nturn {last.turn}: the last move that wasn't proven to lose was"
+        f" {word(last.best)} ({last.chance:.0%})"
+    )
 
 
 def _led(analysis: Analysis, place: int) -> str:
-    """What the played move led to."""
+    """What the snake's move led to."""
     turn = analysis.turns[place]
-    position = analysis.played.positions[place]
-    assert turn.played is not None
-    move = word(turn.played)
-    score = turn.scores[turn.played]
-    if not turn.safe[turn.played]:
+    position = analysis.game.positions[place]
+    assert turn.move is not None
+    move = word(turn.move)
+    score = turn.scores[turn.move]
+    if not turn.safe[turn.move]:
         return f"{move} was certain death"
-    room = room_after(position, turn.played)
+    room = room_after(position, turn.move)
     if room is None:
         return f"{move} met its death at once"
     if room.cells < room.length:
@@ -179,16 +173,18 @@ def _led(analysis: Analysis, place: int) -> str:
     if score < -SURE:
         within = score + WIN
         return f"{move} lost by force within {within} turn{'s' * (within > 1)}"
-    return f"{move} took the chance from {turn.chance:.0%} to {turn.probabilities[turn.played]:.0%}"
+    return f"{move} took the chance from {turn.chance:.0%} to {turn.probabilities[turn.move]:.0%}"
 
 
 def _kept(analysis: Analysis, place: int) -> str:
     """What the best move would have kept."""
     turn = analysis.turns[place]
-    position = analysis.played.positions[place]
+    position = analysis.game.positions[place]
+    assert turn.move is not None
     best = room_after(position, turn.best)
-    led = room_after(position, turn.played if turn.played is not None else turn.best)
-    if best is not None and (led is None or led.cells < led.length) and best.cells >= best.length:
+    actual = room_after(position, turn.move)
+    was_cramped = actual is None or actual.cells < actual.length
+    if was_cramped and best is not None and best.cells >= best.length:
         return f"{word(turn.best)} kept {best.cells} ({turn.chance:.0%})"
     return f"{word(turn.best)} kept a chance of {turn.chance:.0%}"
 
@@ -198,19 +194,17 @@ def cause_sentence(analysis: Analysis) -> str:
     cause = cause_of(analysis)
     if cause is None:
         return ""
-    ending = analysis.played.ending
-    began = None if analysis.lost is None else analysis.turns[analysis.lost].turn
+    ending = analysis.game.ending
     died = ending["eliminatedOnTurn"]
-    by = ending["eliminatedBy"]
-    if by not in ("", analysis.played.snake["id"]):
-        killer = f" ({analysis.played.name_by_id(by)})"
-    else:
-        killer = ""
-    if began is not None and began < died - 1:
-        since = f"; it began on turn {began}"
-    else:
-        since = ""
-    return f"cause: {analysis.played.name} died on turn {died}: {TOLD[cause]}{killer}{since}"
+    killer = ""
+    if ending["eliminatedBy"] not in ("", analysis.game.snake["id"]):
+        killer = f" ({analysis.game.name_by_id(ending['eliminatedBy'])})"
+    since = ""
+    if analysis.lost is not None:
+        began = analysis.turns[analysis.lost].turn
+        if began < died - 1:
+            since = f"; it began on turn {began}"
+    return f"cause: {analysis.game.name} died on turn {died}: {CAUSE_TEXTS[cause]}{killer}{since}"
 
 
 def evaluation_sentence(analysis: Analysis) -> str:
@@ -218,11 +212,14 @@ def evaluation_sentence(analysis: Analysis) -> str:
     one.
     """
     search = MoveSearch(analysis.nodes)
-    told = list[str]()
+    parts = list[str]()
     before = ""
-    for position in analysis.played.positions:
+    for position in analysis.game.positions:
         state, _ = position.state()
-        if (evaluation := search.evaluation_in_words(state)) != before:
-            told.append(evaluation if not before else f"from turn {position.turn} on {evaluation}")
+        evaluation = search.evaluation_in_words(state)
+        if not before:
+            parts.append(evaluation)
+        elif evaluation != before:
+            parts.append(f"from turn {position.turn} on {evaluation}")
         before = evaluation
-    return f"positions are evaluated by: {'; '.join(told)}"
+    return f"positions are evaluated by: {'; '.join(parts)}"

@@ -26,21 +26,27 @@ from envs.common.errors import ConfigError, check_range
 
 @dataclass(frozen=True)
 class GameResults:
-    """The results of G games among A agents. `[g, a]` is agent a in game g; a is its place in the
-    list, not its seat.
+    """The results of G games among A agents. `[g, a]` is agent a in game g, where a is the agent's
+    place in the list and not its seat.
     """
 
     names: list[str]
-    winner: np.ndarray  # int16 (G,): the agent that alone survived, or NOBODY
-    capped: np.ndarray  # bool (G,): stopped by the turn limit with the game still open
-    turns: np.ndarray  # int32 (G,): turns played
-    cause: (
-        np.ndarray
-    )  # uint8 (G, A): ALIVE or the cause of death, codes of `envs.battlesnake.state`
-    killer: np.ndarray  # int16 (G, A): the agent that is blamed for the death, or NOBODY
-    death_turn: np.ndarray  # int32 (G, A): 0 for survivors
-    snake_length: np.ndarray  # int16 (G, A)
-    food_eaten: np.ndarray  # int16 (G, A)
+    winner: np.ndarray
+    """int16 (G,): the agent that alone survived, or NOBODY."""
+    capped: np.ndarray
+    """bool (G,): whether the turn limit stopped the game while it was still open."""
+    turns: np.ndarray
+    """int32 (G,): the number of turns."""
+    cause: np.ndarray
+    """uint8 (G, A): ALIVE or the cause of death, by the codes of `envs.battlesnake.state`."""
+    killer: np.ndarray
+    """int16 (G, A): the agent that is blamed for the death, or NOBODY."""
+    death_turn: np.ndarray
+    """int32 (G, A): 0 for survivors."""
+    snake_length: np.ndarray
+    """int16 (G, A)."""
+    food_eaten: np.ndarray
+    """int16 (G, A)."""
 
     @property
     def wins(self) -> np.ndarray:
@@ -56,11 +62,11 @@ class GameResults:
 
     @property
     def points(self) -> np.ndarray:
-        """The agents' points over all games, float64 (A,): in each game the k who last longest have
-        1/k each, and others 0.
+        """The agents' points over all games, float64 (A,). In each game the k agents that last
+        longest have 1/k each, and the others 0.
         """
-        lasted = np.where(self.cause == ALIVE, np.iinfo(np.int32).max, self.death_turn)
-        first = lasted == lasted.max(axis=1, keepdims=True)
+        last_turns = np.where(self.cause == ALIVE, np.iinfo(np.int32).max, self.death_turn)
+        first = last_turns == last_turns.max(axis=1, keepdims=True)
         return np.asarray((first / first.sum(axis=1, keepdims=True)).sum(axis=0))
 
     def causes(self, agent: int) -> dict[str, int]:
@@ -104,11 +110,11 @@ def play_games(
     num_agents = len(agents)
     if position is not None:
         return _play_on(position, agents, num_games, seed, max_turns, on_turn)
-    chosen = settings or Settings()
+    settings = settings or Settings()
     if num_agents == 1:
-        chosen = replace(chosen, solo=True)
-    check_game(chosen, width=width, height=height, num_snakes=num_agents)
-    state = State(num_games, width=width, height=height, num_snakes=num_agents, settings=chosen)
+        settings = replace(settings, solo=True)
+    check_game(settings, width=width, height=height, num_snakes=num_agents)
+    state = State(num_games, width=width, height=height, num_snakes=num_agents, settings=settings)
     state.seed(seed)
     running = start_games(state)
     seats = (np.arange(num_agents) - np.arange(num_games)[:, None]) % num_agents
@@ -145,19 +151,19 @@ def _play(
     max_turns: int,
     on_turn: Callable[[int, int], None] | None,
 ) -> None:
-    """Play all games to their ends; `seats` (G, slots) holds agent numbers. `running` is left True
-    where the cap struck.
+    """Play all games to their ends. `seats` (G, slots) holds agent numbers. `running` stays True
+    for games that the turn limit stops.
     """
-    # By their ids: agents of a user's own may compare as dataclasses do, and arrays in them have no
-    # truth.
+    # The ids tell agents apart, because a user's own may be dataclasses, and then comparing two
+    # with arrays in them raises.
     distinct = {id(agent): agent for agent in agents}
     numbers = {key: number for number, key in enumerate(distinct)}
-    who = np.array([numbers[id(agent)] for agent in agents])[seats]
-    moves = np.zeros(who.shape, np.int8)
+    agent_numbers = np.array([numbers[id(agent)] for agent in agents])[seats]
+    moves = np.zeros(agent_numbers.shape, np.int8)
     for turn in range(1, max_turns + 1):
         to_move = running[:, None] & (state.arrays.cause == ALIVE)
         for number, agent in enumerate(distinct.values()):
-            boards, slots = np.nonzero(to_move & (who == number))
+            boards, slots = np.nonzero(to_move & (agent_numbers == number))
             if len(boards):
                 moves[boards, slots] = agent.act_batch(state, boards, slots)
         play_turn(state, moves, running)
@@ -173,20 +179,17 @@ def _results(
     a = state.arrays
     slot_of = np.argsort(seats, axis=1)
     alive = a.cause == ALIVE
-    sole = (alive.sum(axis=1) == 1) & ~running & (not state.rules.solo)
+    has_winner = (alive.sum(axis=1) == 1) & ~running & (not state.rules.solo)
     survivor = np.take_along_axis(seats, alive.argmax(axis=1)[:, None], axis=1)[:, 0]
-    killer = np.where(
-        a.killer < 0,
-        NOBODY,
-        np.take_along_axis(seats, np.maximum(a.killer, 0).astype(np.int64), axis=1),
-    )
+    killer_slot = np.maximum(a.killer, 0).astype(np.int64)
+    killer = np.where(a.killer < 0, NOBODY, np.take_along_axis(seats, killer_slot, axis=1))
 
     def by_agent(column: np.ndarray) -> np.ndarray:
         return np.take_along_axis(column, slot_of, axis=1)
 
     return GameResults(
         names=[agent.name for agent in agents],
-        winner=np.where(sole, survivor, NOBODY).astype(np.int16),
+        winner=np.where(has_winner, survivor, NOBODY).astype(np.int16),
         capped=running.copy(),
         turns=a.turn.copy(),
         cause=by_agent(a.cause),
@@ -234,10 +237,8 @@ class MatchupScore:
     """The mean length of the agent's snake when its game ended or it died."""
     causes: dict[str, int]
     """How often the agent's snake died of each cause; "survived" counts the other games."""
-    points: float | None = None
-    """The agent's part of `GameResults.points`. None in records that were written before there was
-    such a figure.
-    """
+    points: float
+    """The agent's part of `GameResults.points`."""
 
     @property
     def win_rate(self) -> float:
@@ -261,8 +262,8 @@ STANDARD_OPPONENTS: tuple[tuple[str, ...], ...] = (
     ("greedy",),
     ("flood",),
 )
-"""The groups of opponents that are met by default: each built-in opponent three times, and in a
-duel.
+"""The groups of opponents that an agent meets by default: each built-in opponent threefold, and in
+a duel.
 """
 
 
@@ -283,15 +284,13 @@ def evaluate(
     """Play `agent` against each group of `opponents` (agents or their names), and return one score
     per group.
 
-    The games are those of `play_games`, which calls `on_turn`; they begin at `position` if there is
-    one, with `agent` in slot
-    0. `on_score` is called with each score as soon as its games are played. Raises what
-    `play_games` and `agents.make` raise."""
-    names = dict.fromkeys(other for group in opponents for other in group if isinstance(other, str))
-    made = {name: make(name) for name in names}
+    `play_games` plays the games and calls `on_turn`. They begin at `position` if there is one, with
+    `agent` in slot 0. `on_score` is called with each score as soon as its games are played. Raises
+    what `play_games` and `agents.make` raise."""
+    # All are made before any game, so that an unknown name is refused at once.
+    groups = _make_all(opponents)
     scores = []
-    for group in opponents:
-        others = [made[o] if isinstance(o, str) else o for o in group]
+    for others in groups:
         results = play_games(
             [agent, *others],
             num_games=num_games,
@@ -307,6 +306,20 @@ def evaluate(
         if on_score:
             on_score(scores[-1])
     return scores
+
+
+def _make_all(groups: Sequence[Sequence[str | Agent]]) -> list[list[Agent]]:
+    """The groups with agents in place of their names, one agent per name."""
+    by_name: dict[str, Agent] = {}
+
+    def agent_of(opponent: str | Agent) -> Agent:
+        if not isinstance(opponent, str):
+            return opponent
+        if opponent not in by_name:
+            by_name[opponent] = make(opponent)
+        return by_name[opponent]
+
+    return [list(map(agent_of, group)) for group in groups]
 
 
 def score(results: GameResults, agent: int = 0) -> MatchupScore:
@@ -353,5 +366,7 @@ def opponents_text(opponents: Sequence[str]) -> str:
         return "nobody (solo)"
     if len(opponents) == 1:
         return f"{opponents[0]} (duel)"
-    counted = Counter(opponents)
-    return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in counted.items())
+    parts = []
+    for name, count in Counter(opponents).items():
+        parts.append(name if count == 1 else f"{count} × {name}")
+    return ", ".join(parts)

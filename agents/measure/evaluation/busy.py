@@ -1,5 +1,5 @@
-"""Finds out whether an answer came late because this machine was busy, so that the delay says
-nothing about the snake.
+"""Finds out whether an answer was late because this machine was busy, and not because the snake was
+slow.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _CLEARLY = 0.25
 
 
 class LoadMeter:
-    """Measures how much time the machine loses after the meter is made, for instance while a turn's
-    answers are awaited.
+    """Measures how much time the machine loses from the moment at which the meter is made, for
+    instance while it waits for a turn's answers.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,8 @@ class LoadMeter:
         """Return the share of all processors' time, 0..1, that other guests of the host have taken,
         or 0 if it isn't known.
         """
-        (before, stolen_before), (now, stolen_now) = self._before, _processor_time()
+        before, stolen_before = self._before
+        now, stolen_now = _processor_time()
         if now > before:
             return (stolen_now - stolen_before) / (now - before)
         return 0.0
@@ -37,8 +38,8 @@ class LoadMeter:
         """Return what shows that the machine was busy while these servers were asked, or "" if
         nothing does.
 
-        `latencies_ms` has the latency of each server (host and port). `waited_ms` is for how much
-        of their decisions' time the agents of this process waited for a processor."""
+        `latencies_ms` has the latency of each server (host and port). `waited_ms` is how long the
+        agents of this process waited for a processor while they decided."""
         slowest = max(latencies_ms.values(), default=0.0)
         if len(latencies_ms) > 1 and min(latencies_ms.values()) >= timeout_ms:
             return f"all {len(latencies_ms)} servers were late on the same turn"
@@ -49,7 +50,8 @@ class LoadMeter:
             )
         if waited_ms >= _CLEARLY * timeout_ms:
             return f"the agents here waited {waited_ms:.0f} ms for a processor"
-        if (share := self.stolen()) >= _CLEARLY:
+        share = self.stolen()
+        if share >= _CLEARLY:
             return f"{share:.0%} of the processors' time was stolen"
         return ""
 
@@ -59,9 +61,8 @@ def _processor_time() -> tuple[int, int]:
     ticks. Source: proc_stat(5).
     """
     with suppress(OSError, ValueError, IndexError):
-        ticks = [
-            int(word) for word in _STAT.read_text(encoding="ascii").partition("\n")[0].split()[1:]
-        ]
-        # What guests of this machine used is in the first columns already.
+        first_line = _STAT.read_text(encoding="ascii").partition("\n")[0]
+        ticks = [int(word) for word in first_line.split()[1:]]
+        # The columns after the stolen time repeat time that is in the first ones already.
         return sum(ticks[: _STOLEN + 1]), ticks[_STOLEN]
     return 0, 0

@@ -26,15 +26,15 @@ MAX_ANSWER_BYTES = 64 * 1024
 _MAX_SHOWN = 60
 _IN_A_PATH = "/%:@!$&'()*+,;=~"
 _IN_A_QUERY = "/?%:@!$&'()*+,;=~"
-"""The characters that a URL may have unquoted there, besides letters, digits, "_", "." and "-" (RFC
-3986).
+"""The characters that may stand unquoted in a URL's query, and in its path, besides letters,
+digits, "_", "." and "-" (RFC 3986).
 """
 CALL_ERRORS = (OSError, http.client.HTTPException, ValueError)
 """The errors in which a call can end."""
 
 
 class BadAnswerError(ValueError):
-    """No engine can use this answer. The message is a sentence that says what the answer was."""
+    """An answer is one that no engine can use. The message is a sentence that says what it was."""
 
 
 class AnswerTooLargeError(BadAnswerError):
@@ -91,13 +91,16 @@ class Connection:
         self._connection: http.client.HTTPConnection | None = None
 
     def target(self, path: str) -> str:
-        """Return what is asked for at `path` below the URL, as engines join them; at "" it is the
-        URL itself.
+        """Return the request's target for `path` below the URL, joined as engines join them; for ""
+        the URL itself.
         """
-        joined = f"{self._path.rstrip('/')}/{path}" if path else self._path or "/"
+        target = self._path or "/"
+        if path:
+            target = f"{self._path.rstrip('/')}/{path}"
         if not self._query:
-            return joined
-        return f"{joined}{'&' if '?' in joined else '?'}{self._query}"
+            return target
+        separator = "&" if "?" in target else "?"
+        return f"{target}{separator}{self._query}"
 
     def exchange(
         self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float
@@ -113,10 +116,10 @@ class Connection:
         try:
             return self._exchange_once(method, path, body, timeout)
         except ConnectionError:
-            left = timeout - (time.monotonic() - began)
-            if not was_kept or left <= 0:
+            remaining = timeout - (time.monotonic() - began)
+            if not was_kept or remaining <= 0:
                 raise
-        return self._exchange_once(method, path, body, left)
+        return self._exchange_once(method, path, body, remaining)
 
     def _exchange_once(
         self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float
@@ -132,12 +135,11 @@ class Connection:
             else:
                 connection.sock.settimeout(timeout)
             watchdog.watch(connection.sock)
-            if body is None or isinstance(body, bytes):
-                data = body
-            else:
-                data = json.dumps(body).encode()
-            headers = {"Content-Type": "application/json"} if data is not None else {}
-            connection.request(method, self.target(path), data, {**self._headers, **headers})
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            headers = dict(self._headers)
+            if data is not None:
+                headers["Content-Type"] = "application/json"
+            connection.request(method, self.target(path), data, headers)
             response = connection.getresponse()
             answer = response.read(self._max_answer_bytes + 1)
             if len(answer) > self._max_answer_bytes:
@@ -145,8 +147,7 @@ class Connection:
                     f"the answer is larger than {self._max_answer_bytes} bytes"
                 )
             if response.length:
-                # Asked for so many bytes at most, `read` doesn't mind that fewer came than were
-                # announced.
+                # `read` with a limit doesn't raise if fewer bytes came than the header announced.
                 raise http.client.IncompleteRead(answer, response.length)
             watchdog.check()
         except BaseException as error:
@@ -166,8 +167,8 @@ class Connection:
 
 
 class _Watchdog:
-    """Ends an exchange once its time is up. A socket's own time-out starts anew with each byte, and
-    with each address.
+    """Ends an exchange once its time is up. A socket's own time-out isn't enough, because it starts
+    anew with each byte and with each address.
     """
 
     def __init__(self, connection: http.client.HTTPConnection, timeout: float) -> None:
@@ -178,8 +179,8 @@ class _Watchdog:
         self._timer.start()
 
     def watch(self, opened: socket.socket) -> None:
-        """Watch this socket, which the connection forgets where the server ends it by its answer.
-        Raises as `check` does.
+        """Watch this socket, which the connection itself forgets if the answer says that the server
+        closes it. Raises `TimeoutError` if the time is up.
         """
         self._socket = opened
         self.check()
@@ -194,7 +195,7 @@ class _Watchdog:
 
     def _cut(self) -> None:
         self._has_cut = True
-        # While it is opened, the connection alone has it.
+        # While a socket is being opened, only the connection knows it.
         watched = self._socket or self._connection.sock
         with suppress(OSError):
             if watched is not None:
@@ -214,11 +215,9 @@ def without_secrets(url: str) -> str:
     at the end.
     """
     parts = urlsplit(url)
-    return (
-        parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
-        .geturl()
-        .removesuffix("/")
-    )
+    host_and_port = parts.netloc.rpartition("@")[2]
+    public = parts._replace(netloc=host_and_port, query="", fragment="")
+    return public.geturl().removesuffix("/")
 
 
 def read_object(body: bytes) -> dict[str, Any]:
@@ -241,8 +240,9 @@ def read_object(body: bytes) -> dict[str, Any]:
         ) from error
     except (ValueError, RecursionError) as error:
         if body.startswith(codecs.BOM_UTF8):
-            told = f"the answer {_shown(body)} begins with a byte order mark, which JSON must not"
-            raise BadAnswerError(told) from error
+            raise BadAnswerError(
+                f"the answer {_shown(body)} begins with a byte order mark, which JSON must not"
+            ) from error
         raise BadAnswerError(f"the answer {_shown(body)} is no JSON object") from error
     if not isinstance(answer, dict):
         raise BadAnswerError(f"the answer {_shown(body)} is no JSON object")
@@ -260,23 +260,23 @@ def read_move(answer: Mapping[str, Any]) -> int:
     if answer.get("move") is None:
         raise BadAnswerError('the answer has no "move"')
     move = answer["move"]
-    known = ", ".join(MOVE_NAMES)
+    names = ", ".join(MOVE_NAMES)
     if move in MOVE_NAMES:
         return MOVE_NAMES.index(move)
     if isinstance(move, str) and move.strip().lower() in MOVE_NAMES:
         raise BadAnswerError(
-            f"the move is {_shown(move)}, which is no move: they are written in lower case, {known}"
+            f"the move is {_shown(move)}, which is no move: they are written in lower case, {names}"
         )
-    raise BadAnswerError(f"the move is {_shown(move)}, which is no move: there are {known}")
+    raise BadAnswerError(f"the move is {_shown(move)}, which is no move: there are {names}")
 
 
 def in_words(error: Exception) -> str:
     """Return one of `CALL_ERRORS` as a sentence for people."""
     if isinstance(error, BadAnswerError):
         return str(error)
-    for kinds, told in _IN_WORDS:
+    for kinds, sentence in _IN_WORDS:
         if isinstance(error, kinds):
-            return told
+            return sentence
     return f"{type(error).__name__}: {error}"
 
 

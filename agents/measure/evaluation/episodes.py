@@ -1,5 +1,5 @@
-"""Measures a policy in any world by the returns and lengths of its episodes beside those of random
-play, and films episodes.
+"""Measures a policy in any world by the returns and lengths of its episodes, beside those of random
+play. Plays episodes for films.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises
     `BundleError` for a bad bundle."""
-    # Unlike a `Path`, these answer no for a name that is too long for a file, such as one with many
-    # options.
+    # For a name that is too long for a file, such as one with many options, these functions return
+    # False, where a `Path` would raise.
     is_zip = spec.endswith(".zip") and os.path.isfile(spec)
     is_bundle = (
         os.path.isdir(spec) or is_zip or IN_TEXT.fullmatch(spec) or spec in champions.names()
@@ -68,30 +68,32 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
     if has_evaluation(spec) or not is_bundle:
         return None
     bundle = load(spec)
-    return None if plays_battlesnake(bundle.card) else bundle
+    if plays_battlesnake(bundle.card):
+        return None
+    return bundle
 
 
 def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
-    """Make the world in which a policy was trained. The `options` that are given replace those of
+    """Make the world in which a policy was trained, with these `options` in place of those of
     training.
 
     The module that registers the world must have been imported. Raises `UnknownNameError` or
     `ConfigError` if the world can't be made here."""
     name = bundle.card.environment["name"]
-    chosen = {**bundle.card.environment.get("options", {}), **options}
+    options = {**bundle.card.environment.get("options", {}), **options}
     if name not in envs.names():
-        trained = bundle.card.config.get("env")
-        modules = trained.get("imports") if isinstance(trained, dict) else None
+        env_settings = bundle.card.config.get("env")
+        modules = env_settings.get("imports") if isinstance(env_settings, dict) else None
         raise ConfigError(
             f"{bundle.path} was trained in the world {name!r}, which nothing here registers. Name"
             f" the module that does: --imports MODULE (it is {modules or 'unknown'} in its"
             " configuration)"
         )
     try:
-        return envs.make(name, **chosen)
+        return envs.make(name, **options)
     except TypeError as error:
         raise ConfigError(
-            f"the world {name!r} can't be made with options {sorted(chosen)}: {error}"
+            f"the world {name!r} can't be made with options {sorted(options)}: {error}"
         ) from error
 
 
@@ -134,8 +136,9 @@ def by_logits(answer: Answer, generator: np.random.Generator | None = None) -> D
         if generator is not None:
             # An exponential race (Gumbel's trick) draws by the softmax of the logits.
             values = values + generator.gumbel(size=values.shape)
-        allowed = world.action_mask
-        return (values if allowed is None else np.where(allowed, values, -np.inf)).argmax(1)
+        if world.action_mask is not None:
+            values = np.where(world.action_mask, values, -np.inf)
+        return values.argmax(1)
 
     return decide
 
@@ -147,10 +150,10 @@ def at_random(seed: int) -> Decide:
     generator = np.random.default_rng(seed)
 
     def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
-        shares = generator.random((world.num_envs, int(world.single_action_space.n)))
-        return (
-            shares if world.action_mask is None else np.where(world.action_mask, shares, -1)
-        ).argmax(1)
+        values = generator.random((world.num_envs, int(world.single_action_space.n)))
+        if world.action_mask is not None:
+            values = np.where(world.action_mask, values, -1)
+        return values.argmax(1)
 
     return decide
 
@@ -161,15 +164,15 @@ def play(
     """Play `episodes` episodes, rounded up, and return their returns, float64 (E,), and lengths,
     int64 (E,).
 
-    Each row that acts plays the same number of episodes, because otherwise the first episodes to
-    end would mostly be short ones."""
+    Each row that acts plays the same number of episodes. The first episodes to end would mostly be
+    short ones."""
     ended = np.zeros(world.num_envs, np.int64)
     begins = np.ones(world.num_envs, np.bool_)
     returns: list[float] = []
     lengths: list[int] = []
     world.restart(seed)
     world.drain_episodes()
-    # Rows that are for something else, such as a wider stage of a curriculum, never end an episode.
+    # Rows that never act, such as those for a wider stage of a curriculum, end no episode either.
     acts = world.valid.copy()
     per_row = -(-episodes // max(1, int(acts.sum())))
     while (ended[acts] < per_row).any():
@@ -199,8 +202,9 @@ def evaluate(
     for player in (POLICY, RANDOM):
         world = world_of(bundle, num_games=min(episodes, GAMES_AT_ONCE))
         try:
-            policy = as_measured(bundle, world, seed=seed, threads=threads)
-            decide = policy if player == POLICY else at_random(seed)
+            decide = at_random(seed)
+            if player == POLICY:
+                decide = as_measured(bundle, world, seed=seed, threads=threads)
             returns, lengths = play(world, decide, episodes, seed)
         finally:
             world.close()
@@ -218,8 +222,9 @@ def evaluate(
 
 
 def _interval(returns: np.ndarray) -> tuple[float, float]:
-    drawn = np.random.default_rng(0).integers(len(returns), size=(_RESAMPLES, len(returns)))
-    low, high = np.quantile(returns[drawn].mean(1), (0.025, 0.975)).tolist()
+    """The 95 % interval of the mean, by bootstrap."""
+    samples = np.random.default_rng(0).integers(len(returns), size=(_RESAMPLES, len(returns)))
+    low, high = np.quantile(returns[samples].mean(1), (0.025, 0.975)).tolist()
     return low, high
 
 

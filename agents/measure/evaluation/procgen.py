@@ -1,12 +1,13 @@
-"""Measures how well policies play Procgen, on the levels that they were trained on and on others,
-beside the random agent.
+"""Measures how well policies play Procgen beside the random agent, on the levels of their training
+and on others.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class ProcgenScore:
     split: str
     """The levels that were asked for: "train", "test", or the levels themselves."""
     levels: str
-    """The levels that this means for this policy."""
+    """The levels that `split` means for this policy."""
     episodes: int
     mean_return: float
     interval: tuple[float, float]
@@ -61,7 +62,7 @@ class ProcgenScore:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
+class PlayerEpisodes:
     """The episodes of one player, and the world in which they can be played again."""
 
     score: ProcgenScore
@@ -69,6 +70,10 @@ class Played:
     world: str
     """The world's name, as `envs.make` knows it."""
     options: dict[str, Any]
+
+    def is_random_play(self, world: str, options: Mapping[str, Any]) -> bool:
+        """Return whether these are the random agent's episodes in such a world."""
+        return self.score.player == RANDOM and self.world == world and self.options == options
 
 
 def is_procgen(card: Any) -> bool:
@@ -85,7 +90,7 @@ def evaluate(
     greedy: bool = False,
     threads: int = 1,
     say: Callable[[str], None] | None = None,
-) -> list[Played]:
+) -> list[PlayerEpisodes]:
     """Measure the policies of the bundles at `paths`, and in each of their worlds the random agent
     once.
 
@@ -96,26 +101,23 @@ def evaluate(
     every ten seconds. Raises `BundleError` or `ConfigError`."""
     bundles = [_load(path) for path in paths]
     splits = [split.strip() for split in levels.split(",")]
-    # All that can be wrong is found before anything is played.
-    worlds = {
-        (k, split): _options(bundle, split, episodes)
-        for k, bundle in enumerate(bundles)
-        for split in splits
-    }
-    played: list[Played] = []
-    for (k, split), options in worlds.items():
-        name = bundles[k].card.environment["name"]
+    # All options are checked before anything is played.
+    tasks = [
+        (bundle, split, _options(bundle, split, episodes))
+        for bundle, split in product(bundles, splits)
+    ]
+    results: list[PlayerEpisodes] = []
+    for bundle, split, options in tasks:
+        name = bundle.card.environment["name"]
         generator = np.random.default_rng(seed)
-        known = any(
-            (one.world, one.options, one.score.player) == (name, options, RANDOM) for one in played
-        )
-        for player, decide in _players(
-            bundles[k], generator, greedy=greedy, threads=threads
-        ).items():
-            if player != RANDOM or not known:
-                count = _count(say, f"{player} on {name}, levels {options['levels']}")
-                played.append(_play(player, name, split, options, decide, episodes, seed, count))
-    return played
+        players = _players(bundle, generator, greedy=greedy, threads=threads)
+        # Policies of the same world share one random agent.
+        if any(one.is_random_play(name, options) for one in results):
+            del players[RANDOM]
+        for player, decide in players.items():
+            count = _count(say, f"{player} on {name}, levels {options['levels']}")
+            results.append(_play(player, name, split, options, decide, episodes, seed, count))
+    return results
 
 
 def _load(path: str) -> Bundle:
@@ -129,7 +131,7 @@ def _load(path: str) -> Bundle:
 
 
 def _options(bundle: Bundle, split: str, episodes: int) -> dict[str, Any]:
-    """Those of the world that the policy is measured in."""
+    """The options of the world in which the policy is measured."""
     options = bundle.card.environment.get("options", {})
     levels = chosen_levels(split, str(options.get("levels", "all")))
     return {**options, "num_games": min(episodes, GAMES_AT_ONCE), "levels": levels}
@@ -149,8 +151,8 @@ def _players(
 
 
 def _count(say: Callable[[str], None] | None, what: str) -> Callable[[int, int], None] | None:
-    """Something that hears how many episodes have ended, and says it now and then; nothing without
-    `say`.
+    """Return a function that is called with the number of episodes that have ended and of all
+    episodes, and says them every ten seconds; None without `say`.
     """
     if say is None:
         return None
@@ -174,27 +176,27 @@ def _play(
     episodes: int,
     seed: int,
     on_step: Callable[[int, int], None] | None,
-) -> Played:
+) -> PlayerEpisodes:
     world = envs.make(name, **options)
     try:
-        played = play(world, decide, episodes, seed, on_step)
+        all_episodes = play(world, decide, episodes, seed, on_step)
     finally:
         world.close()
     mode = str(options.get("distribution_mode", "hard"))
-    returns = np.array([episode.episode_return for episode in played])
+    returns = np.array([episode.episode_return for episode in all_episodes])
     game = name.removeprefix("procgen/")
     score = ProcgenScore(
         player=player,
         game=game,
         split=split,
         levels=str(options["levels"]),
-        episodes=len(played),
+        episodes=len(all_episodes),
         mean_return=float(returns.mean()),
         interval=mean_interval(returns),
         normalised=worth(float(returns.mean()), game, mode),
-        mean_length=float(np.mean([episode.length for episode in played])),
+        mean_length=float(np.mean([episode.length for episode in all_episodes])),
     )
-    return Played(score=score, episodes=played, world=name, options=options)
+    return PlayerEpisodes(score=score, episodes=all_episodes, world=name, options=options)
 
 
 def worth(mean_return: float, game: str, mode: str) -> float | None:
@@ -206,8 +208,8 @@ def worth(mean_return: float, game: str, mode: str) -> float | None:
 
 
 def chosen_levels(levels: str, trained: str) -> str:
-    """Return the levels that "train" or "test" mean, given those of training. Raises `ConfigError`
-    if none are left to test.
+    """Return the levels that "train" or "test" mean for a policy that was trained on the levels
+    `trained`. Raises `ConfigError` if no others are left to test it on.
     """
     if levels == "train":
         return trained
@@ -244,15 +246,12 @@ def aggregates_by_split(scores: Sequence[ProcgenScore]) -> dict[str, list[Aggreg
     """Return the `aggregates` of the policies for each split on which several comparable ones were
     measured.
     """
-    matrices = {
-        split: score_matrix(s for s in scores if s.split == split)
-        for split in dict.fromkeys(s.split for s in scores)
-    }
-    return {
-        split: aggregates(matrix)
-        for split, matrix in matrices.items()
-        if matrix is not None and matrix.size > 1
-    }
+    estimates = {}
+    for split in dict.fromkeys(score.split for score in scores):
+        matrix = score_matrix(score for score in scores if score.split == split)
+        if matrix is not None and matrix.size > 1:
+            estimates[split] = aggregates(matrix)
+    return estimates
 
 
 def table(scores: Sequence[ProcgenScore]) -> str:
@@ -279,8 +278,8 @@ def table(scores: Sequence[ProcgenScore]) -> str:
         )
     for split, estimates in aggregates_by_split(scores).items():
         for estimate in estimates:
-            told = estimate.interval_in_words
             lines.append(
-                f"{split}: {estimate.name} of the normalised scores {estimate.value:.3f} ({told})"
+                f"{split}: {estimate.name} of the normalised scores {estimate.value:.3f}"
+                f" ({estimate.interval_in_words})"
             )
     return "\n".join(lines)

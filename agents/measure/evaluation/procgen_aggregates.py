@@ -1,7 +1,8 @@
-"""Means, aggregates and performance profiles with 95 % intervals (Agarwal et al. 2021, arXiv
-2108.13264), by rliable.
+"""Means, aggregates and performance profiles of scores with 95 % intervals, by rliable (Agarwal et
+al. 2021, arXiv 2108.13264).
 
-Importing it without rliable raises `MissingDependencyError`: before anything is played.
+Importing this module without rliable raises `MissingDependencyError`, so that nothing is played in
+vain.
 """
 
 from __future__ import annotations
@@ -31,10 +32,8 @@ _AGGREGATES: dict[str, Callable[[np.ndarray], float]] = {
     "optimality gap": aggregate_optimality_gap,
 }
 
-
 _FEWEST_RUNS = 2
-"""The runs of a game between which the bootstrap has a choice: among one it draws the same again
-and again.
+"""The runs of a game that an interval needs: of a single run the bootstrap would only draw copies.
 """
 
 
@@ -45,7 +44,7 @@ class AggregateEstimate:
     name: str
     value: float
     interval: tuple[float, float] | None
-    """None if a game has one run only: how much runs of a game differ can't be told from one."""
+    """None if a game has one run only, which can't show how much runs differ."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -95,11 +94,12 @@ def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> Aggregat
 
     with _seeded():
         values, intervals = get_interval_estimates({"": [ours, theirs]}, probability, reps=2000)
-    low, high = intervals[""][:, 0]
+    interval = None
+    if min(len(ours), len(theirs)) >= _FEWEST_RUNS:
+        low, high = intervals[""][:, 0]
+        interval = (float(low), float(high))
     return AggregateEstimate(
-        name="probability of improvement",
-        value=float(values[""][0]),
-        interval=None if min(len(ours), len(theirs)) < _FEWEST_RUNS else (float(low), float(high)),
+        name="probability of improvement", value=float(values[""][0]), interval=interval
     )
 
 
@@ -119,7 +119,9 @@ def performance_profile(
     """
     with _seeded():
         shares, bands = create_performance_profile({"": scores}, thresholds, reps=500)
-    low, high = bands[""] if len(scores) >= _FEWEST_RUNS else (None, None)
+    if len(scores) < _FEWEST_RUNS:
+        return shares[""], None, None
+    low, high = bands[""]
     return shares[""], low, high
 
 
@@ -133,8 +135,8 @@ def _estimate(
 
 @contextmanager
 def _seeded() -> Iterator[None]:
-    """rliable draws from NumPy's global generator, whatever `random_state` it is given; others'
-    draws stay as they were.
+    """Seed NumPy's global generator, from which rliable draws whatever `random_state` it is given,
+    and restore it afterwards.
     """
     before = np.random.get_state()
     np.random.seed(0)

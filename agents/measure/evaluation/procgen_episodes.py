@@ -43,11 +43,11 @@ def play(
     """Play at least `episodes` episodes, equally many on each row, and return them in the order in
     which they ended.
 
-    Rows play equally many because otherwise the first episodes to end would mostly be short ones.
-    Before each step `on_step` is called with the number of episodes that have ended and the number
-    that is wanted."""
+    Rows play equally many, because the first episodes to end would mostly be short ones. Before
+    each step `on_step` is called with the number of episodes that have ended and of all
+    episodes."""
     per_row = -(-episodes // world.num_envs)
-    played: list[Episode] = []
+    results: list[Episode] = []
     ended = np.zeros(world.num_envs, np.int64)
     begun = np.zeros(world.num_envs, np.int64)
     history: list[np.ndarray] = []
@@ -57,7 +57,7 @@ def play(
     begins = np.ones(world.num_envs, np.bool_)
     while (ended < per_row).any():
         if on_step:
-            on_step(len(played), per_row * world.num_envs)
+            on_step(len(results), per_row * world.num_envs)
         history.append(np.asarray(decide(world, begins), np.int8))
         world.advance(history[-1])
         begins = world.terminated | world.truncated
@@ -66,13 +66,13 @@ def play(
             ended[row] += 1
             if ended[row] <= per_row:
                 actions = np.array([step[row] for step in history[begun[row] :]], np.int8)
-                played.append(_episode(columns, k, starts[row], actions))
+                results.append(_episode(columns, k, starts[row], actions))
             begun[row] = len(history)
         going_on = columns["row"][ended[columns["row"]] < per_row]
         if len(going_on):
             for row, state in zip(going_on, games.get_state(going_on), strict=True):
                 starts[row] = state
-    return played
+    return results
 
 
 def _episode(
@@ -110,17 +110,17 @@ def film(name: str, options: Mapping[str, Any], episode: Episode) -> bytes:
     """Return the episode as an MP4 film of 256 × 256 pixels. Raises `MissingDependencyError`
     without imageio-ffmpeg.
     """
-    shown = (np.asarray(picture) for picture in _quarters(name, options, episode))
+    small_pictures = (np.asarray(picture) for picture in _quarters(name, options, episode))
     with tempfile.TemporaryDirectory(prefix="procsnake-") as folder:
         path = Path(folder) / "episode.mp4"
-        write_mp4(path, shown, fps=ProcgenVectorEnv.metadata["render_fps"])
+        write_mp4(path, small_pictures, fps=ProcgenVectorEnv.metadata["render_fps"])
         return path.read_bytes()
 
 
 def animation(name: str, options: Mapping[str, Any], episode: Episode) -> bytes:
     """Return the episode as an animated WebP picture of 256 × 256 pixels.
 
-    A notebook that isn't trusted shows these, but no films.
+    A notebook that isn't trusted shows such a picture, but no film.
     """
     first, *others = _quarters(name, options, episode)
     file = io.BytesIO()

@@ -1,5 +1,5 @@
-"""Keeps the results of an evaluation in any world in the run's folder, as `evaluation.json`, which
-the run's report reads.
+"""Keeps the results of an evaluation in the run's folder, as `evaluation.json`, which the run's
+report reads.
 """
 
 from __future__ import annotations
@@ -45,16 +45,15 @@ class EvaluationRecord:
 
     @property
     def unusual(self) -> str:
-        """The numbers of the game's settings that aren't the standard ones: ", minimum_food 100",
-        or nothing.
+        """The settings of the game that differ from the standard ones as text: ", minimum_food
+        100", or nothing. The board's size, the ruleset and the map are left out.
         """
-        named = ("width", "height", "ruleset", "map")
-        changed = (
-            name
-            for name, usual in STANDARD_BOARD.items()
-            if name not in named and self.board[name] != usual
-        )
-        return "".join(f", {name} {self.board[name]}" for name in changed)
+        names = STANDARD_BOARD.keys() - {"width", "height", "ruleset", "map"}
+        text = ""
+        for name, usual in STANDARD_BOARD.items():
+            if name in names and self.board[name] != usual:
+                text += f", {name} {self.board[name]}"
+        return text
 
     def write(self, run: Path) -> Path:
         """Write the record into the run's folder and return its path."""
@@ -66,8 +65,8 @@ class EvaluationRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class WorldRecord:
-    """The results of one policy in another world than Battlesnake, beside random play. It is kept
-    in the same file.
+    """The results of one policy in another world than Battlesnake, beside random play, in the same
+    file.
     """
 
     policy: str
@@ -85,18 +84,19 @@ class WorldRecord:
 
 
 def read_world_record(run: Path) -> WorldRecord | None:
-    """Return the run's record of another world than Battlesnake if it is of the policy that the run
-    exported last.
+    """Return the run's record of another world than Battlesnake.
 
-    Returns None if there is no record, if it is one of games against opponents, or if it can't be
-    read."""
+    Returns None if there is no record, if it can't be read, if it is one of games against
+    opponents, or if it is of another policy than the one that the run exported last."""
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))
         scores = [_world_score(**score) for score in data["episodes"]]
         record = WorldRecord(policy=str(data["key"]["policy"]), scores=scores)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return record if record.policy == policy_of(run) else None
+    if record.policy != policy_of(run):
+        return None
+    return record
 
 
 def _world_score(
@@ -133,23 +133,23 @@ def _matchup_score(
     mean_turns: float,
     mean_length: float,
     causes: dict[str, int],
-    points: float | None = None,
+    points: float,
 ) -> MatchupScore:
     """The score with values of the right types. Raises `ValueError` or `TypeError` if one can't
     be.
     """
-    played = _count(games, 1)
+    num_games = _count(games, 1)
     return MatchupScore(
         agent=str(agent),
         opponents=[str(opponent) for opponent in opponents],
-        games=played,
-        wins=_count(wins, 0, played),
-        draws=_count(draws, 0, played),
-        capped=_count(capped, 0, played),
+        games=num_games,
+        wins=_count(wins, 0, num_games),
+        draws=_count(draws, 0, num_games),
+        capped=_count(capped, 0, num_games),
         mean_turns=_number(mean_turns),
         mean_length=_number(mean_length),
         causes={str(cause): _count(deaths, 0) for cause, deaths in causes.items()},
-        points=None if points is None else _number(points),
+        points=_number(points),
     )
 
 
@@ -170,27 +170,29 @@ def policy_of(run: Path) -> str | None:
     none.
     """
     try:
-        return str(
-            parse_json(read_text(run / "bundle" / CARD, MAX_FILE_BYTES[CARD]))["files"][
-                "policy.onnx"
-            ]
-        )
+        card = parse_json(read_text(run / "bundle" / CARD, MAX_FILE_BYTES[CARD]))
+        return str(card["files"]["policy.onnx"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def read_record(run: Path) -> EvaluationRecord | None:
-    """Return the run's record if it is of the policy that the run exported last; None if there is
-    none or it can't be read.
-    """
+    """Return the run's record of games against opponents.
+
+    Returns None if there is no record, if it can't be read, or if it is of another policy than the
+    one that the run exported last."""
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))
         scores = [_matchup_score(**score) for score in data["scores"]]
         key = data["key"]
-        board = {**STANDARD_BOARD, **data.get("board", {})}
         record = EvaluationRecord(
-            policy=str(key["policy"]), games=_count(key["games"], 1), scores=scores, board=board
+            policy=str(key["policy"]),
+            games=_count(key["games"], 1),
+            scores=scores,
+            board={**STANDARD_BOARD, **data["board"]},
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return record if record.policy == policy_of(run) else None
+    if record.policy != policy_of(run):
+        return None
+    return record

@@ -19,7 +19,7 @@ from concurrent.futures import wait as wait_for
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -51,8 +51,17 @@ _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 _MAX_LOOK = 100
 
 
-_Answer = tuple[int, float, str]
-"""What `RemoteSnake.move` returns."""
+class Reply(NamedTuple):
+    """The move of a snake behind a URL."""
+
+    move: int
+    latency_ms: float
+    failure: str
+    """Why the request failed; "" if it didn't."""
+
+    def is_late(self, timeout_ms: float) -> bool:
+        """Return whether the request failed because of the time-out."""
+        return bool(self.failure) and self.latency_ms >= timeout_ms
 
 
 class SnakeUnreachableError(ProcsnakeError):
@@ -78,14 +87,19 @@ class Frame:
     snakes behind URLs.
     """
     excused: dict[int, str] = field(default_factory=dict)
-    """The slots that were asked again, since they were late in a burst of load, and how the burst
-    was seen.
+    """The slots that were asked again because they were late in a burst of load, and what showed
+    the burst.
     """
+
+    def set_decision(self, slot: int, decision: Decision) -> None:
+        """Enter what a slot has decided, with its move."""
+        self.decisions[slot] = decision
+        self.moves[slot] = decision.move
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a game ended."""
+    """The end of a game: its winner, its turns, and the causes of death."""
 
     winner: str | None
     """The name of the last survivor; None after a draw or a solo game."""
@@ -97,10 +111,10 @@ class Result:
 
 
 class Referee:
-    """One game. `play` plays it, and `result` then tells how it ended.
+    """One game. `play` plays it, and `result` then has its result.
 
     * `seats` are agents or URLs, in slot order. With one seat the game is played solo.
-    * `names` has one name per slot. An empty name stands for the seat's own; equal names are
+    * `names` has one name per slot. An empty name stands for the seat's own name. Equal names are
       numbered.
     * `game_id` is a new one by default. `recording` is a file to write the game to
       (`envs.battlesnake.recording`).
@@ -110,11 +124,11 @@ class Referee:
     * With `must_answer`, `play` raises `SnakeUnreachableError` for a URL that doesn't answer before
       the game. Without it such a snake plays as one whose requests fail.
     * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy
-      (`agents.measure.evaluation.busy`) is asked again, up to three times per turn. The official engine
-      doesn't do so: it is for comparisons in which time decides nothing.
+      (`agents.measure.evaluation.busy`) is asked again, up to three times per turn. The official
+      engine doesn't do so. It is for comparisons that time mustn't decide.
     * `position`, a state of one board, is where the game begins: seat i plays its slot i, and its
       board and rules are the game's. Without it the map lays out a new game.
-    * `opening`, int (turns, seats), has the moves of the first turns, on which nobody is asked.
+    * `opening`, int (turns, seats), has the moves of the first turns, for which nobody is asked.
 
     Raises `ConfigError` for settings or seats that no game can have, and for names or an opening of
     another number of seats."""
@@ -147,9 +161,9 @@ class Referee:
                     f"{len(seats)} seats for a position of {position.num_snakes} snakes; name one"
                     " player for each"
                 )
-        chosen = settings or Settings()
+        settings = settings or Settings()
         if len(seats) == 1:
-            chosen = replace(chosen, solo=True)
+            settings = replace(settings, solo=True)
         if not seats or timeout_ms < 1 or max_turns < 1:
             raise ConfigError(
                 f"a game of {len(seats)} seats, {timeout_ms} ms and at most {max_turns} turns can't"
@@ -165,14 +179,15 @@ class Referee:
                 f"the opening has shape {np.shape(opening)}; it must be (turns, {len(seats)}), a"
                 " move per seat"
             )
-        check_game(chosen, width=width, height=height, num_snakes=len(seats))
+        check_game(settings, width=width, height=height, num_snakes=len(seats))
         if position is None:
             self.state = State(
-                1, width=width, height=height, num_snakes=len(seats), settings=chosen
+                1, width=width, height=height, num_snakes=len(seats), settings=settings
             )
+            self._begin = start_games
         else:
             self.state = position.copy()
-        self._begin = start_games if position is None else continue_games
+            self._begin = continue_games
         self.state.seed(seed)
         self.names = _names(seats, names or [""] * len(seats))
         self.ids = [
@@ -180,8 +195,8 @@ class Referee:
             for slot, name in enumerate(self.names)
         ]
         self.customizations: list[dict[str, str]] = [dict(NO_LOOK) for _ in seats]
-        """The "color", "head" and "tail" of each slot. Snakes behind URLs tell theirs when `play`
-        asks them.
+        """The "color", "head" and "tail" of each slot. `play` fetches those of snakes behind
+        URLs.
         """
         self.failures: dict[int, list[str]] = {}
         """For each slot with failed moves, why they failed, in order."""
@@ -193,11 +208,10 @@ class Referee:
         self._tell_deadline = tell_deadline
         self._must_answer = must_answer
         self._most_repeats = _MOST_REPEATS if excuse_bursts else 0
-        if opening is None:
-            self._opening = np.zeros((0, len(seats)), np.int8)
-        else:
+        self._opening = np.zeros((0, len(seats)), np.int8)
+        if opening is not None:
             self._opening = opening
-        self.game = game_object(chosen, game_id or str(uuid.uuid4()), timeout_ms=self._timeout_ms)
+        self.game = game_object(settings, game_id or str(uuid.uuid4()), timeout_ms=self._timeout_ms)
         """The webhook's `game` object."""
         self._remote = {
             slot: RemoteSnake(seat, timeout_ms)
@@ -222,8 +236,11 @@ class Referee:
 
     def _play(self) -> Iterator[Frame]:
         for slot, snake in self._remote.items():
-            with nullcontext() if self._must_answer else suppress(SnakeUnreachableError):
+            try:
                 self.customizations[slot] = snake.check()
+            except SnakeUnreachableError:
+                if self._must_answer:
+                    raise
         running = self._begin(self.state)
         nothing: list[Any] = [None] * len(self.seats)
         recorder: AbstractContextManager[Recorder | None] = nullcontext()
@@ -233,120 +250,138 @@ class Referee:
             self._tell(pool, "start")
             yield Frame(self.state, nothing, nothing, {}, nothing, nothing)
             while running[0] and self.state.arrays.turn[0] < self._max_turns:
-                given = self.state.arrays.turn[0] < len(self._opening)
-                decisions, frame = self._open() if given else self._ask_all(pool)
+                if self.state.arrays.turn[0] < len(self._opening):
+                    frame = self._open()
+                else:
+                    frame = self._ask_all(pool)
                 if record:
-                    self._record(record, decisions)
-                moves = np.array([[UP if d is None else d.move for d in decisions]], np.int8)
-                play_turn(self.state, moves, running)
+                    self._record(record, frame.decisions)
+                moves = [UP if move is None else move for move in frame.moves]
+                play_turn(self.state, np.array([moves], np.int8), running)
                 yield frame
             self.result = self._result()
             self._tell(pool, "end")
             if record:
                 self._record(record, nothing)
-                winner = self.result.winner_slot
-                record.finish(
-                    winner_id="" if winner is None else self.ids[winner],
-                    winner_name=self.result.winner or "",
-                    is_draw=self.result.winner is None and len(self.seats) > 1,
-                )
+                self._finish(record, self.result)
 
-    def _open(self) -> tuple[list[Decision | None], Frame]:
-        """Return the moves of the opening as everyone's decisions."""
-        alive = self.state.arrays.cause[0] == ALIVE
-        nothing: list[float | None] = [None] * len(self.seats)
-        moves = [
-            int(move) if alive[slot] else None
-            for slot, move in enumerate(self._opening[self.state.arrays.turn[0]])
-        ]
-        decisions = [None if move is None else Decision(move) for move in moves]
-        return decisions, Frame(self.state, moves, nothing, {}, decisions, nothing)
+    def _finish(self, record: Recorder, result: Result) -> None:
+        winner_id = "" if result.winner_slot is None else self.ids[result.winner_slot]
+        is_draw = result.winner is None and len(self.seats) > 1
+        record.finish(winner_id=winner_id, winner_name=result.winner or "", is_draw=is_draw)
 
-    def _ask_all(self, pool: ThreadPoolExecutor) -> tuple[list[Decision | None], Frame]:
-        """Everyone's decision at once: URLs in their threads, local agents meanwhile in this
-        one.
+    def _living(self) -> list[int]:
+        """The slots of the living snakes."""
+        return np.flatnonzero(self.state.arrays.cause[0] == ALIVE).tolist()
+
+    def _open(self) -> Frame:
+        """Take a turn of the opening, whose moves count as everyone's decisions."""
+        frame = self._new_frame()
+        moves = self._opening[self.state.arrays.turn[0]]
+        for slot in self._living():
+            frame.set_decision(slot, Decision(int(moves[slot])))
+        return frame
+
+    def _new_frame(self) -> Frame:
+        """A frame of this turn in which nobody has decided yet."""
+        num = len(self.seats)
+        return Frame(
+            state=self.state,
+            moves=[None] * num,
+            latencies_ms=[None] * num,
+            failures={},
+            decisions=[None] * num,
+            cpu_ms=[None] * num,
+        )
+
+    def _ask_all(self, pool: ThreadPoolExecutor) -> Frame:
+        """Ask everybody at once: snakes behind URLs in their threads, and local agents meanwhile in
+        this one.
         """
-        slots = [
-            slot for slot in range(len(self.seats)) if self.state.arrays.cause[0, slot] == ALIVE
-        ]
+        frame = self._new_frame()
+        living = self._living()
         meter = LoadMeter()
-        calls = {
-            slot: pool.submit(self._remote[slot].move, self.request(slot))
-            for slot in slots
-            if slot in self._remote
-        }
-        decisions: list[Decision | None] = [None] * len(self.seats)
-        latencies: list[float | None] = [None] * len(self.seats)
-        cpu: list[float | None] = [None] * len(self.seats)
-        failures: dict[int, str] = {}
-        for slot in slots:
+        calls = self._ask_remote(pool, [slot for slot in living if slot in self._remote])
+        waited_ms = 0.0
+        for slot in living:
             seat = self.seats[slot]
             if not isinstance(seat, str):
-                began = time.monotonic()
-                cpu_began = time.thread_time()
-                due = began + self._timeout_ms / 1000 if self._tell_deadline else None
-                decisions[slot] = seat.act(self._own_board(), slot, due)
-                latencies[slot] = 1000 * (time.monotonic() - began)
-                cpu[slot] = 1000 * (time.thread_time() - cpu_began)
-        waited = sum((latencies[slot] or 0.0) - (cpu[slot] or 0.0) for slot in slots)
-        answers, excused = self._answers(pool, calls, meter, waited)
-        for slot, (move, latency, failure) in answers.items():
-            latencies[slot] = latency
-            decisions[slot] = Decision(move)
+                waited_ms += self._ask_local(seat, slot, frame)
+
+        answers = self._answers(pool, calls, meter, waited_ms, frame.excused)
+        for slot, (move, latency_ms, failure) in answers.items():
+            frame.latencies_ms[slot] = latency_ms
+            frame.set_decision(slot, Decision(move))
             if failure:
-                failures[slot] = failure
+                frame.failures[slot] = failure
                 self.failures.setdefault(slot, []).append(failure)
-        self._latencies = [str(round(ms)) if ms is not None else "0" for ms in latencies]
-        moves = [None if d is None else d.move for d in decisions]
-        return decisions, Frame(self.state, moves, latencies, failures, decisions, cpu, excused)
+        self._latencies = [str(round(latency or 0.0)) for latency in frame.latencies_ms]
+        return frame
+
+    def _ask_remote(
+        self, pool: ThreadPoolExecutor, slots: Sequence[int]
+    ) -> dict[int, Future[Reply]]:
+        """Begin to ask the snakes behind URLs in these slots."""
+        return {slot: pool.submit(self._remote[slot].move, self.request(slot)) for slot in slots}
+
+    def _ask_local(self, agent: Agent, slot: int, frame: Frame) -> float:
+        """Ask a local agent. Returns for how many milliseconds it waited for a processor."""
+        began = time.monotonic()
+        cpu_began = time.thread_time()
+        deadline = began + self._timeout_ms / 1000 if self._tell_deadline else None
+        # Agents may search on their state, so each gets its own.
+        frame.set_decision(slot, agent.act(self.state.copy(), slot, deadline))
+        latency_ms = 1000 * (time.monotonic() - began)
+        cpu_ms = 1000 * (time.thread_time() - cpu_began)
+        frame.latencies_ms[slot] = latency_ms
+        frame.cpu_ms[slot] = cpu_ms
+        return latency_ms - cpu_ms
 
     def _answers(
         self,
         pool: ThreadPoolExecutor,
-        calls: Mapping[int, Future[_Answer]],
+        calls: Mapping[int, Future[Reply]],
         meter: LoadMeter,
         waited_ms: float,
-    ) -> tuple[dict[int, _Answer], dict[int, str]]:
-        """The answers of all URLs by slot, and which were asked again because of a burst of
-        load.
-        """
+        excused: dict[int, str],
+    ) -> dict[int, Reply]:
+        """Return the answers of all URLs by slot.
+
+        Slots that are asked again because of a burst of load are noted in `excused`."""
         answers = {slot: call.result() for slot, call in calls.items()}
-        excused = dict[int, str]()
-        asked = list(answers)
+        last_asked = list(answers)
         for _ in range(self._most_repeats):
-            late = [
-                slot for slot in asked if answers[slot][2] and answers[slot][1] >= self._timeout_ms
-            ]
-            # The quickest of a server's snakes: a server is late if all of them are.
-            quickest = dict[str, float]()
-            for slot in asked:
-                server = urlsplit(self._remote[slot].url).netloc
-                quickest[server] = min(answers[slot][1], quickest.get(server, math.inf))
-            if late:
-                why = meter.burst(
-                    timeout_ms=self._timeout_ms, latencies_ms=quickest, waited_ms=waited_ms
-                )
-            else:
-                why = ""
-            if not why:
+            late = [slot for slot in last_asked if answers[slot].is_late(self._timeout_ms)]
+            if not late:
                 break
-            excused.update(dict.fromkeys(late, why))
+            burst = meter.burst(
+                timeout_ms=self._timeout_ms,
+                latencies_ms=self._quickest(last_asked, answers),
+                waited_ms=waited_ms,
+            )
+            if not burst:
+                break
+            excused.update(dict.fromkeys(late, burst))
             meter = LoadMeter()
             waited_ms = 0.0
-            asked = late
-            again = {
-                slot: pool.submit(self._remote[slot].move, self.request(slot)) for slot in late
-            }
-            answers.update({slot: call.result() for slot, call in again.items()})
-        return answers, excused
+            last_asked = late
+            calls = self._ask_remote(pool, late)
+            answers.update({slot: call.result() for slot, call in calls.items()})
+        return answers
 
-    def _own_board(self) -> State:
-        """Agents may search on their state, so each gets its own."""
-        return self.state.copy()
+    def _quickest(self, slots: Sequence[int], answers: Mapping[int, Reply]) -> dict[str, float]:
+        """The latency of each server's quickest snake, because a server is late if all of its
+        snakes are.
+        """
+        latencies = dict[str, float]()
+        for slot in slots:
+            server = urlsplit(self._remote[slot].url).netloc
+            latencies[server] = min(answers[slot].latency_ms, latencies.get(server, math.inf))
+        return latencies
 
     def request(self, slot: int) -> dict[str, Any]:
-        """Return the request that a slot gets for the current board. A dead snake is shown as it
-        died.
+        """Return the request that a slot gets for the current board. A dead snake appears as it was
+        when it died.
         """
         return move_request(
             self.state,
@@ -360,33 +395,30 @@ class Referee:
         )
 
     def _tell(self, pool: ThreadPoolExecutor, event: str) -> None:
-        wait_for(
-            [
-                pool.submit(snake.tell, event, self.request(slot))
-                for slot, snake in self._remote.items()
-            ]
-        )
+        calls = [
+            pool.submit(snake.tell, event, self.request(slot))
+            for slot, snake in self._remote.items()
+        ]
+        wait_for(calls)
 
     def _record(self, recorder: Recorder, decisions: Sequence[Decision | None]) -> None:
         board = board_from_state(self.state, 0, self.ids)
-        recorder.turn(
-            self.request(0),
-            decisions={
-                self.ids[slot]: _as_json(d) for slot, d in enumerate(decisions) if d is not None
-            },
-            dead=[snake for snake in board["snakes"] if snake["eliminatedCause"]],
-        )
+        dead = [snake for snake in board["snakes"] if snake["eliminatedCause"]]
+        by_id = {
+            snake_id: _as_json(decision)
+            for snake_id, decision in zip(self.ids, decisions, strict=True)
+            if decision is not None
+        }
+        recorder.turn(self.request(0), decisions=by_id, dead=dead)
 
     def _result(self) -> Result:
         causes = self.state.arrays.cause[0].tolist()
         alive = [slot for slot, cause in enumerate(causes) if cause == ALIVE]
-        winner = alive[0] if len(alive) == 1 and not self.state.rules.solo else None
-        return Result(
-            None if winner is None else self.names[winner],
-            int(self.state.arrays.turn[0]),
-            causes,
-            winner,
-        )
+        turns = int(self.state.arrays.turn[0])
+        if len(alive) != 1 or self.state.rules.solo:
+            return Result(None, turns, causes, None)
+        (winner,) = alive
+        return Result(self.names[winner], turns, causes, winner)
 
 
 class RemoteSnake:
@@ -418,10 +450,8 @@ class RemoteSnake:
         with suppress(*CALL_ERRORS):
             self._exchange("POST", event, body, self._timeout)
 
-    def move(self, body: Mapping[str, Any]) -> tuple[int, float, str]:
-        """Ask for a move. Returns (move, milliseconds, why the request failed or ""). A failure
-        repeats the last good move.
-        """
+    def move(self, body: Mapping[str, Any]) -> Reply:
+        """Ask for a move. If the request fails, the answer has the last good move."""
         began = time.monotonic()
         move = self._last_move
         failure = ""
@@ -434,7 +464,7 @@ class RemoteSnake:
             failure = f"no answer within {1000 * self._timeout:.0f} ms"
         if not failure:
             self._last_move = move
-        return self._last_move, 1000 * took, failure
+        return Reply(self._last_move, 1000 * took, failure)
 
     def _exchange(
         self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float
@@ -451,43 +481,45 @@ class RemoteSnake:
 
 
 def _look(info: Mapping[str, Any]) -> dict[str, str]:
-    """What a stranger says of its snake's looks, as far as it can be shown."""
+    """The looks that a stranger's snake has by its own account, as far as they can be shown."""
+    look = dict(NO_LOOK)
     color = info.get("color")
-    parts = {part: info.get(part) for part in ("head", "tail")}
-    shown = {
-        part: text
-        for part, text in parts.items()
-        if isinstance(text, str) and text and text.isprintable()
-    }
     if isinstance(color, str) and _COLOR.fullmatch(color):
-        colors = {"color": color}
-    else:
-        colors = {}
-    return NO_LOOK | colors | {part: text[:_MAX_LOOK] for part, text in shown.items()}
+        look["color"] = color
+    for part in ("head", "tail"):
+        text = info.get(part)
+        if isinstance(text, str) and text and text.isprintable():
+            look[part] = text[:_MAX_LOOK]
+    return look
 
 
-def _names(seats: Sequence[Agent | str], given: Sequence[str]) -> list[str]:
-    """A name for each seat; equal ones are numbered, past the numbers that others bear by
-    themselves.
-    """
-    # All snakes of a game read the names, and a recording keeps them.
-    own = [without_secrets(seat) if isinstance(seat, str) else seat.name for seat in seats]
-    plain = [name or other for name, other in zip(given, own, strict=True)]
+def _names(seats: Sequence[Agent | str], names: Sequence[str]) -> list[str]:
+    """A name for each seat, its own where `names` has an empty one. Equal names are numbered.
+
+    A number is left out if another seat is called so anyway."""
+    plain = []
+    for seat, name in zip(seats, names, strict=True):
+        if isinstance(seat, str):
+            # All snakes of a game read the names, and a recording keeps them.
+            plain.append(name or without_secrets(seat))
+        else:
+            plain.append(name or seat.name)
     taken = {name for name in plain if plain.count(name) == 1}
-    names = []
+    unique = []
     for name in plain:
         if plain.count(name) > 1:
-            name = next(numbered for k in count(1) if (numbered := f"{name} {k}") not in taken)
+            candidates = (f"{name} {number}" for number in count(1))
+            name = next(candidate for candidate in candidates if candidate not in taken)
             taken.add(name)
-        names.append(name)
-    return names
+        unique.append(name)
+    return unique
 
 
 def _as_json(decision: Decision) -> dict[str, Any]:
-    told: dict[str, Any] = {"move": MOVE_NAMES[decision.move]}
+    data: dict[str, Any] = {"move": MOVE_NAMES[decision.move]}
     # Agents of a user's own may answer with NumPy's numbers, or with NaN, which JSON doesn't have.
     if decision.probabilities is not None and np.isfinite(decision.probabilities).all():
-        told["probabilities"] = [round(float(p), 4) for p in decision.probabilities]
+        data["probabilities"] = [round(float(p), 4) for p in decision.probabilities]
     if decision.value is not None and math.isfinite(decision.value):
-        told["value"] = round(float(decision.value), 4)
-    return told
+        data["value"] = round(float(decision.value), 4)
+    return data

@@ -1,4 +1,4 @@
-"""Solo as a challenge: how many turns a snake survives alone on a board."""
+"""Measures how many turns a snake survives alone on a board."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from envs.battlesnake.settings import Settings
 from envs.common.columns import in_columns
 
 BOARDS = ((7, 7), (11, 11), (19, 19))
-"""Arena's boards."""
+"""The boards of Arena's solo games."""
 MAX_TURNS = 5000
-"""Arena ends games there."""
+"""The turn on which Arena ends a game."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ def evaluate_solo(
 def mean_interval(values: np.ndarray) -> tuple[float, float]:
     """Return the 95 % interval of the mean of `values` (n,), by the normal approximation.
 
-    Of one value both ends are that value.
+    With one value, both ends are that value.
     """
-    if len(values) > 1:
-        spread = NormalDist().inv_cdf(0.975) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    else:
-        spread = 0.0
-    return float(values.mean()) - spread, float(values.mean()) + spread
+    mean = float(values.mean())
+    if len(values) == 1:
+        return mean, mean
+    spread = NormalDist().inv_cdf(0.975) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return mean - spread, mean + spread
 
 
 def table(scores: Sequence[SoloScore]) -> str:

@@ -51,18 +51,17 @@ class _Board:
 
 
 def opening(test: Sprt, block: int) -> Opening:
-    """Return how the games of a block begin, as a function of the test's seed and the block, or as
-    the test's book says.
+    """Return how the games of a block begin: as the test's book says, or else as a function of the
+    test's seed and the block.
 
     Raises `ConfigError` if a player has lost after every random opening that was tried.
     """
     if test.book:
         return test.book[block]
     for attempt in range(_ATTEMPTS):
-        seed = derived_seed(test.seed, block, attempt)
-        found = _random_opening(test, seed)
-        if found is not None:
-            return found
+        candidate = _random_opening(test, derived_seed(test.seed, block, attempt))
+        if candidate is not None:
+            return candidate
     raise ConfigError(
         f"of {_ATTEMPTS} random openings of {test.opening_turns} turns none left everybody with a"
         " chance. Ask for fewer turns"
@@ -74,19 +73,21 @@ def _random_opening(test: Sprt, seed: int) -> Opening | None:
     random = np.random.default_rng(seed)
     slots = np.arange(test.seats)
     state, running = _start(test, seed)
-    played = []
+    turns = []
     for _ in range(test.opening_turns):
         safe = safe_moves(state, np.zeros_like(slots), slots)
-        played.append([int(random.choice(np.flatnonzero(row))) for row in safe])
-        play_turn(state, np.array([played[-1]], np.int8), running)
+        moves = [int(random.choice(np.flatnonzero(row))) for row in safe]
+        play_turn(state, np.array([moves], np.int8), running)
         if not _all_play(state, running):
             return None
+        turns.append(moves)
     if _is_lost_for_someone(state):
         return None
-    return Opening.of(seed, played)
+    return Opening.of(seed, turns)
 
 
 def _start(test: Sprt, seed: int) -> tuple[State, np.ndarray]:
+    """A test's game at its official start, and which games run, bool (1,)."""
     state = State(
         1, width=test.width, height=test.height, num_snakes=test.seats, settings=test.settings
     )
@@ -108,8 +109,8 @@ def _is_lost_for_someone(state: State) -> bool:
 
 
 def write_book(path: Path, test: Sprt, openings: Iterable[Opening]) -> int:
-    """Write a book: a line of JSON that says for which games it is, then one line per opening.
-    Returns the number of openings.
+    """Write a book and return the number of its openings. Its first line of JSON says for which
+    games it is, and each further line is an opening.
 
     Raises `BookError` at the first opening with which the book would be larger than `read_book`
     takes."""
@@ -153,11 +154,12 @@ def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
         raise BookError(
             f"{path} is no book of openings ({error}). To write one: --write-book FILE"
         ) from error
-    other = [
-        name for name, asked in asdict(_Board.of(test)).items() if getattr(board, name) != asked
-    ]
-    if other:
-        raise BookError(f"{path} is for games with other {', '.join(other)} than were asked for")
+    fields = asdict(_Board.of(test))
+    different = [name for name, value in fields.items() if getattr(board, name) != value]
+    if different:
+        raise BookError(
+            f"{path} is for games with other {', '.join(different)} than were asked for"
+        )
     if not openings:
         raise BookError(f"{path} has no openings")
     for number, one in enumerate(openings, 1):
@@ -177,17 +179,14 @@ def _opening(line: Any) -> Opening:
 
 
 def _can_be_played(test: Sprt, one: Opening) -> bool:
-    if any(len(turn) != test.seats for turn in one.moves):
+    if not one.is_for(test.seats):
         return False
     state, running = _start(test, one.seed)
-    return all(
-        _all_play(*_after(state, running, turn)) for turn in one.as_array(test.seats)
-    ) and _all_play(state, running)
-
-
-def _after(state: State, running: np.ndarray, turn: np.ndarray) -> tuple[State, np.ndarray]:
-    play_turn(state, turn[None], running)
-    return state, running
+    for turn in one.as_array(test.seats):
+        play_turn(state, turn[None], running)
+        if not _all_play(state, running):
+            return False
+    return _all_play(state, running)
 
 
 def openings(test: Sprt, count: int) -> Iterator[Opening]:

@@ -25,6 +25,7 @@ from agents.measure.sprt.statistics import Estimate, possible_scores
 from envs.common.whole_files import make_folder_of, write_whole
 
 _MOST_GAMES = 1000
+"""The page lists the last games, at most so many."""
 
 
 def verdict_in_words(progress: SprtProgress) -> str:
@@ -36,6 +37,7 @@ def verdict_in_words(progress: SprtProgress) -> str:
     measured = f"against {second}, {first} {_measured(progress)}"
     if progress.verdict == "H0":
         return f"H0 accepted: {measured}; {h.elo0:g} or less is likelier than {h.elo1:g} or more."
+    # Where H0 lies below 0, H1 may hold for a player that isn't stronger.
     stronger = f"{first} is stronger: " if h.elo0 >= 0 else ""
     return (
         f"H1 accepted: {stronger}{measured}; {h.elo1:g} or more is likelier than {h.elo0:g} or"
@@ -97,7 +99,7 @@ def _page(progress: SprtProgress) -> str:
 
 
 def _summary(progress: SprtProgress) -> str:
-    found = progress.strength()
+    strength = progress.strength()
     h = progress.test.hypotheses
     low, high = h.bounds
     rows = [
@@ -106,15 +108,15 @@ def _summary(progress: SprtProgress) -> str:
         ("log-likelihood ratio", f"{progress.ratio:.2f} ({low:.2f} … {high:.2f})"),
         ("games", str(len(progress.games))),
     ]
-    if found:
-        score = found.score
+    if strength:
+        score = strength.score
+        normalised_elo = "unknown"
+        if strength.normalised_elo:
+            normalised_elo = estimate_in_words(strength.normalised_elo)
         rows += [
             ("score, 95 % interval", f"{score.value:.1%} ({score.low:.1%} … {score.high:.1%})"),
-            ("Elo, 95 % interval", estimate_in_words(found.elo)),
-            (
-                "normalised Elo, 95 % interval",
-                estimate_in_words(found.normalised_elo) if found.normalised_elo else "unknown",
-            ),
+            ("Elo, 95 % interval", estimate_in_words(strength.elo)),
+            ("normalised Elo, 95 % interval", normalised_elo),
         ]
     return table(rows)
 
@@ -164,15 +166,10 @@ def _effort(progress: SprtProgress) -> str:
 
 def _games(progress: SprtProgress) -> str:
     names = progress.test.names
-    rows = [
-        (
-            f"{game.round}/{game.number}",
-            " · ".join(names[seat.player] for seat in game.seats),
-            str(points(game)),
-            str(game.turns),
-        )
-        for game in progress.games[-_MOST_GAMES:]
-    ]
+    rows = []
+    for game in progress.games[-_MOST_GAMES:]:
+        seats = " · ".join(names[seat.player] for seat in game.seats)
+        rows.append((f"{game.round}/{game.number}", seats, str(points(game)), str(game.turns)))
     return table(
         rows, head=("game", "players by seat", f"score of {names[FIRST]}", "turns"), text_columns=2
     )

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from fractions import Fraction
-from itertools import count, takewhile
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from agents.measure.sprt.statistics import (
     expected_blocks,
     log_likelihood_ratio,
     possible_scores,
-    strength,
+    strength_of,
 )
 from agents.measure.tournament.game import Fixture, check_urls
 from agents.measure.tournament.play import play_side_by_side
@@ -32,8 +32,8 @@ from agents.measure.tournament.workers import InThreads, MakeWorkers
 from envs.common.plain_values import known_to_json
 
 _FEW_BLOCKS = 20
-"""With fewer blocks than this, the strength that they show isn't used to predict how long the test
-will take.
+"""With fewer blocks than this, the prediction of how long the test will take doesn't use the
+strength that they show.
 """
 
 
@@ -41,10 +41,8 @@ def points(game: Game) -> Fraction:
     """Return the first player's score in a game: 1 if it alone comes first, an equal share of a
     shared first place, else 0.
     """
-    return sum(
-        (game.share(slot) for slot, seat in enumerate(game.seats) if seat.player == FIRST),
-        Fraction(),
-    )
+    slots = [slot for slot, seat in enumerate(game.seats) if seat.player == FIRST]
+    return sum(map(game.share, slots), Fraction())
 
 
 class SprtProgress:
@@ -53,7 +51,7 @@ class SprtProgress:
 
     The order in which games end plays no part. So short games don't count before long ones, and the
     result depends neither on how many games were played side by side, nor on where a test was
-    interrupted. `most_blocks` is how many are played at most."""
+    interrupted. At most `most_blocks` blocks are played."""
 
     def __init__(
         self, test: Sprt, games: Iterable[Game] = (), *, most_blocks: float = math.inf
@@ -81,11 +79,8 @@ class SprtProgress:
     @property
     def games(self) -> list[Game]:
         """The games that count, in the order of their blocks."""
-        return [
-            self._games[block, rotation]
-            for block in range(self.blocks)
-            for rotation in range(self.test.seats)
-        ]
+        places = product(range(self.blocks), range(self.test.seats))
+        return [self._games[place] for place in places]
 
     def has(self, block: int, rotation: int) -> bool:
         """Whether this game has been played."""
@@ -96,9 +91,13 @@ class SprtProgress:
         self._games.update(((game.round, game.number), game) for game in games)
         seats = self.test.seats
         hypotheses = self.test.hypotheses
-        while self.verdict is None and (score := self._next_score()) is not None:
+        while self.verdict is None:
+            score = self._next_score()
+            if score is None:
+                break
             self.counts[possible_scores(seats).index(score)] += 1
-            # One by one: of many at once the last digits would depend on how many there are.
+            # Block by block, because the last digits of a sum over many blocks at once would depend
+            # on how many they are.
             self.ratios.append(float(log_likelihood_ratio(self.counts, seats, hypotheses)))
             self.verdict = hypotheses.verdict(self.ratio)
 
@@ -106,38 +105,51 @@ class SprtProgress:
         """The score of the block that follows those that count, or None if that block isn't
         complete.
         """
-        games = [self._games.get((self.blocks, rotation)) for rotation in range(self.test.seats)]
-        found = [points(game) for game in games if game is not None]
-        if len(found) == len(games):
-            return sum(found, Fraction(0)) / len(found)
-        return None
+        seats = self.test.seats
+        if not all(self.has(self.blocks, rotation) for rotation in range(seats)):
+            return None
+        games = [self._games[self.blocks, rotation] for rotation in range(seats)]
+        return sum(map(points, games), Fraction()) / seats
 
     def strength(self) -> Strength | None:
         """Return how much stronger the first player is, or None before the first block."""
         if self.blocks:
-            return strength(self.counts, self.test.seats)
+            return strength_of(self.counts, self.test.seats)
         return None
 
     def games_to_go(self) -> float:
         """Return how many more games the test takes on average if the players are as strong as they
-        seem; at most all.
+        seem, and at most all games that are left.
         """
-        found = self.strength()
-        hypotheses = self.test.hypotheses
-        middle = (hypotheses.elo0 + hypotheses.elo1) / 2
-        known = found.normalised_elo if found and self.blocks >= _FEW_BLOCKS else None
-        seems = known.value if known else middle
-        expected = self.test.seats * expected_blocks(
-            hypotheses, self.test.seats, seems, ratio=self.ratio
+        seats = self.test.seats
+        expected = seats * expected_blocks(
+            self.test.hypotheses, seats, self._supposed_elo(), ratio=self.ratio
         )
-        return max(0, min(expected, self.test.seats * self.most_blocks - len(self._games)))
+        return max(0, min(expected, seats * self.most_blocks - len(self._games)))
+
+    def _supposed_elo(self) -> float:
+        """The normalised Elo that the games show, or what lies between the hypotheses while there
+        are too few.
+        """
+        strength = self.strength()
+        if strength and strength.normalised_elo and self.blocks >= _FEW_BLOCKS:
+            return strength.normalised_elo.value
+        return (self.test.hypotheses.elo0 + self.test.hypotheses.elo1) / 2
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict and the figures behind it in JSON's types."""
-        found = self.strength()
         games = self.games
         t = self.test
         scores = [points(game) for game in games]
+        blocks_by_score = {
+            str(score): int(number)
+            for score, number in zip(possible_scores(t.seats), self.counts, strict=True)
+            if number or t.seats == 2
+        }
+        figures: dict[str, Any] = {"score": None, "elo": None, "normalised_elo": None}
+        strength = self.strength()
+        if strength:
+            figures = asdict(strength)
         return {
             "players": [asdict(player) for player in t.players],
             "verdict": self.verdict,
@@ -150,15 +162,9 @@ class SprtProgress:
             "won": scores.count(Fraction(1)),
             "shared": sum(0 < score < 1 for score in scores),
             "lost": scores.count(Fraction(0)),
-            "blocks_by_score": {
-                str(score): int(number)
-                for score, number in zip(possible_scores(t.seats), self.counts, strict=True)
-                if number or t.seats == 2
-            },
+            "blocks_by_score": blocks_by_score,
             # An infinite Elo is null, because JSON has no such number.
-            **known_to_json(
-                asdict(found) if found else {"score": None, "elo": None, "normalised_elo": None}
-            ),
+            **known_to_json(figures),
             "effort": {
                 "nodes": t.nodes,
                 "cpu_ms": t.cpu_ms,
@@ -172,7 +178,8 @@ class SprtProgress:
         """Return what a player's moves cost over all games.
 
         `cpu_ms` is the mean processor time per move, `wall_ms` the median of the games' median
-        times, and `failures` the number of failed requests."""
+        times, `failures` the number of failed requests, and `excused` the number of turns on which
+        the player was asked again because it was late in a burst of load."""
         seats = [seat for game in self.games for seat in game.seats if seat.player == player]
         return {
             "cpu_ms": float(np.mean([seat.cpu_ms for seat in seats] or [0.0])),
@@ -197,17 +204,17 @@ def play_sprt(
 
     `concurrency` is the number of games at the same time, and `per_server` the number of those with
     snakes behind one host and port. `workers` says where games are played
-    (`agents.measure.tournament.workers`), which changes only the time that the test takes. A snake behind a
-    URL that fails repeats its last move, as in tournaments. If no games are left to play, the
-    players needn't exist any more. Raises what `agents.make` raises, `SnakeUnreachableError`, and
-    `ConfigError` for a player that has changed since the games in the store were played."""
+    (`agents.measure.tournament.workers`), which changes only the time that the test takes. A snake
+    behind a URL that fails repeats its last move, as in tournaments. If no games are left to play,
+    the players needn't exist any more. Raises what `agents.make` raises, `SnakeUnreachableError`,
+    and `ConfigError` for a player that has changed since the games in the store were played."""
     store.begin(test)
-    in_book = len(test.book) if test.book else math.inf
-    progress = SprtProgress(
-        test,
-        store.games(),
-        most_blocks=min(in_book, math.inf if max_games is None else max_games // test.seats),
-    )
+    most_blocks = math.inf
+    if test.book:
+        most_blocks = len(test.book)
+    if max_games is not None:
+        most_blocks = min(most_blocks, max_games // test.seats)
+    progress = SprtProgress(test, store.games(), most_blocks=most_blocks)
     if progress.verdict is not None or next(_unfinished(progress), None) is None:
         return progress
     store.refuse_changed(test)
@@ -220,12 +227,10 @@ def play_sprt(
             on_game(progress)
         return progress.verdict is not None
 
-    # All games have the same players, so none could be played in the place of one whose server is
-    # busy.
+    # All games have the same players, so while a server is busy there is no other game to play.
+    together = concurrency
     if any(player.is_remote for player in test.players):
         together = min(concurrency, per_server)
-    else:
-        together = concurrency
     with workers(test, together) as places:
         play_side_by_side(test, _fixtures(test, progress), keep, places, per_server=per_server)
     return progress
@@ -233,10 +238,12 @@ def play_sprt(
 
 def _unfinished(progress: SprtProgress) -> Iterator[tuple[int, list[int]]]:
     """The blocks that haven't been played to the end, each with the rotations that it lacks."""
-    for block in takewhile(lambda block: block < progress.most_blocks, count()):
-        if missing := [
-            rotation for rotation in range(progress.test.seats) if not progress.has(block, rotation)
-        ]:
+    rotations = range(progress.test.seats)
+    for block in count():
+        if block >= progress.most_blocks:
+            return
+        missing = [rotation for rotation in rotations if not progress.has(block, rotation)]
+        if missing:
             yield block, missing
 
 

@@ -50,13 +50,20 @@ class Opening:
     @classmethod
     def of(cls, seed: int, moves: Sequence[Sequence[int]]) -> Opening:
         """Make an opening of move numbers, which are given by turn and slot."""
-        return cls(seed, tuple("".join(_LETTERS[move] for move in turn) for turn in moves))
+        return cls(seed, tuple(map(_in_letters, moves)))
+
+    def is_for(self, seats: int) -> bool:
+        """Return whether each turn has a move for so many snakes."""
+        return all(len(turn) == seats for turn in self.moves)
 
     def as_array(self, seats: int) -> np.ndarray:
         """Return the moves as numbers, int8 (turns, seats)."""
-        return np.array(
-            [[_LETTERS.index(letter) for letter in turn] for turn in self.moves], np.int8
-        ).reshape(-1, seats)
+        numbers = [_LETTERS.index(letter) for letter in "".join(self.moves)]
+        return np.array(numbers, np.int8).reshape(-1, seats)
+
+
+def _in_letters(moves: Sequence[int]) -> str:
+    return "".join(_LETTERS[move] for move in moves)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,23 +87,23 @@ class Sprt(Match):
 
     def __post_init__(self) -> None:
         if len(self.players) != 2:
-            raise ConfigError(
-                f"a test is between two players, not {len(self.players)}:"
-                f" {', '.join(self.names) or 'nobody'}"
-            )
+            names = ", ".join(self.names) or "nobody"
+            raise ConfigError(f"a test is between two players, not {len(self.players)}: {names}")
         if not 2 <= self.seats <= MAX_SEATS:
             raise ConfigError(f"snakes is {self.seats}; it must be from 2 to {MAX_SEATS}")
         if not 0 <= self.opening_turns <= MAX_OPENING_TURNS:
             raise ConfigError(
                 f"opening_turns is {self.opening_turns}; it must be from 0 to {MAX_OPENING_TURNS}"
             )
-        if any(len(turn) != self.seats for opening in self.book for turn in opening.moves):
+        if not all(opening.is_for(self.seats) for opening in self.book):
             raise ConfigError(f"the book's openings aren't for {self.seats} snakes")
         super().__post_init__()
 
     def group(self, rotation: int) -> tuple[int, ...]:
         """Return the players in slot order of game `rotation` of a block."""
-        return tuple(FIRST if slot == rotation else SECOND for slot in range(self.seats))
+        players = [SECOND] * self.seats
+        players[rotation] = FIRST
+        return tuple(players)
 
     def turns_of_opening(self, round_: int) -> int:
         # A block's number is the round of its games.
@@ -112,6 +119,7 @@ class Sprt(Match):
         return replace(super().from_dict(plain), hypotheses=hypotheses, book=book)
 
     def to_dict(self) -> dict[str, Any]:
-        # Lists, as JSON gives them back, so that what is kept and what is asked for compare.
+        # JSON gives lists back. With lists here as well, settings from a file compare with new
+        # ones.
         book = [{"seed": opening.seed, "moves": list(opening.moves)} for opening in self.book]
         return {**super().to_dict(), "book": book}

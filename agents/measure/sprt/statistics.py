@@ -35,8 +35,10 @@ _UNSEEN = 1e-3
 likelihood.
 """
 _PLACES = 16
+"""How many places the bracket of a mean is looked for among."""
 _STEPS = 100
 _PRECISION = 1e-9
+_MAX_EXPONENT = 700
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,9 @@ class Hypotheses:
         low, high = self.bounds
         if ratio <= low:
             return "H0"
-        return "H1" if ratio >= high else None
+        if ratio >= high:
+            return "H1"
+        return None
 
 
 @cache
@@ -93,15 +97,9 @@ def possible_scores(seats: int) -> tuple[Fraction, ...]:
     2 to `MAX_SEATS`."""
     if not 2 <= seats <= MAX_SEATS:
         raise ConfigError(f"a test has 2 to {MAX_SEATS} snakes per game, not {seats}")
-    game = [Fraction(0), *(Fraction(1, sharing) for sharing in range(1, seats + 1))]
-    return tuple(
-        sorted(
-            {
-                sum(block, Fraction(0)) / seats
-                for block in combinations_with_replacement(game, seats)
-            }
-        )
-    )
+    game_scores = [Fraction(0), *(Fraction(1, sharing) for sharing in range(1, seats + 1))]
+    blocks = combinations_with_replacement(game_scores, seats)
+    return tuple(sorted({sum(block, Fraction(0)) / seats for block in blocks}))
 
 
 def log_likelihood_ratio(counts: np.ndarray, seats: int, hypotheses: Hypotheses) -> np.ndarray:
@@ -110,10 +108,12 @@ def log_likelihood_ratio(counts: np.ndarray, seats: int, hypotheses: Hypotheses)
 
     `counts` (…, K) says how many blocks had each of the `possible_scores`. Each hypothesis is taken
     with the distribution of block scores under which the counts are most likely."""
-    # Scores come first from here on: sums over few rows of many columns are what numpy is fast at.
-    seen = np.moveaxis(np.where(counts > 0, counts, _UNSEEN), -1, 0).astype(float, order="C")
-    total = seen.sum(axis=0)
-    frequencies = (seen / total).reshape(len(seen), -1)
+    # From here on the scores' axis comes first, because NumPy is fast at sums over few rows of many
+    # columns.
+    positive = np.where(counts > 0, counts, _UNSEEN)
+    by_score = np.moveaxis(positive, -1, 0).astype(float, order="C")
+    total = by_score.sum(axis=0)
+    frequencies = (by_score / total).reshape(len(by_score), -1)
     under0, under1 = (
         _most_likely(frequencies, seats, elo / _SCALE * math.sqrt(seats))
         for elo in (hypotheses.elo0, hypotheses.elo1)
@@ -127,9 +127,9 @@ def _most_likely(frequencies: np.ndarray, seats: int, t: float) -> np.ndarray:
     is par + t deviations.
 
     With Lagrange's multiplier x they are frequencies / (1 + x φ), where φ is the constraint's
-    derivative at the solution. It follows from the mean alone, because the deviation is then (mean
-    - par) / t. So that mean is looked for whose φ leads to a distribution of just this mean: by
-    secants within a bracket, which every third turn halves."""
+    derivative at the solution. φ follows from the mean alone, because the deviation is then (mean
+    - par) / t. So the search is for the mean whose φ leads to a distribution of just this mean. It
+    takes secants within a bracket, and halves the bracket in every third step."""
     # From here on, scores are counted from par, in the direction of t.
     beyond = math.copysign(1, t) * (np.array(possible_scores(seats), float)[:, None] - 1 / seats)
     if t == 0:
@@ -139,8 +139,8 @@ def _most_likely(frequencies: np.ndarray, seats: int, t: float) -> np.ndarray:
     last = np.full_like(low, np.nan)
     last_short = np.full_like(low, np.nan)
     for turn in range(_STEPS):
-        found = _tilted(frequencies, _slope(beyond, mean, t))
-        short = (found * beyond).sum(axis=0) - mean
+        distributions = _tilted(frequencies, _slope(beyond, mean, t))
+        short = (distributions * beyond).sum(axis=0) - mean
         is_settled = np.abs(short) < _PRECISION
         if is_settled.all():
             break
@@ -153,7 +153,7 @@ def _most_likely(frequencies: np.ndarray, seats: int, t: float) -> np.ndarray:
         last = mean
         last_short = short
         mean = np.where(is_settled, mean, after)
-    return found
+    return distributions
 
 
 def _bracket(
@@ -165,26 +165,25 @@ def _bracket(
     means. Then it is the one beside which the frequencies are most likely."""
     # For a lower mean φ would be positive nowhere; a higher one would be above the highest score,
     # or the deviation above 1.
-    least = beyond[beyond > 0].min() * (1 - 1 / math.sqrt(1 + t * t))
-    edges = np.geomspace(least, min(abs(t), beyond.max()), _PLACES + 2)
+    lowest = beyond[beyond > 0].min() * (1 - 1 / math.sqrt(1 + t * t))
+    edges = np.geomspace(lowest, min(abs(t), beyond.max()), _PLACES + 2)
     inner = edges[1:-1]
-    seen = frequencies[..., None]
-    found = _tilted(seen, _slope(beyond[..., None], inner, t))
-    is_short = (found * beyond[..., None]).sum(axis=0) > inner
-    unlikely = np.pad(
-        (seen * np.log(seen / found)).sum(axis=0), ((0, 0), (1, 1)), constant_values=np.inf
-    )
+    observed = frequencies[..., None]
+    tilted = _tilted(observed, _slope(beyond[..., None], inner, t))
+    divergence = (observed * np.log(observed / tilted)).sum(axis=0)
+    divergence = np.pad(divergence, ((0, 0), (1, 1)), constant_values=np.inf)
+    is_short = (tilted * beyond[..., None]).sum(axis=0) > inner
     is_short = np.pad(is_short, ((0, 0), (1, 1)), constant_values=((0, 0), (True, False)))
+
     holds_one = is_short[:, :-1] & ~is_short[:, 1:]
-    place = np.where(holds_one, np.minimum(unlikely[:, :-1], unlikely[:, 1:]), np.inf).argmin(
-        axis=1
-    )
+    least = np.minimum(divergence[:, :-1], divergence[:, 1:])
+    place = np.where(holds_one, least, np.inf).argmin(axis=1)
     return edges[place], edges[place + 1]
 
 
 def _slope(beyond: np.ndarray, mean: np.ndarray, t: float) -> np.ndarray:
-    """φ: how the mean rises above t deviations with each score's probability, where it is t
-    deviations.
+    """Return φ: by how much the mean rises above t deviations with each score's probability, at a
+    distribution whose mean is t deviations.
     """
     return beyond - mean / 2 - (t * (beyond - mean)) ** 2 / (2 * mean)
 
@@ -205,11 +204,11 @@ def _tilted(frequencies: np.ndarray, slope: np.ndarray) -> np.ndarray:
         high = np.where(value > 0, high, x)
         newton = x + value / (frequencies * share**2).sum(axis=0)
         after = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        # By such a part of itself a probability changes. Near an end of the bracket, that is much
-        # for a small step of x.
-        moved = np.abs((after - x) * share).max()
+        # The largest relative change of a probability. Near an end of the bracket even a small step
+        # of x changes one much.
+        change = np.abs((after - x) * share).max()
         x = after
-        if moved < _PRECISION:
+        if change < _PRECISION:
             break
     return frequencies / (1 + x * slope)
 
@@ -241,9 +240,9 @@ class Strength:
     """
 
 
-def strength(counts: np.ndarray, seats: int) -> Strength:
-    """Return the strength that `counts` (K,) of blocks by their score show. Raises `ConfigError` if
-    there are no blocks.
+def strength_of(counts: np.ndarray, seats: int) -> Strength:
+    """Return the strength that the blocks show, of which `counts` (K,) says how many had each
+    score. Raises `ConfigError` if there are no blocks.
 
     The score's interval is that of a normal mean, by the variance between blocks. Blocks that have
     all scored alike show no variance. Then it is Wilson's for a proportion of so many blocks (E. B.
@@ -258,7 +257,8 @@ def strength(counts: np.ndarray, seats: int) -> Strength:
     mean = float((counts * scores).sum() / blocks)
     if np.count_nonzero(counts) == 1:
         low, high = wilson_interval(mean * blocks, blocks)
-        # Rounding would make 0 or 1 a number beside it, whose Elo is some thousands.
+        # Rounding would turn 0 or 1 into a number close to it, whose Elo is some thousands and not
+        # infinite.
         alike = Estimate(mean, min(low, mean), max(high, mean))
         return Strength(alike, _each(alike, lambda p: elo(p, seats)), None)
     deviation = math.sqrt(float((counts * (scores - mean) ** 2).sum() / blocks))
@@ -311,15 +311,17 @@ def expected_blocks(
     steepness = 2 * drift / variance
     if abs(steepness) * (below + above) < 1e-6:
         return below * above / variance
-    if steepness * below > 700:
-        up = 1.0
-    else:
-        up = 0.0 if -steepness * above > 700 else _reaches_high(steepness, below, above)
+    up = _reaches_high(steepness, below, above)
     return (up * above - (1 - up) * below) / drift
 
 
 def _reaches_high(steepness: float, below: float, above: float) -> float:
     """The probability that the motion reaches its upper bound before the lower one."""
+    # Beyond these limits `expm1` would overflow.
+    if steepness * below > _MAX_EXPONENT:
+        return 1.0
+    if -steepness * above > _MAX_EXPONENT:
+        return 0.0
     if steepness > 0:
         return -math.expm1(-steepness * below) / -math.expm1(-steepness * (below + above))
     return (

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from agents.measure.tournament.settings import Game, Tournament
 from envs.common.columns import in_columns
 
 MOST_GAMES = 3
-"""A match ends after so many times the games that it is the best of. Then whoever has won more goes
-on, or the better seed.
+"""A match that is the best of n games ends after so many times n games, if draws prolong it. Then
+whoever has won more goes on, or the better seed.
 """
 
 
@@ -36,12 +37,15 @@ class Pairing:
 
 
 def seeds_in_order(size: int) -> list[int]:
-    """Return the seeds 0 … size - 1 as they stand in the bracket, for a power of two: neighbours
-    meet in the first round.
+    """Return the seeds 0 … size - 1 as they stand in the bracket, where neighbours meet in the
+    first round. `size` is a power of two.
     """
     seeds = [0]
     while len(seeds) < size:
-        seeds = [seed for one in seeds for seed in (one, 2 * len(seeds) - 1 - one)]
+        # Each seed gets the neighbour with which it adds up to the last seed of this round.
+        last = 2 * len(seeds) - 1
+        pairs = [(seed, last - seed) for seed in seeds]
+        seeds = list(chain.from_iterable(pairs))
     return seeds
 
 
@@ -54,20 +58,17 @@ def rounds_of(tournament: Tournament, games: Sequence[Game]) -> list[list[Pairin
     standing: list[int | None] = [seed if seed < num else None for seed in seeds_in_order(size)]
     rounds: list[list[Pairing]] = []
     while len(standing) > 1:
-        rounds.append(
-            [
-                _pairing(tournament, pair, games)
-                for pair in zip(standing[::2], standing[1::2], strict=True)
-            ]
-        )
-        standing = [pairing.winner for pairing in rounds[-1]]
+        pairs = zip(standing[::2], standing[1::2], strict=True)
+        pairings = [_pairing(tournament, pair, games) for pair in pairs]
+        rounds.append(pairings)
+        standing = [pairing.winner for pairing in pairings]
         if None in standing:
             break
     return rounds
 
 
 def undecided(tournament: Tournament, games: Sequence[Game]) -> list[Pairing]:
-    """Return the pairings that play next, a game each. There are none once the tournament is
+    """Return the pairings that play a game each next. There are none once the tournament is
     over.
     """
     return [pairing for pairing in rounds_of(tournament, games)[-1] if pairing.winner is None]
@@ -76,46 +77,47 @@ def undecided(tournament: Tournament, games: Sequence[Game]) -> list[Pairing]:
 def champion(tournament: Tournament, games: Sequence[Game]) -> int | None:
     """Return the number of the player that has won the final; None as long as nobody has."""
     last = rounds_of(tournament, games)[-1]
-    return last[0].winner if len(last) == 1 else None
+    is_final = len(last) == 1
+    return last[0].winner if is_final else None
 
 
 def rounds_survived(tournament: Tournament, games: Sequence[Game]) -> list[int]:
     """Return for each player how many rounds it has won, byes included."""
-    winners = [pairing.winner for round_ in rounds_of(tournament, games) for pairing in round_]
+    pairings = chain.from_iterable(rounds_of(tournament, games))
+    winners = [pairing.winner for pairing in pairings]
     return [winners.count(player) for player in range(len(tournament.players))]
 
 
 def as_json(tournament: Tournament, games: Sequence[Game]) -> dict[str, Any]:
-    """Return the champion's name, or None, and the rounds, JSON-able. Players are named."""
+    """Return `champion`, the name of the champion or None, and `rounds`, JSON-able. The players are
+    given by their names.
+    """
 
-    def named(player: int | None) -> str | None:
+    def name(player: int | None) -> str | None:
         return None if player is None else tournament.names[player]
 
-    rounds = [
-        [
-            {**asdict(one), "players": [*map(named, one.players)], "winner": named(one.winner)}
-            for one in round_
-        ]
-        for round_ in rounds_of(tournament, games)
-    ]
-    return {"champion": named(champion(tournament, games)), "rounds": rounds}
+    def in_json(pairing: Pairing) -> dict[str, Any]:
+        names = [name(player) for player in pairing.players]
+        return {**asdict(pairing), "players": names, "winner": name(pairing.winner)}
+
+    rounds = [list(map(in_json, pairings)) for pairings in rounds_of(tournament, games)]
+    return {"champion": name(champion(tournament, games)), "rounds": rounds}
 
 
 def rows(tournament: Tournament, games: Sequence[Game]) -> list[tuple[str, ...]]:
     """Return a row per pairing for people: the round's name, the two players with their seeds, the
     wins, and who goes on.
     """
-    found: list[tuple[str, ...]] = []
-    for round_ in rounds_of(tournament, games):
-        for pairing in round_:
+    table_rows: list[tuple[str, ...]] = []
+    for pairings in rounds_of(tournament, games):
+        for pairing in pairings:
             first, second = (_seeded(tournament, player) for player in pairing.players)
+            score = f"{pairing.wins[0]} : {pairing.wins[1]}"
             if pairing.players[1] is None:
                 score = "bye"
-            else:
-                score = f"{pairing.wins[0]} : {pairing.wins[1]}"
-            on = "" if pairing.winner is None else tournament.names[pairing.winner]
-            found.append((_name(len(round_)), first, second, score, on))
-    return found
+            winner = "" if pairing.winner is None else tournament.names[pairing.winner]
+            table_rows.append((_name(len(pairings)), first, second, score, winner))
+    return table_rows
 
 
 def table(tournament: Tournament, games: Sequence[Game]) -> str:
@@ -126,19 +128,19 @@ def table(tournament: Tournament, games: Sequence[Game]) -> str:
 def _pairing(
     tournament: Tournament, pair: tuple[int | None, int | None], games: Sequence[Game]
 ) -> Pairing:
-    # Of two seats one has a player: byes are fewer than pairs.
+    # There are fewer byes than pairs, so at least one of the two seats has a player.
     players = sorted(player for player in pair if player is not None)
     if len(players) == 1:
         return Pairing((players[0], None), (0, 0), 0, players[0])
     first, second = players
-    # Two players meet once at most.
-    met = [game.winner for game in games if {seat.player for seat in game.seats} == {first, second}]
-    wins = (met.count(first), met.count(second))
-    needed = tournament.games // 2 + 1
+    # Two players meet in one match at most, so all games between them are games of this one.
+    winners = [game.winner for game in games if game.players == {first, second}]
+    wins = (winners.count(first), winners.count(second))
+    majority = tournament.games // 2 + 1
     winner = None
-    if max(wins) >= needed or len(met) >= MOST_GAMES * tournament.games:
+    if max(wins) >= majority or len(winners) >= MOST_GAMES * tournament.games:
         winner = second if wins[1] > wins[0] else first
-    return Pairing((first, second), wins, len(met), winner)
+    return Pairing((first, second), wins, len(winners), winner)
 
 
 def _seeded(tournament: Tournament, player: int | None) -> str:

@@ -1,6 +1,4 @@
-"""Plays one game of a match, such as a tournament: who sits where, how it is played, and how its
-moves are played again.
-"""
+"""Plays one game of a match, such as a tournament, and plays the moves of a finished game again."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.measure.evaluation.referee import Referee, RemoteSnake
+from agents.measure.evaluation.referee import Frame, Referee, RemoteSnake
 from agents.measure.tournament.settings import Game, Match, Seat
 from agents.measure.tournament.store import StoreError
 from envs.battlesnake.games import play_turn, start_games
@@ -21,7 +19,10 @@ from envs.battlesnake.state import ALIVE, CAUSE_NAMES, UP, State
 from envs.common.errors import ProcsnakeError
 
 _NO_MOVE = -1
+_NEVER = 1 << 30
 _WARM_UP_MS = 100
+_MAX_REASON = 200
+"""Characters of a failure's reason that are kept."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class Fixture:
     group: tuple[int, ...]
     """The numbers of the players, in slot order."""
     opening: np.ndarray | None = field(default=None, compare=False)
-    """The moves of the first turns, int8 (turns, seats), on which nobody is asked."""
+    """The moves of the first turns, int8 (turns, seats), for which no player is asked."""
 
 
 class BrokenOffError(ProcsnakeError):
-    """A game was broken off, because its match has ended. Nobody is told of it."""
+    """A game was broken off, because its match has ended. The error is never shown to anybody."""
 
 
 def check_urls(match: Match) -> None:
@@ -56,10 +57,13 @@ def seat_players(match: Match) -> list[Agent | str]:
     """Return each player in the form that a referee takes, at the match's effort. Raises what
     `agents.make` raises.
     """
-    return [
-        player.spec if player.is_remote else match.effort.make(player.spec)
-        for player in match.players
-    ]
+    seats: list[Agent | str] = []
+    for player in match.players:
+        if player.is_remote:
+            seats.append(player.spec)
+        else:
+            seats.append(match.effort.make(player.spec))
+    return seats
 
 
 def ready_players(match: Match) -> list[Agent | str]:
@@ -88,43 +92,62 @@ def play_game(
         match, [seated[player] for player in group], group, fixture.seed, opening=fixture.opening
     )
     moves: list[list[int]] = []
-    latencies: list[list[float]] = [[] for _ in group]
-    cpu: list[list[float]] = [[] for _ in group]
-    failures: list[list[str]] = [[] for _ in group]
-    excused = [0] * len(group)
+    notes = [_SeatNotes() for _ in group]
     for frame in referee.play():
         if stop is not None and stop.is_set():
             raise BrokenOffError(f"game {fixture.round}/{fixture.number} was broken off")
+        # The first frame shows the start, which no moves have led to.
         if frame.state.arrays.turn[0]:
             moves.append([_NO_MOVE if move is None else move for move in frame.moves])
-        for slot in range(len(group)):
-            if (latency := frame.latencies_ms[slot]) is not None:
-                latencies[slot].append(latency)
-            if slot in frame.failures:
-                failures[slot].append(frame.failures[slot])
-            excused[slot] += slot in frame.excused
-            if (cpu_ms := frame.cpu_ms[slot]) is not None:
-                cpu[slot].append(cpu_ms)
+        for slot, seat_notes in enumerate(notes):
+            seat_notes.add(frame, slot)
+
     places = _places(referee.state)
-    a = referee.state.arrays
     seats = tuple(
-        Seat(
+        notes[slot].seat(referee.state, slot, player=player, place=places[slot])
+        for slot, player in enumerate(group)
+    )
+    all_moves = np.array(moves, np.int8).reshape(-1, len(group))
+    return Game(fixture.round, fixture.number, fixture.seed, len(moves), seats, all_moves)
+
+
+@dataclass
+class _SeatNotes:
+    """What one seat's moves cost during a game, and what went wrong with them."""
+
+    latencies_ms: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    excused: int = 0
+
+    def add(self, frame: Frame, slot: int) -> None:
+        """Note what a turn has cost this seat."""
+        latency_ms = frame.latencies_ms[slot]
+        if latency_ms is not None:
+            self.latencies_ms.append(latency_ms)
+        cpu_ms = frame.cpu_ms[slot]
+        if cpu_ms is not None:
+            self.cpu_ms.append(cpu_ms)
+        if slot in frame.failures:
+            self.failures.append(frame.failures[slot])
+        self.excused += slot in frame.excused
+
+    def seat(self, state: State, slot: int, *, player: int, place: int) -> Seat:
+        """Return the seat's result in a game that has ended in this state."""
+        a = state.arrays
+        return Seat(
             player=player,
-            place=places[slot],
+            place=place,
             cause=CAUSE_NAMES[a.cause[0, slot]],
             died=int(a.death_turn[0, slot]),
             length=int(a.length[0, slot]),
-            latency_ms=round(float(np.median(latencies[slot] or [0.0])), 3),
-            slowest_ms=round(max(latencies[slot], default=0.0), 3),
-            failures=len(failures[slot]),
-            failure=failures[slot][0][:200] if failures[slot] else "",
-            cpu_ms=round(float(np.mean(cpu[slot] or [0.0])), 3),
-            excused=excused[slot],
+            latency_ms=round(float(np.median(self.latencies_ms or [0.0])), 3),
+            slowest_ms=round(max(self.latencies_ms, default=0.0), 3),
+            failures=len(self.failures),
+            failure="".join(self.failures[:1])[:_MAX_REASON],
+            cpu_ms=round(float(np.mean(self.cpu_ms or [0.0])), 3),
+            excused=self.excused,
         )
-        for slot, player in enumerate(group)
-    )
-    played = np.array(moves, np.int8).reshape(-1, len(group))
-    return Game(fixture.round, fixture.number, fixture.seed, len(moves), seats, played)
 
 
 def _referee(
@@ -149,17 +172,17 @@ def _referee(
         must_answer=False,
         recording=recording,
         opening=opening,
-        # Where effort is by time-out, a busy machine costs everyone his time, and who is late loses
-        # by it.
+        # With a fixed effort, a busy machine mustn't decide a game. Where everybody thinks until
+        # the time-out, lateness is a part of the game.
         excuse_bursts=bool(match.effort.options),
     )
 
 
 def _places(state: State) -> list[int]:
-    """By slot: 1 plus how many outlived it."""
+    """The place of each slot: 1 plus the number of snakes that outlived it."""
     a = state.arrays
-    lasted = np.where(a.cause[0] == ALIVE, 1 << 30, a.death_turn[0])
-    return [1 + int((lasted > own).sum()) for own in lasted]
+    last_turns = np.where(a.cause[0] == ALIVE, _NEVER, a.death_turn[0])
+    return [1 + int((last_turns > own).sum()) for own in last_turns]
 
 
 class Scripted(Agent):

@@ -1,8 +1,8 @@
 """Plays games as tasks of a Ray cluster, which take a fixture and return a game.
 
-Of `agents`, only this file and `agents.search.tuning.on_cluster` know Ray. Every machine of the cluster
-must have procsnake, and the players' bundles and files of rules at the same paths. `ray.init` must
-have been called before."""
+Of `agents`, only this file and `agents.search.tuning.on_cluster` know Ray. Every machine of the
+cluster must have procsnake, and the players' bundles and files of rules at the same paths.
+`ray.init` must have been called before."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class OnCluster(GameWorkers):
     """Plays games wherever the cluster has a free CPU. If a node or process is lost, its game is
     played anew on another one.
 
-    After `stop` nobody waits for the games under way any more, but they are played to their end:
-    Ray 2.60 ends the whole process if a task is cancelled at the moment at which it ends."""
+    After `stop` nobody waits for the games under way any more, but they are played to their end.
+    They aren't cancelled, because Ray 2.60 ends the whole process if a task is cancelled at the
+    moment at which it ends."""
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
         super().__init__(match, count, say)
@@ -56,8 +57,8 @@ class OnCluster(GameWorkers):
                     raise BrokenOffError("the workers were stopped")
             answer: Game | Exception = ray.get(game)
         except RayTaskError as error:
-            # The agents' errors come back as answers: this one was raised before, as where
-            # procsnake is missing.
+            # The agents' errors come back as answers. This one was raised before an agent played,
+            # for example because procsnake is missing on the node.
             raise cannot_play(error) from error
         except RayError as error:
             raise WorkerLostError(
@@ -72,7 +73,7 @@ class OnCluster(GameWorkers):
 
 
 def _play(match: Match, fixture: Fixture) -> Game | Exception:
-    """A game on a node, or what was raised."""
+    """Play a game on a node. Returns the error if one is raised, so that Ray doesn't wrap it."""
     try:
         return play_game(match, fixture, _ready(match))
     except Exception as error:
@@ -81,5 +82,5 @@ def _play(match: Match, fixture: Fixture) -> Game | Exception:
 
 @functools.lru_cache(maxsize=1)
 def _ready(match: Match) -> list[Agent | str]:
-    """The players, once per process of a node: Ray plays many games in one."""
+    """The players, made once per process of a node, because Ray plays many games in a process."""
     return ready_players(match)

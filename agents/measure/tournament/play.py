@@ -35,10 +35,11 @@ def play_tournament(
 
     `concurrency` is the number of games at the same time, `per_server` the number of those with
     snakes behind one host and port. `workers` says where games are played
-    (`agents.measure.tournament.workers`). A snake behind a URL that hangs, closes or answers nonsense loses
-    only its own game by it. One that doesn't answer at the very beginning raises
-    `SnakeUnreachableError`. A local agent that raises ends the tournament; finished games are kept.
-    A player that has changed since the games in the store were played raises `ConfigError`."""
+    (`agents.measure.tournament.workers`). A snake behind a URL that hangs, closes or answers
+    nonsense loses only its own game by it. A local agent that raises ends the tournament; finished
+    games stay in the store. Raises `SnakeUnreachableError` if a snake doesn't answer at the very
+    beginning, and `ConfigError` for a player that has changed since the games in the store were
+    played."""
     store.begin(tournament)
     games = store.games()
 
@@ -49,7 +50,8 @@ def play_tournament(
             on_game(games)
 
     rounds = _pending(tournament, games)
-    if first := next(rounds, None):
+    first = next(rounds, None)
+    if first:
         store.refuse_changed(tournament)
         check_urls(tournament)
         with workers(tournament, concurrency) as places:
@@ -59,13 +61,14 @@ def play_tournament(
 
 
 def _pending(tournament: Tournament, games: Sequence[Game]) -> Iterator[list[Fixture]]:
-    """Yield the games that each unfinished round lacks. `games` has to have those of all earlier
-    rounds by the time.
+    """Yield the games that each unfinished round lacks. Before the next round is asked for, `games`
+    must have got those of all earlier ones.
     """
-    for round_ in count() if tournament.form == "bracket" else range(tournament.rounds):
-        schedule = games_of_round(
-            tournament, round_, [game for game in games if game.round < round_]
-        )
+    for round_ in count():
+        if round_ >= tournament.rounds and tournament.form != "bracket":
+            return
+        earlier = [game for game in games if game.round < round_]
+        schedule = games_of_round(tournament, round_, earlier)
         if not schedule:
             return
         finished = {game.number for game in games if game.round == round_}
@@ -86,11 +89,11 @@ def play_side_by_side(
     *,
     per_server: int,
 ) -> None:
-    """Play these games, as many at the same time as `workers` can, of them `per_server` with snakes
-    behind one host and port.
+    """Play these games, as many at the same time as `workers` can, but at most `per_server` of them
+    with snakes behind one host and port.
 
-    `keep` gets each game as it ends, in this thread, and ends it all by returning True. If it does,
-    or if anything raises, games under way are broken off."""
+    `keep` is called with each game that has ended, in this thread. If it returns True, no further
+    games are played. Then, and if anything raises, games under way are broken off."""
     busy = Counter[str]()
     running = dict[Future[Game], set[str]]()
     to_come = iter(fixtures)
@@ -98,30 +101,35 @@ def play_side_by_side(
     ended = False
 
     def servers_of(fixture: Fixture) -> set[str]:
-        return {
-            urlsplit(player.spec).netloc
-            for place in fixture.group
-            if (player := match.players[place]).is_remote
-        }
+        players = [match.players[number] for number in fixture.group]
+        return {urlsplit(player.spec).netloc for player in players if player.is_remote}
+
+    def has_room(fixture: Fixture) -> bool:
+        return all(busy[server] < per_server for server in servers_of(fixture))
 
     def next_fixture() -> Fixture | None:
-        """The first whose servers have room."""
-        waiting = len(passed_over)
-        for place, fixture in enumerate(chain(list(passed_over), to_come)):
-            new = place >= waiting
-            if all(busy[server] < per_server for server in servers_of(fixture)):
-                if not new:
-                    passed_over.remove(fixture)
+        """Take the first game whose servers have room, of those that were passed over before first
+        of all.
+        """
+        for fixture in passed_over:
+            if has_room(fixture):
+                passed_over.remove(fixture)
                 return fixture
-            if new:
-                passed_over.append(fixture)
+        for fixture in to_come:
+            if has_room(fixture):
+                return fixture
+            passed_over.append(fixture)
         return None
 
     with ThreadPoolExecutor(workers.count) as pool:
         try:
             while not ended:
-                while len(running) < workers.count and (fixture := next_fixture()) is not None:
-                    busy.update(servers := servers_of(fixture))
+                while len(running) < workers.count:
+                    fixture = next_fixture()
+                    if fixture is None:
+                        break
+                    servers = servers_of(fixture)
+                    busy.update(servers)
                     running[pool.submit(workers.play, fixture)] = servers
                 if not running:
                     return

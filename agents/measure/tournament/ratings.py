@@ -1,5 +1,5 @@
-"""Turns games into ratings: Weng-Lin, as Arena rates, and Bradley-Terry with intervals that say how
-sure it is.
+"""Turns games into ratings: by Weng and Lin, as Arena rates, and by Bradley and Terry with
+intervals that say how sure a rating is.
 """
 
 from __future__ import annotations
@@ -69,9 +69,8 @@ def weng_lin_ratings(games: Sequence[Game], num_players: int) -> list[WengLin]:
     ratings = [WengLin(ARENA_MU, ARENA_SIGMA)] * num_players
     for game in sorted(games, key=lambda game: (game.round, game.number)):
         players = [seat.player for seat in game.seats]
-        after = weng_lin(
-            [ratings[player] for player in players], [seat.place for seat in game.seats]
-        )
+        places = [seat.place for seat in game.seats]
+        after = weng_lin([ratings[player] for player in players], places)
         for player, rating in zip(players, after, strict=True):
             ratings[player] = rating
     return ratings
@@ -97,18 +96,20 @@ def bradley_terry(games: Sequence[Game], num_players: int) -> BradleyTerry:
     Biometrika 39, 1952).
 
     A draw counts as half a win for each. A wide normal prior (deviation 700 Elo) keeps the
-    strengths finite. The variance is the larger one of the model's own and of the sandwich
-    estimator with games as clusters, because the comparisons of one game of several snakes aren't
-    independent."""
-    rows = [(g, *comparison) for g, game in enumerate(games) for comparison in game.comparisons()]
-    if not rows:
+    strengths finite. The variance is the larger one of two: the model's own, and that of the
+    sandwich estimator with games as clusters, because the comparisons of one game among several
+    snakes aren't independent."""
+    comparisons = list[tuple[int, int, int, float]]()
+    for number, game in enumerate(games):
+        comparisons += [(number, *comparison) for comparison in game.comparisons()]
+    if not comparisons:
         return BradleyTerry(
             np.zeros(num_players), np.eye(num_players) * (_PRIOR_DEVIATION * ELO) ** 2
         )
-    which, a, b = (np.array([row[k] for row in rows]) for k in range(3))
-    won = np.array([row[3] for row in rows])
+    which, a, b, won = map(np.array, zip(*comparisons, strict=True))
     strength = np.zeros(num_players)
     prior = np.eye(num_players) / _PRIOR_DEVIATION**2
+    # Newton's method, with steps of at most 1 in each strength.
     for _ in range(100):
         expected = 1 / (1 + np.exp(strength[b] - strength[a]))
         gradient = -prior @ strength
@@ -122,12 +123,15 @@ def bradley_terry(games: Sequence[Game], num_players: int) -> BradleyTerry:
         strength += step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-10:
             break
+
     by_game = np.zeros((len(games), num_players))
     np.add.at(by_game, (which, a), won - expected)
     np.add.at(by_game, (which, b), expected - won)
     own = np.linalg.inv(information)
     sandwich = own @ (by_game.T @ by_game) @ own
+    # Only differences of strengths are known, so they are taken relative to the players' mean.
     centre = np.eye(num_players) - 1 / num_players
-    own, sandwich = (centre @ c @ centre * ELO**2 for c in (own, sandwich))
+    own = centre @ own @ centre * ELO**2
+    sandwich = centre @ sandwich @ centre * ELO**2
     wider = np.sqrt(np.maximum(np.diag(sandwich) / np.maximum(np.diag(own), 1e-12), 1.0))
     return BradleyTerry(ELO * (strength - strength.mean()), own * wider[:, None] * wider)

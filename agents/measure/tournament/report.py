@@ -1,5 +1,5 @@
-"""Writes a tournament as one HTML page that needs no network: standings, ratings, who beat whom,
-latency, deaths, replays.
+"""Writes a tournament as one HTML page that needs no network: standings, ratings, comparisons of
+players, latency, causes of death, and replays.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import tempfile
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from agents.measure.pages import (
@@ -37,16 +38,15 @@ def write_report(
     """Write the page, and in `<name>-replays/` beside it the `replays` most telling games as moving
     pictures (SVG).
 
-    These are first the games in which a player lost to one that stands lower, then the last games.
-    The moves of all games are in the store: `procsnake tournament --store FILE --replay
-    ROUND/NUMBER` shows any of them. Raises `ConfigError` if the page can't be written."""
+    The most telling games are those in which a player lost to one that stands lower, and after them
+    the last games. Raises `ConfigError` if the page can't be written."""
     make_folder_of(path)
     rows = standings(tournament, games)
-    shown = _most_telling(rows, games)[:replays]
+    films = _most_telling(rows, games)[:replays]
     folder = path.with_name(f"{path.stem}-replays")
-    for game in shown:
+    for game in films:
         _draw(tournament, game, folder / f"{game.round}-{game.number}.svg")
-    write_whole(path, _page(tournament, rows, games, shown, folder.name))
+    write_whole(path, _page(tournament, rows, games, films, folder.name))
     return path
 
 
@@ -60,10 +60,9 @@ def _most_telling(rows: Sequence[Standing], games: Sequence[Game]) -> list[Game]
     rank = {row.player: place for place, row in enumerate(rows)}
 
     def surprise(game: Game) -> tuple[int, int, int]:
-        if game.winner is None:
-            upset = 0
-        else:
-            upset = rank[game.winner] - min(rank[seat.player] for seat in game.seats)
+        upset = 0
+        if game.winner is not None:
+            upset = rank[game.winner] - min(rank[player] for player in game.players)
         return upset, game.round, game.number
 
     return sorted(games, key=surprise, reverse=True)
@@ -73,34 +72,19 @@ def _page(
     tournament: Tournament,
     rows: Sequence[Standing],
     games: Sequence[Game],
-    shown: Sequence[Game],
+    films: Sequence[Game],
     folder: str,
 ) -> str:
     t = tournament
-    what = (
+    summary = (
         f"{len(games)} games, {t.form}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset"
         f" {t.settings.ruleset}, map {t.settings.map}, seed {t.seed}, time-out {t.timeout_ms} ms,"
         f" {t.effort_in_words}"
     )
-    latencies = [
-        (
-            r.name,
-            f"{r.latency_ms:.2f}",
-            f"{r.slowest_ms:.1f}",
-            str(r.failures),
-            str(r.excused),
-            r.failure,
-        )
-        for r in rows
-    ]
-    links = "".join(
-        "<p><a"
-        f' href="{html.escape(folder)}/{g.round}-{g.number}.svg">{html.escape(_told(t, g))}</a></p>'
-        for g in shown
-    )
+    links = "".join(_link(t, game, folder) for game in films)
     any_other = shell_command("tournament", "--store", "FILE", "--replay", "ROUND/NUMBER")
     sections = [
-        lead("Tournament", what),
+        lead("Tournament", summary),
         *_bracket(t, games),
         section(
             "Standings",
@@ -113,32 +97,33 @@ def _page(
         ),
         columns(
             section("Ratings", chart_grid([_ratings(rows)])),
-            section("A game", *(_film(t, game) for game in shown[:1])),
+            section("A game", *(_film(t, game) for game in films[:1])),
         ),
         fold(
             "Who outlived whom",
             note("How often the row came out before the column, in %; draws count half."),
             _cross(t, rows, games),
         ),
-        fold(
-            "Latency",
-            table(
-                latencies,
-                head=(
-                    "player",
-                    "median ms",
-                    "slowest ms",
-                    "failed requests",
-                    "excused",
-                    "first reason",
-                ),
-            ),
-        ),
+        fold("Latency", _latencies(rows)),
         fold("Causes of death", _causes(rows)),
         fold("Replays", note(f"Those that say most; any other: {any_other}"), links),
         fold("Games", _games(t, games)),
     ]
     return html_page("Tournament", sections)
+
+
+def _link(tournament: Tournament, game: Game, folder: str) -> str:
+    address = f"{html.escape(folder)}/{game.round}-{game.number}.svg"
+    return f'<p><a href="{address}">{html.escape(_in_words(tournament, game))}</a></p>'
+
+
+def _latencies(rows: Sequence[Standing]) -> str:
+    cells = []
+    for row in rows:
+        times = (f"{row.latency_ms:.2f}", f"{row.slowest_ms:.1f}")
+        cells.append((row.name, *times, str(row.failures), str(row.excused), row.failure))
+    head = ("player", "median ms", "slowest ms", "failed requests", "excused", "first reason")
+    return table(cells, head=head)
 
 
 def _bracket(tournament: Tournament, games: Sequence[Game]) -> list[str]:
@@ -163,10 +148,10 @@ def _ratings(rows: Sequence[Standing]) -> Intervals:
 def _film(tournament: Tournament, game: Game) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         boards = record(tournament, game, Path(scratch) / "game.jsonl").boards()
-    return moving_picture(animated_svg(boards), _told(tournament, game))
+    return moving_picture(animated_svg(boards), _in_words(tournament, game))
 
 
-def _told(tournament: Tournament, game: Game) -> str:
+def _in_words(tournament: Tournament, game: Game) -> str:
     return (
         f"{game.round}/{game.number}: {_players(tournament, game)}, {_winner(tournament, game)},"
         f" {game.turns} turns"
@@ -202,30 +187,24 @@ def _standing(row: Standing) -> tuple[str, ...]:
 
 def _cross(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game]) -> str:
     before, met = cross_table(tournament, games)
-    order = [row.player for row in rows]
-    cells = [
-        (
-            row.name,
-            *(
-                (
-                    f"{100 * before[row.player, o] / met[row.player, o]:.0f}"
-                    if met[row.player, o]
-                    else ""
-                )
-                for o in order
-            ),
-        )
-        for row in rows
-    ]
+
+    def cell(player: int, other: int) -> str:
+        if not met[player, other]:
+            return ""
+        return f"{100 * before[player, other] / met[player, other]:.0f}"
+
+    cells = []
+    for row in rows:
+        cells.append((row.name, *(cell(row.player, other.player) for other in rows)))
     return table(cells, head=("", *(row.name for row in rows)))
 
 
 def _causes(rows: Sequence[Standing]) -> str:
-    causes = sorted({cause for row in rows for cause in row.causes})
-    return table(
-        [(row.name, *(str(row.causes.get(cause, 0)) for cause in causes)) for row in rows],
-        head=("player", *causes),
-    )
+    causes = sorted(set(chain.from_iterable(row.causes for row in rows)))
+    cells = []
+    for row in rows:
+        cells.append((row.name, *(str(row.causes.get(cause, 0)) for cause in causes)))
+    return table(cells, head=("player", *causes))
 
 
 def _games(tournament: Tournament, games: Sequence[Game]) -> str:

@@ -16,7 +16,7 @@ from agents.measure.tournament.settings import Game, Tournament, scores
 def games_of_round(
     tournament: Tournament, round_: int, before: Sequence[Game]
 ) -> list[tuple[int, ...]]:
-    """Return the players of each game of a round, in the order of their seats. `before` are all
+    """Return the players of each game of a round, in the order of their seats. `before` has all
     games of earlier rounds.
 
     A bracket's undecided pairings play one game each; none are left once it is over.
@@ -24,21 +24,22 @@ def games_of_round(
     if tournament.form == "bracket":
         return [_seated(pairing) for pairing in undecided(tournament, before)]
     groups = _FORMS[tournament.form](tournament, round_, before)
-    found = []
+    games = []
     for group in groups:
         for game in range(tournament.games):
-            turn = (round_ * tournament.games + game) % len(group)
-            found.append(tuple(group[turn:] + group[:turn]))
-    return found
+            # From game to game each player moves on by a seat.
+            rotation = (round_ * tournament.games + game) % len(group)
+            games.append(tuple(group[rotation:] + group[:rotation]))
+    return games
 
 
 def _seated(pairing: Pairing) -> tuple[int, ...]:
-    """The better seed first in the first game, and then in turn."""
+    """The better seed has the first seat in the first game, and then they take turns."""
     first, second = pairing.players
     assert second is not None
     if pairing.games % 2 == 0:
-        return (first, second)
-    return (second, first)
+        return first, second
+    return second, first
 
 
 def ladder(tournament: Tournament, before: Sequence[Game], rounds: int) -> list[int]:
@@ -54,12 +55,14 @@ def ladder(tournament: Tournament, before: Sequence[Game], rounds: int) -> list[
 
 
 def _rungs(tournament: Tournament, round_: int) -> list[slice]:
-    """The neighbours who meet: groups from the top in one round, from the foot or shifted by half a
-    group in the next.
+    """The neighbours who meet. In even rounds the groups begin at the top. In odd rounds they are
+    shifted, so that they end at the foot; or by half a group if they do so anyway.
     """
     num = len(tournament.players)
     seats = tournament.seats
-    shift = (num % seats or seats // 2) if round_ % 2 and num > seats else 0
+    shift = 0
+    if round_ % 2 and num > seats:
+        shift = num % seats or seats // 2
     return [slice(k, k + seats) for k in range(shift, num - seats + 1, seats)]
 
 
@@ -71,17 +74,15 @@ def _ladder_groups(tournament: Tournament, round_: int, before: Sequence[Game]) 
 def _round_robin_groups(
     tournament: Tournament, round_: int, before: Sequence[Game]
 ) -> list[list[int]]:
-    return [
-        list(group)
-        for group in itertools.combinations(range(len(tournament.players)), tournament.seats)
-    ]
+    groups = itertools.combinations(range(len(tournament.players)), tournament.seats)
+    return list(map(list, groups))
 
 
 def _swiss_groups(tournament: Tournament, round_: int, before: Sequence[Game]) -> list[list[int]]:
-    """Neighbours in the standings, but for those who have met before.
+    """Neighbours in the standings meet, unless they have met before.
 
-    If the groups don't come out even, those sit out who have played most, the last in the standings
-    first."""
+    If the players can't be divided into full groups, those sit out who have played most, and among
+    them the last in the standings."""
     num = len(tournament.players)
     points, count = scores(before, num)
     mean = points / np.maximum(count, 1)
@@ -100,15 +101,15 @@ def _swiss_groups(tournament: Tournament, round_: int, before: Sequence[Game]) -
 def _with_strangers(
     groups: list[list[int]], met: np.ndarray, place: dict[int, int]
 ) -> list[list[int]]:
-    """Exchange players between groups as long as that makes them less familiar, or as familiar but
-    nearer to each other.
+    """Exchange players between groups as long as that brings together players who have met less
+    often, or who have met as often but stand nearer to each other.
     """
 
     def cost(group: Sequence[int]) -> tuple[int, int]:
-        places = sorted(place[player] for player in group)
-        return int(met[np.ix_(group, group)].sum()), sum(
-            (b - a) ** 2 for a, b in itertools.combinations(places, 2)
-        )
+        meetings = int(met[np.ix_(group, group)].sum())
+        places = [place[player] for player in group]
+        distances = [(b - a) ** 2 for a, b in itertools.combinations(places, 2)]
+        return meetings, sum(distances)
 
     improved = True
     while improved:
@@ -116,12 +117,16 @@ def _with_strangers(
         for one, two in itertools.combinations(groups, 2):
             for i, j in itertools.product(range(len(one)), range(len(two))):
                 before = np.add(cost(one), cost(two)).tolist()
-                one[i], two[j] = two[j], one[i]
+                _exchange(one, i, two, j)
                 if np.add(cost(one), cost(two)).tolist() < before:
                     improved = True
                 else:
-                    one[i], two[j] = two[j], one[i]
+                    _exchange(one, i, two, j)
     return groups
+
+
+def _exchange(one: list[int], i: int, two: list[int], j: int) -> None:
+    one[i], two[j] = two[j], one[i]
 
 
 _FORMS = {"round-robin": _round_robin_groups, "swiss": _swiss_groups, "ladder": _ladder_groups}

@@ -1,6 +1,6 @@
-"""Describes a tournament: the players, the form, the boards.
+"""Describes matches, such as tournaments: the players, the form, the boards; and the games of them.
 
-It is JSON-able, so that a store can tell if it is the same one.
+A match is JSON-able, so that a store can tell whether a match is the one that it holds.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
@@ -26,8 +27,8 @@ MAX_SEATS = 8
 MAX_PLAYERS = 1000
 MAX_ROUNDS = 1_000_000
 MAX_GAMES_OF_ROUND = 1_000_000
-"""Nobody plays more, but a stranger's store may ask for it, and a round's games are drawn up at
-once.
+"""Nobody plays more, but a stranger's store may ask for it, and all games of a round are drawn up
+before the first of them is played.
 """
 M = TypeVar("M", bound="Match")
 
@@ -52,21 +53,19 @@ class Player:
 
     @classmethod
     def parse(cls, text: str) -> Player:
-        """Read `SPEC` or `NAME=SPEC`. Without a name, the player is called as its spec; of a URL,
-        secrets are left out.
+        """Read `SPEC` or `NAME=SPEC`. Without a name, the player is called by its spec, from which
+        a URL's secrets are left out.
         """
         name, spec = split_name(text)
-        if is_server(spec):
-            own_name = without_secrets(spec)
-        else:
-            own_name = spec.removesuffix("/")
-        return cls(name or own_name, spec)
+        if not name:
+            name = without_secrets(spec) if is_server(spec) else spec.removesuffix("/")
+        return cls(name, spec)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """The players and their boards. Tournaments and sequential tests have this in common, and a
-    store keeps games of it.
+    """The players and their boards, which tournaments, sequential tests and tunings have in common.
+    A store keeps the games of one match.
 
     Raises `ConfigError` or `UnknownNameError` for settings that can't be played.
     """
@@ -88,7 +87,7 @@ class Match:
     agents.
     """
     tell_deadline: bool = False
-    """Local agents think until the time-out instead of by a fixed effort. Then the same seed
+    """Whether local agents think until the time-out and not by a fixed effort. Then the same seed
     doesn't give the same games.
     """
     max_turns: int = 5000
@@ -134,11 +133,13 @@ class Match:
         """What agents may spend on a move, and who keeps an effort of its own."""
         if self.tell_deadline:
             return f"{self.timeout_ms} ms of wall time per move"
-        told = self.effort.told(self.names_and_specs)
-        return f"{self.effort} ({told})" if told else str(self.effort)
+        own_efforts = self.effort.told(self.names_and_specs)
+        if own_efforts:
+            return f"{self.effort} ({own_efforts})"
+        return str(self.effort)
 
     def turns_of_opening(self, round_: int) -> int:
-        """Return with how many turns that nobody chose the games of a round begin."""
+        """Return with how many turns the games of a round begin whose moves nobody chose."""
         return 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,16 +155,12 @@ class Match:
         _check_types(cls, data)
         for player in data["players"]:
             _check_types(Player, player)
-        players = tuple(Player(**p) for p in data["players"])
-        settings = Settings(**data["settings"])
-        known = {f.name for f in fields(cls)}
-        return cls(
-            **{
-                **{k: v for k, v in data.items() if k in known},
-                "players": players,
-                "settings": settings,
-            }
-        )
+        # A store adds keys of its own to a match's.
+        names = {one.name for one in fields(cls)}
+        values = {name: value for name, value in data.items() if name in names}
+        values["players"] = tuple(Player(**player) for player in data["players"])
+        values["settings"] = Settings(**data["settings"])
+        return cls(**values)
 
 
 _JSON_TYPES: dict[str, set[type]] = {
@@ -176,14 +173,15 @@ _JSON_TYPES: dict[str, set[type]] = {
 
 
 def _check_types(kind: type[Match | Player], values: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for a value that isn't of its field's type. Fields that hold objects are
-    left to these.
+    """Raise `ValueError` for a value that isn't of its field's type. A field that holds an object
+    isn't checked here, because the object's class does so.
     """
     for one in fields(kind):
-        declared = str(one.type).split(" | ")
-        if one.name not in values or not _JSON_TYPES.keys() >= set(declared):
+        type_names = str(one.type).split(" | ")
+        if one.name not in values or not _JSON_TYPES.keys() >= set(type_names):
             continue
-        if type(values[one.name]) not in set().union(*(_JSON_TYPES[name] for name in declared)):
+        types = set().union(*(_JSON_TYPES[name] for name in type_names))
+        if type(values[one.name]) not in types:
             raise ValueError(
                 f"{one.name} is {values[one.name]!r:.50}; it must be of type {one.type}"
             )
@@ -199,14 +197,14 @@ class Tournament(Match):
     may_grow = ("rounds",)
 
     form: Form = "round-robin"
-    """In a round-robin, every group of `seats` players meets in every round. In swiss, neighbours
-    in the standings meet, those first who have met least. In a ladder, neighbours on the ladder
-    play for the places. A bracket is single elimination."""
+    """In a round-robin, every group of `seats` players meets in every round. In a Swiss tournament,
+    neighbours in the standings meet, preferably those who have met least. In a ladder, neighbours
+    on the ladder play for their places. A bracket is single elimination."""
     rounds: int = 1
-    """How many rounds are played; of no account in a bracket, which has as many as it takes."""
+    """How many rounds are played. A bracket ignores it, because it has as many as it takes."""
     games: int = 2
-    """The number of games per group and round; in a bracket, the odd number that each match is the
-    best of. The players change seats."""
+    """The number of games per group and round, in which the players change seats. In a bracket each
+    match is the best of so many games, which must be an odd number."""
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
@@ -243,11 +241,9 @@ class Tournament(Match):
     @property
     def _games_of_round(self) -> int:
         """The most games that a round can have."""
-        is_everybody = self.form == "round-robin"
-        if is_everybody:
+        groups = len(self.players)
+        if self.form == "round-robin":
             groups = math.comb(len(self.players), self.seats)
-        else:
-            groups = len(self.players)
         return groups * self.games
 
     def game_seed(self, round_: int, number: int) -> int:
@@ -309,6 +305,11 @@ class Game:
     moves: np.ndarray = field(compare=False)
 
     @property
+    def players(self) -> set[int]:
+        """The players of the game."""
+        return {seat.player for seat in self.seats}
+
+    @property
     def winner(self) -> int | None:
         """The player that is first alone; None after a draw."""
         first = [seat.player for seat in self.seats if seat.place == 1]
@@ -326,13 +327,13 @@ class Game:
 
         The result is 1 if the player did better, ½ if both did equally well, else 0.
         """
-        found = []
-        for k, a in enumerate(self.seats):
-            for b in self.seats[k + 1 :]:
-                found.append(
-                    (a.player, b.player, 0.5 if a.place == b.place else float(a.place < b.place))
-                )
-        return found
+        return [(a.player, b.player, _result(a, b)) for a, b in combinations(self.seats, 2)]
+
+
+def _result(seat: Seat, other: Seat) -> float:
+    if seat.place == other.place:
+        return 0.5
+    return float(seat.place < other.place)
 
 
 def scores(games: Sequence[Game], num_players: int) -> tuple[np.ndarray, np.ndarray]:

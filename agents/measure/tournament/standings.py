@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -56,9 +57,10 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
     skills = weng_lin_ratings(games, num)
     fitted = bradley_terry(games, num)
     intervals = fitted.intervals()
+    all_seats = list(chain.from_iterable(game.seats for game in games))
     rows = []
     for player, name in enumerate(tournament.names):
-        seats = [seat for game in games for seat in game.seats if seat.player == player]
+        seats = [seat for seat in all_seats if seat.player == player]
         wins = sum(game.winner == player for game in games)
         first = sum(seat.place == 1 for seat in seats)
         rows.append(
@@ -80,10 +82,9 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
                 causes=dict(Counter(seat.cause or "survived" for seat in seats).most_common()),
             )
         )
+    survived = [0] * num
     if tournament.form == "bracket":
         survived = rounds_survived(tournament, games)
-    else:
-        survived = [0] * num
     return sorted(rows, key=lambda row: (-survived[row.player], -row.skill.ordinal))
 
 
@@ -109,18 +110,20 @@ def table(rows: Sequence[Standing]) -> str:
         for place, row in enumerate(rows, 1)
     ]
     lines = [in_columns(cells, heads)]
-    if failed := [f"{printable(row.name)} {row.failures}" for row in rows if row.failures]:
-        lines.append(f"without a valid answer in time (turns): {', '.join(failed)}")
-    if excused := [f"{printable(row.name)} {row.excused}" for row in rows if row.excused]:
+    failures = [f"{printable(row.name)} {row.failures}" for row in rows if row.failures]
+    if failures:
+        lines.append(f"without a valid answer in time (turns): {', '.join(failures)}")
+    excuses = [f"{printable(row.name)} {row.excused}" for row in rows if row.excused]
+    if excuses:
         lines.append(
-            f"late in bursts of load, asked again and not charged (turns): {', '.join(excused)}"
+            f"late in bursts of load, asked again and not charged (turns): {', '.join(excuses)}"
         )
     return "\n".join(lines)
 
 
 def cross_table(tournament: Tournament, games: Sequence[Game]) -> tuple[np.ndarray, np.ndarray]:
-    """Return how often the row's player was better than the column's (a draw is half), and how
-    often they met, each (P, P).
+    """Return how often the row's player was better than the column's, float64 (P, P), where a draw
+    counts half, and how often they met, int64 (P, P).
     """
     num = len(tournament.players)
     before = np.zeros((num, num))

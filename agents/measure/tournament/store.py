@@ -1,7 +1,7 @@
-"""The games of a match, such as a tournament, on disk: one SQLite file with one transaction per
+"""Keeps the games of a match, such as a tournament, in a SQLite file, with one transaction per
 game.
 
-So a kill loses only unfinished games.
+So a killed process loses only unfinished games.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, astuple, fields
 from pathlib import Path
 from typing import Any, Generic
 
 import numpy as np
 
-from agents.measure.tournament.settings import MAX_SEATS, Game, M, Match, Seat, Tournament
+from agents.measure.tournament.settings import MAX_SEATS, Game, M, Match, Seat
 from agents.registry import content_of
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import missing
@@ -32,25 +32,45 @@ from envs.common.strangers.sqlite_files import (
     strange_entry,
 )
 
-# The first stores had these tables but no version, hence IF NOT EXISTS.
 STATEMENTS = (
-    """CREATE TABLE IF NOT EXISTS tournament (
-    id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, config TEXT NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS game (
-    round INTEGER NOT NULL, number INTEGER NOT NULL, seed INTEGER NOT NULL, turns INTEGER NOT NULL, moves BLOB NOT NULL,
-    PRIMARY KEY (round, number))""",
-    """CREATE TABLE IF NOT EXISTS seat (
-    round INTEGER NOT NULL, number INTEGER NOT NULL, slot INTEGER NOT NULL, player INTEGER NOT NULL, place INTEGER NOT NULL,
-    cause TEXT NOT NULL, died INTEGER NOT NULL, length INTEGER NOT NULL, latency_ms REAL NOT NULL, slowest_ms REAL NOT NULL,
-    failures INTEGER NOT NULL, failure TEXT NOT NULL, PRIMARY KEY (round, number, slot))""",
-    "ALTER TABLE seat ADD COLUMN cpu_ms REAL NOT NULL DEFAULT 0",
-    "ALTER TABLE seat ADD COLUMN excused INTEGER NOT NULL DEFAULT 0",
+    """
+    CREATE TABLE tournament (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        version INTEGER NOT NULL,
+        config TEXT NOT NULL)
+    """,
+    """
+    CREATE TABLE game (
+        round INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        seed INTEGER NOT NULL,
+        turns INTEGER NOT NULL,
+        moves BLOB NOT NULL,
+        PRIMARY KEY (round, number))
+    """,
+    """
+    CREATE TABLE seat (
+        round INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        slot INTEGER NOT NULL,
+        player INTEGER NOT NULL,
+        place INTEGER NOT NULL,
+        cause TEXT NOT NULL,
+        died INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        latency_ms REAL NOT NULL,
+        slowest_ms REAL NOT NULL,
+        failures INTEGER NOT NULL,
+        failure TEXT NOT NULL,
+        cpu_ms REAL NOT NULL,
+        excused INTEGER NOT NULL,
+        PRIMARY KEY (round, number, slot))
+    """,
 )
 """The statements that lead from an empty file to today's schema (`envs.common.migrations`)."""
 _TABLE = "tournament"
-_FIRST_VERSION = 3
-"""The statements that the first stores have had, which had no version yet."""
 _VERSION = 1
+"""The version of `config`, the match in JSON."""
 _SIGNATURE = "signature"
 _KIND = "kind"
 _CONTENTS = "contents"
@@ -60,9 +80,8 @@ _MAX_MOVES = 1 << 24
 _MAX_ALL_MOVES = 1 << 30
 _MAX_TIME_MS = 1e9
 _GAME_COLUMNS = "round, number, seed, turns, moves"
-_SEAT_COLUMNS = (
-    "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure, cpu_ms, excused"
-)
+_SEAT_COLUMNS = ", ".join(one.name for one in fields(Seat))
+"""A seat's columns, without those of its key. They have the names of the fields of `Seat`."""
 
 
 class StoreError(ProcsnakeError):
@@ -72,7 +91,7 @@ class StoreError(ProcsnakeError):
 class Store(Generic[M]):
     """The games of one match, such as a tournament. Use it as a context manager, from one thread.
 
-    A file of an older procsnake gets today's schema when it is opened. Raises `StoreError` for a
+    A file with an older schema gets today's when it is opened. Raises `StoreError` for a
     file of another kind, and `NewerDatabaseError` for a file of a newer procsnake."""
 
     def __init__(self, path: str | os.PathLike[str], holds: type[M]) -> None:
@@ -102,17 +121,18 @@ class Store(Generic[M]):
         self._database.close()
 
     def _refuse_other_databases(self) -> None:
-        """Before anything is written: a store has exactly its version's tables, and a new file has
-        none.
-        """
-        found = schema_of(self._database)
-        if not found:
+        """Raise `StoreError` unless the file has exactly the tables of its version, or none, as a
+        new file.
+
+        This is checked before anything is written."""
+        schema = schema_of(self._database)
+        if not schema:
             return
         version = self._schema_version()
-        if any(name == _TABLE for _, name, _ in found):
-            # A newer store may have more tables.
+        if any(name == _TABLE for _, name, _ in schema):
+            # A newer store, which this refuses, may have more tables than ours.
             missing(STATEMENTS, version, where=self.path)
-        strange = strange_entry(found, schema_after(STATEMENTS[: max(version, _FIRST_VERSION)]))
+        strange = strange_entry(schema, schema_after(STATEMENTS[:version]))
         if strange is not None:
             raise StoreError(
                 f"{self.path} is no {self._holds.kind}'s file: it holds {strange[:40]!r}, which is"
@@ -138,7 +158,7 @@ class Store(Generic[M]):
         config = self._config()
         if config is None:
             return None
-        kind = config.get(_KIND, Tournament.kind)
+        kind = config.get(_KIND)
         if kind != self._holds.kind:
             raise StoreError(
                 f"{self.path} holds a {kind}, not a {self._holds.kind}. Choose another --store"
@@ -149,21 +169,21 @@ class Store(Generic[M]):
     def is_own(self) -> bool:
         """Whether this machine named the players (`envs.common.strangers.own_files`)."""
         config = self._config()
-        kept = self.load()
-        return kept is not None and own_files.is_signed(
-            _signed(kept), str((config or {}).get(_SIGNATURE, ""))
-        )
+        match = self.load()
+        if config is None or match is None:
+            return False
+        return own_files.is_signed(_signed(match), str(config.get(_SIGNATURE, "")))
 
     def _config(self) -> dict[str, Any] | None:
         with self._named_damage():
-            row = self._database.execute(
+            rows = self._database.execute(
                 "SELECT version, length(config), substr(config, 1, ?) FROM tournament",
                 (_MAX_CONFIG,),
             )
-            found = row.fetchone()
-            if found is None:
+            row = rows.fetchone()
+            if row is None:
                 return None
-            version, length, config = found
+            version, length, config = row
             if version != _VERSION:
                 raise StoreError(
                     f"{self.path} has version {version}, this procsnake reads {_VERSION}. Begin a"
@@ -174,18 +194,20 @@ class Store(Generic[M]):
             return dict(parse_json(config))
 
     def begin(self, match: M) -> None:
-        """Write this match into the file, or continue the one that is there. One without games
-        gives way to another.
+        """Write this match into the file, or continue the one that is there. A match without games
+        is replaced by another one.
 
-        With it, the file keeps what the players are, and once there are games what they were then
-        (`refuse_changed`). Only the fields that `may_grow`, as a tournament's rounds, may differ;
-        others raise `ConfigError`. Raises `StoreError` if the file can't be written."""
+        The contents of the players, such as their rules and policies, are noted with the match. As
+        soon as there are games, the note stays as it was when they were played (`refuse_changed`).
+        Only the fields that `may_grow`, such as a tournament's rounds, may differ; others raise
+        `ConfigError`. Raises `StoreError` if the file can't be written."""
         signature = own_files.sign(_signed(match))
         contents = _contents(match)
         with self._transaction():
-            kept = self.load()
+            self.load()  # refuses a match of another kind, even one without games
             before = self._contents_before()
-            if kept is not None and self._has_games() and (other := _differences(kept, match)):
+            other = self._differences(match)
+            if other and self._has_games():
                 raise ConfigError(
                     f"{self.path} holds another {match.kind}: {other} differ. Name neither players"
                     " nor these to go on with it, or choose another --store"
@@ -199,27 +221,22 @@ class Store(Generic[M]):
         self._begun = match, config
 
     def refuse_changed(self, match: M) -> None:
-        """Raise `ConfigError` if a player isn't any more what it was as the games in the file were
-        played.
+        """Raise `ConfigError` if a player has changed since the games in the file were played.
 
         Under the same name, its rules, policy, evaluation or file of options can become others. A
-        player that can't be read, as one that is gone, is passed over."""
+        player that can't be read, for example because it is gone, isn't checked."""
         before = self._contents_before()
-        changed = [
-            spec
-            for spec, content in _contents(match).items()
-            if before.get(spec, content) != content
-        ]
-        if changed:
-            raise ConfigError(
-                f"{self.path} has games of {changed[0]} as it was before; its rules, policy,"
-                " evaluation or file of options have changed since. Choose another --store, or"
-                " bring back what was there"
-            )
+        for spec, content in _contents(match).items():
+            if before.get(spec, content) != content:
+                raise ConfigError(
+                    f"{self.path} has games of {spec} as it was before; its rules, policy,"
+                    " evaluation or file of options have changed since. Choose another --store, or"
+                    " bring back what was there"
+                )
 
     def _contents_before(self) -> dict[str, Any]:
-        """What the players were as the games were played, by their specs; nothing where no games
-        are, or older versions'.
+        """The contents of the players when the games were played, by their specs; empty while there
+        are no games.
         """
         before = (self._config() or {}).get(_CONTENTS)
         if isinstance(before, dict) and self._has_games():
@@ -231,48 +248,43 @@ class Store(Generic[M]):
             return self._database.execute("SELECT 1 FROM game").fetchone() is not None
 
     def _refuse_if_replaced(self) -> None:
-        """Raise `StoreError` if another process has begun another match in the place of ours, which
-        had no games yet.
+        """Raise `StoreError` if another process has replaced our match by another one before ours
+        had any games.
         """
         if self._begun is None:
             return
         match, config = self._begun
-        if self._database.execute(
-            "SELECT 1 FROM tournament WHERE config = ?", (config,)
-        ).fetchone():
+        same = self._database.execute("SELECT 1 FROM tournament WHERE config = ?", (config,))
+        if same.fetchone():
             return
-        kept = self.load()
-        if kept is not None and (other := _differences(kept, match)):
+        other = self._differences(match)
+        if other:
             raise StoreError(
                 f"{self.path} holds another {match.kind} by now: {other} differ. Another procsnake"
                 " has begun it there before a game of this one had ended; choose another --store"
             )
 
+    def _differences(self, match: M) -> str:
+        """The fields in which the file's match differs from this one and mustn't, with commas; ""
+        if there are none.
+        """
+        own = self.load()
+        if own is None:
+            return ""
+        before = own.to_dict()
+        now = match.to_dict()
+        fields = [name for name in now if name not in match.may_grow]
+        return ", ".join(name for name in fields if now[name] != before[name])
+
     def add(self, game: Game) -> None:
         """Write a finished game, all of it or nothing.
 
-        Raises `StoreError` if the file holds it already, because another process plays the same
-        match into it, if another one has begun another match there, and if the file can't be
-        written."""
+        Raises `StoreError` if the file holds the game already, because another process plays the
+        same match into it; if another process has begun another match there; and if the file can't
+        be written."""
         key = (game.round, game.number)
-        seats = [
-            (
-                *key,
-                slot,
-                s.player,
-                s.place,
-                s.cause,
-                s.died,
-                s.length,
-                s.latency_ms,
-                s.slowest_ms,
-                s.failures,
-                s.failure,
-                s.cpu_ms,
-                s.excused,
-            )
-            for slot, s in enumerate(game.seats)
-        ]
+        seats = [(*key, slot, *astuple(seat)) for slot, seat in enumerate(game.seats)]
+        places = ", ".join("?" * len(seats[0]))
         row = (*key, game.seed, game.turns, zlib.compress(game.moves.tobytes()))
         try:
             with self._transaction():
@@ -281,8 +293,7 @@ class Store(Generic[M]):
                     f"INSERT INTO game ({_GAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)", row
                 )
                 self._database.executemany(
-                    f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES"
-                    f" ({', '.join('?' * 14)})",
+                    f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES ({places})",
                     seats,
                 )
         except sqlite3.IntegrityError as error:
@@ -296,36 +307,40 @@ class Store(Generic[M]):
         """Return all finished games in the order of the schedule. Raises `StoreError` if they are
         damaged.
         """
-        kept = self.load()
+        match = self.load()
+        if match is None:
+            return []
         with self._named_damage():
-            if kept is None:
-                return []
-            return [_checked(game, len(kept.players)) for game in self._read_games()]
+            return [_checked(game, len(match.players)) for game in self._read_games()]
 
     def _read_games(self) -> Iterator[Game]:
-        seats: dict[tuple[int, int], list[Seat]] = {}
         for table, most in (("game", _MAX_GAMES), ("seat", _MAX_GAMES * MAX_SEATS)):
             (count,) = self._database.execute(f"SELECT count(*) FROM {table}").fetchone()
             if count > most:
                 raise ValueError(f"it holds {count} rows of {table!r}, and {most} are the most")
-        room = _MAX_ALL_MOVES
+
+        seats: dict[tuple[int, int], list[Seat]] = {}
         for round_, number, *values in self._database.execute(
             f"SELECT round, number, {_SEAT_COLUMNS} FROM seat ORDER BY round, number, slot"
         ):
             seats.setdefault((round_, number), []).append(Seat(*values))
+
+        # A stranger's file may unpack to more moves than there is memory for.
+        room = _MAX_ALL_MOVES
         for round_, number, seed, turns, packed in self._database.execute(
             f"SELECT {_GAME_COLUMNS} FROM game ORDER BY round, number"
         ):
-            taken = seats[round_, number]
-            moves = np.frombuffer(inflate(packed, min(_MAX_MOVES, room)), np.int8).reshape(
-                -1, len(taken)
-            )
-            room -= moves.nbytes
-            yield Game(round_, number, seed, turns, tuple(taken), moves)
+            own_seats = tuple(seats[round_, number])
+            unpacked = inflate(packed, min(_MAX_MOVES, room))
+            room -= len(unpacked)
+            moves = np.frombuffer(unpacked, np.int8).reshape(-1, len(own_seats))
+            yield Game(round_, number, seed, turns, own_seats, moves)
 
     @contextmanager
     def _named_damage(self) -> Iterator[None]:
-        """Rows that no tournament has written: cut off, damaged, or made to harm."""
+        """Raise `StoreError` for rows that procsnake hasn't written so: cut off, damaged, or made
+        to harm.
+        """
         try:
             yield
         except (
@@ -343,15 +358,15 @@ class Store(Generic[M]):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Write all or nothing. A full disk, or a lock that another process doesn't give back,
-        becomes a `StoreError`.
+        """Write all or nothing. Raises `StoreError` for a full disk, and for a lock that another
+        process doesn't give back.
         """
         try:
             self._database.execute("BEGIN IMMEDIATE")
             yield
             self._database.execute("COMMIT")
         except BaseException as error:
-            # Where the disk is full, SQLite has rolled it back itself.
+            # If the disk is full, SQLite has rolled the transaction back itself.
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError):
@@ -362,23 +377,14 @@ class Store(Generic[M]):
             raise
 
 
-def _differences(kept: Match, match: Match) -> str:
-    """The fields that two matches may not differ in and do, with commas."""
-    before = kept.to_dict()
-    now = match.to_dict()
-    return ", ".join(
-        name for name in now if name not in match.may_grow and now[name] != before[name]
-    )
-
-
 def _contents(match: Match) -> dict[str, str]:
-    """What the players are now, by their specs, as far as it can be told."""
-    found = {}
+    """The present contents of the players by their specs, without players that can't be read."""
+    contents = {}
     for player in match.players:
         with suppress(ProcsnakeError, OSError, ValueError):
             if not player.is_remote:
-                found[player.spec] = content_of(player.spec)
-    return found
+                contents[player.spec] = content_of(player.spec)
+    return contents
 
 
 def _signed(match: Match) -> bytes:
@@ -386,17 +392,17 @@ def _signed(match: Match) -> bytes:
 
 
 def _checked(game: Game, num_players: int) -> Game:
-    """Raises `ValueError` for a game that can't have been played."""
+    """Return the game. Raises `ValueError` for one that can't have been played."""
     seats = game.seats
     moves = game.moves
     numbers = [game.round, game.number, game.seed, game.turns]
     for seat in seats:
         numbers += [seat.player, seat.place, seat.died, seat.length, seat.failures, seat.excused]
         if not (isinstance(seat.cause, str) and isinstance(seat.failure, str)):
-            raise ValueError("the seats' texts are none")
+            raise ValueError("a seat's cause of death or failure is no text")
         times = (seat.latency_ms, seat.slowest_ms, seat.cpu_ms)
         if not all(isinstance(time, int | float) and 0 <= time <= _MAX_TIME_MS for time in times):
-            raise ValueError("the seats' times are none that a move takes")
+            raise ValueError("a seat's times are none that a move takes")
     if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
         raise ValueError(f"game {game.round}/{game.number} has numbers that no game has")
     if not 2 <= len(seats) <= MAX_SEATS or not all(seat.player < num_players for seat in seats):
@@ -407,7 +413,7 @@ def _checked(game: Game, num_players: int) -> Game:
     if len(moves) != game.turns or (moves.size and not (moves.min() >= -1 and moves.max() <= 3)):
         raise ValueError(
             f"game {game.round}/{game.number} has {len(moves)} moves for {game.turns} turns, or"
-            " such as there are none"
+            " moves that don't exist"
         )
     if not any(seat.place == 1 for seat in seats):
         raise ValueError(f"game {game.round}/{game.number} has nobody in the first place")

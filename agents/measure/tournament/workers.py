@@ -25,8 +25,8 @@ from envs.common.errors import ProcsnakeError
 
 W = TypeVar("W", bound="GameWorkers")
 _MOST_TRIES = 3
-"""How often a game is tried. If its worker dies each time, the game is at fault and not the
-worker.
+"""How often a game is tried. If its worker dies each time, it's the game's fault and not the
+worker's.
 """
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -38,8 +38,8 @@ class WorkerError(ProcsnakeError):
 
 
 class GameWorkers(ABC):
-    """Plays games of a match, up to `count` at the same time. This is a context manager, at whose
-    end running games break off.
+    """Plays games of a match, up to `count` at the same time. This is a context manager that breaks
+    off running games at its end.
 
     If a worker is lost, its game is played anew, and `say` is called with a line about it. A game
     is a function of its fixture, so nothing but time is lost."""
@@ -60,11 +60,11 @@ class GameWorkers(ABC):
 
         Raises what the agents raise, `WorkerLostError` if the game's workers are lost again and
         again, and `BrokenOffError` after `stop`."""
-        for left in reversed(range(_MOST_TRIES)):
+        for number in range(1, _MOST_TRIES + 1):
             try:
                 return self._play_once(fixture)
             except WorkerLostError as error:
-                if not left:
+                if number == _MOST_TRIES:
                     raise
                 self._say(f"{error}; game {fixture.round}/{fixture.number} is played anew")
         raise AssertionError("the last try returns or raises")
@@ -87,7 +87,7 @@ MakeWorkers = Callable[[Match, int], GameWorkers]
 
 
 class InThreads(GameWorkers):
-    """Plays games in threads of this process. So agents can play that only this process knows."""
+    """Plays games in threads of this process, as agents need it that only this process knows."""
 
     def __init__(self, match: Match, count: int) -> None:
         super().__init__(match, count)
@@ -108,8 +108,8 @@ class InProcesses(GameWorkers):
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
         super().__init__(match, count, say)
-        # Here first: what can't be made is told in this process, and the workers find everything
-        # compiled.
+        # Made here first, so that a player that can't be made is reported by this process, and the
+        # workers find all kernels compiled.
         ready_players(match)
         self._lock = threading.Lock()
         self._stopped = False
@@ -150,7 +150,7 @@ class InProcesses(GameWorkers):
         with self._lock:
             self._stopped = True
             workers = list(self._all)
-        # What a killed worker was about to say comes to its thread as the end of the pipe.
+        # The thread that waits for a killed worker sees the end of its pipe.
         for worker in workers:
             worker.kill()
 
@@ -186,7 +186,7 @@ class _Worker:
 
 
 def _serve(pipe: Connection, match: Match) -> None:
-    """A worker's life: it ends with its parent."""
+    """Play the games that come through the pipe, until the parent closes it."""
     seated = None
     with suppress(EOFError, OSError):
         while True:
@@ -211,13 +211,13 @@ def portable(error: Exception) -> Exception:
 
 @contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes that are started meanwhile never get Ctrl-C, which a terminal sends to them as
-    well: their parent ends them.
+    """Have the processes that are started meanwhile ignore Ctrl-C, which a terminal sends to them
+    as well. Their parent ends them.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Its start, which the first process would bring about, lets Ctrl-C through again.
+    # The first process would start the tracker, whose start lets Ctrl-C through again.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

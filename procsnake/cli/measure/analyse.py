@@ -131,10 +131,10 @@ def run_analyse(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from agents.measure.analysis.played import played_by
     from agents.measure.analysis.shares import explain, in_words
+    from agents.measure.analysis.snake_game import game_of
 
-    played = played_by(*find_game(options.games[0], options.database, options.snake))
+    played = game_of(*find_game(options.games[0], options.database, options.snake))
     position = next((one for one in played.positions if one.turn == options.explain), None)
     if position is None:
         first = played.positions[0].turn
@@ -185,15 +185,15 @@ def _check(options: argparse.Namespace) -> None:
 def _analyse_one(options: argparse.Namespace) -> int:
     from agents.measure.analysis.as_json import as_json
     from agents.measure.analysis.game import NODES, analyse
-    from agents.measure.analysis.played import played_by, played_by_each
+    from agents.measure.analysis.snake_game import game_of, game_of_each
     from agents.measure.analysis.words import in_words
     from agents.parallel import processes
 
     recording, snake = find_game(options.games[0], options.database, options.snake)
     if options.all_snakes:
-        parts = played_by_each(recording)
+        parts = game_of_each(recording)
     else:
-        parts = [played_by(recording, snake)]
+        parts = [game_of(recording, snake)]
     # Processes take seconds to start.
     if sum(len(played.positions) for played in parts) > _FEW_POSITIONS:
         jobs = _jobs(options)
@@ -224,7 +224,7 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     """
     from agents.measure.analysis.as_json import as_json
     from agents.measure.analysis.game import NODES, analyse
-    from agents.measure.analysis.played import played_by
+    from agents.measure.analysis.snake_game import game_of
     from agents.parallel import processes
     from serve.browser.review.reviews import Reviews
     from serve.browser.review.routes import PAGE, review_app
@@ -235,7 +235,7 @@ def _in_the_browser(options: argparse.Namespace) -> int:
 
     def judge(recording: Recording, snake: str, tell: Tell) -> dict[str, Any]:
         return as_json(
-            analyse(played_by(recording, snake), nodes=nodes, curves=curves, pool=pool, tell=tell),
+            analyse(game_of(recording, snake), nodes=nodes, curves=curves, pool=pool, tell=tell),
             pool=pool,
         )
 
@@ -243,7 +243,7 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     path = PAGE
     if options.games:
         recording, snake = find_game(options.games[0], options.database, options.snake)
-        first = str(played_by(recording, snake).snake["id"])
+        first = str(game_of(recording, snake).snake["id"])
         path = f"{reviews.open(recording, Path(options.games[0]).name, first=first).path}?{urlencode({'you': first})}"
     with (
         processes(_jobs(options)) as pool,
@@ -292,7 +292,7 @@ def _analyse_all(
 ) -> tuple[list[Analysis], list[str]]:
     """The analyses of the last games, and a sentence on each that can't be analysed."""
     from agents.measure.analysis.game import analyse
-    from agents.measure.analysis.played import played_by
+    from agents.measure.analysis.snake_game import game_of
     from agents.parallel import WorkerLostError
 
     done = list[Any]()
@@ -301,9 +301,7 @@ def _analyse_all(
     nodes = options.nodes or _LAST_NODES
     for name, recording, snake in last_games(options.games, options.database, options.snake):
         try:
-            done.append(
-                analyse(played_by(recording(), snake), nodes=nodes, curves=curves, pool=pool)
-            )
+            done.append(analyse(game_of(recording(), snake), nodes=nodes, curves=curves, pool=pool))
         except UnknownNameError:
             continue  # A game that this snake didn't play.
         except WorkerLostError:

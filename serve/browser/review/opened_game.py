@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from agents.measure.analysis.played import name_of, result_of
+from agents.measure.analysis.snake_game import name_of, result_of
 from agents.opened_recording import doubts_of
 from envs.battlesnake.plain import Board
 from envs.battlesnake.recording import Recording

@@ -54,9 +54,9 @@ def test_the_right_curve_is_calibrated_and_a_wrong_one_is_not():
     assert right.loss < right.loss_of_the_mean < wrong.loss
 
 
-def test_scores_that_foretell_nothing_and_too_few_positions_are_refused():
+def test_scores_that_predict_nothing_and_too_few_positions_are_refused():
     upside_down = [one._replace(result=1 - one.result) for one in made_positions(2000)]
-    with pytest.raises(ConfigError, match="foretell nothing"):
+    with pytest.raises(ConfigError, match="scores don't predict"):
         fit_curve("2", upside_down)
     with pytest.raises(ConfigError, match=r"are 9\d positions|are [0-8]?\d positions"):
         fit_curve("2", made_positions(90))

@@ -23,7 +23,7 @@ from agents.measure.analysis.game import (
 )
 from agents.measure.analysis.move_classes import COSTS, class_of
 from agents.measure.analysis.opinions import CERTAIN_DEATH, Opinions
-from agents.measure.analysis.played import played_by
+from agents.measure.analysis.snake_game import game_of
 from agents.measure.analysis.win_probability import WinProbability
 from agents.measure.analysis.words import in_words, lost_sentence
 from agents.search.evaluation.evaluate import SURE
@@ -39,7 +39,7 @@ NODES = 3000
 def analysis_of(number, snake=None, **options):
     recording, proof = GAMES[number]
     return analyse(
-        played_by(recording, snake or proof.victim),
+        game_of(recording, snake or proof.victim),
         nodes=NODES,
         curves=WinProbability.shipped(),
         **options,
@@ -80,7 +80,7 @@ def test_the_thrown_away_move_is_a_fault_and_the_move_that_keeps_is_best(analyse
         proof = GAMES[number][1]
         turn = one.turns[one.lost]
         if turn.turn == proof.turn:
-            assert turn.played == proof.move
+            assert turn.move == proof.move
             assert turn.points_lost >= COSTS[1][0]
             assert turn.chance >= REAL_CHANCE / 2
             right += turn.best in proof.keeps
@@ -97,7 +97,7 @@ def test_who_won_has_no_lost_turn():
     number = SHORT[0]
     winner = "ab".replace(GAMES[number][1].victim, "")
     one = analysis_of(number, winner)
-    assert (one.played.result, one.lost, one.last_chance, lost_sentence(one)) == (
+    assert (one.game.result, one.lost, one.last_chance, lost_sentence(one)) == (
         "won",
         None,
         None,
@@ -119,8 +119,8 @@ def test_hindsight_carries_the_loss_back_to_the_last_open_turn():
     """Three turns: the last is lost whatever is played; before it only one move was open, which
     wasn't played.
     """
-    positions = played_by(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[-3:]
-    played = [position.played for position in positions]
+    positions = game_of(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[-3:]
+    played = [position.move for position in positions]
     open_scores = [[CERTAIN_DEATH] * 4 for _ in range(3)]
     open_scores[0][played[0]] = 200
     open_scores[1][played[1]] = -50
@@ -149,7 +149,7 @@ def test_hindsight_carries_the_loss_back_to_the_last_open_turn():
     ],
 )
 def test_the_lost_turn_is_the_last_fault_that_was_never_made_good(chances, lost):
-    positions = played_by(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[:3]
+    positions = game_of(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[:3]
     scores = (1, 0, CERTAIN_DEATH, CERTAIN_DEATH)
     turns = [
         Turn(n, scores, (best, played, 0, 0), (True,) * 4, 1, 5)
@@ -194,5 +194,5 @@ def test_json_has_every_turn_and_says_what_the_report_says(analyses):
     assert told["lost_turn"] == one.turns[one.lost].turn
     assert told["lost_sentence"] in in_words(one)
     first = told["best_line"][0]
-    assert first[one.played.snake["id"]] == told["turns"][one.lost]["best"]
+    assert first[one.game.snake["id"]] == told["turns"][one.lost]["best"]
     assert set(told["turns"][0]["moves"]) == set(MOVE_NAMES)

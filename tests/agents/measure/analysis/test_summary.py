@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.measure.analysis.game import analyse
-from agents.measure.analysis.played import played_by
+from agents.measure.analysis.snake_game import game_of
 from agents.measure.analysis.summary import in_words, summary
 from agents.measure.analysis.win_probability import WinProbability
 from tests.agents.measure.analysis.throw_aways import kept
@@ -18,7 +18,7 @@ def analyses():
     seats = [(recording, proof.victim) for recording, proof in chosen]
     seats.append((chosen[0][0], "ab".replace(chosen[0][1].victim, "")))
     return [
-        analyse(played_by(game, snake), nodes=300, curves=WinProbability.shipped())
+        analyse(game_of(game, snake), nodes=300, curves=WinProbability.shipped())
         for game, snake in seats
     ]
 
@@ -29,7 +29,7 @@ def test_every_loss_is_counted_once_per_view(analyses):
     assert sum(figures["causes"].values()) == 3
     for view in ("by_phase", "by_length", "by_relative_length", "by_opponent"):
         assert sum(sum(causes.values()) for causes in figures[view].values()) == 3, view
-    assert set(figures["by_opponent"]) == {one.played.opponents[0] for one in analyses[:3]}
+    assert set(figures["by_opponent"]) == {one.game.opponents[0] for one in analyses[:3]}
     assert set(figures["by_phase"]) == {"turns 0 to 49"}
 
 

@@ -10,18 +10,18 @@ import pytest
 from agents.agent import Agent
 from agents.measure.evaluation import busy
 from agents.measure.evaluation.busy import LoadMeter
-from agents.measure.evaluation.referee import Referee
+from agents.measure.evaluation.referee import Referee, Reply
 from envs.battlesnake.state import LEFT, UP
 
-LATE = (UP, 510.0, "no answer within 500 ms")
-GOOD = (LEFT, 4.0, "")
-REFUSED = (UP, 2.0, "connection refused")
+LATE = Reply(UP, 510.0, "no answer within 500 ms")
+GOOD = Reply(LEFT, 4.0, "")
+REFUSED = Reply(UP, 2.0, "connection refused")
 
 
 class Snake:
     """Behind a URL, with answers that are given; the last of them for ever."""
 
-    answers: dict[str, list[tuple[int, float, str]]]
+    answers: dict[str, list[Reply]]
 
     def __init__(self, url, timeout_ms):
         self.url = url

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -38,15 +37,6 @@ def test_a_record_is_read_as_it_was_written(run):
     )
     assert record.write(run) == run / "evaluation.json"
     assert read_record(run) == record
-
-
-def test_a_record_of_commit_9be3ed9_is_read(run):
-    scores = [{name: value for name, value in vars(SCORE).items() if name != "points"}]
-    (run / "evaluation.json").write_text(
-        json.dumps({"key": {"policy": policy_of(run), "games": 40}, "scores": scores})
-    )
-    found = read_record(run)
-    assert (found.scores, found.board) == ([replace(SCORE, points=None)], STANDARD_BOARD)
 
 
 @pytest.mark.parametrize(

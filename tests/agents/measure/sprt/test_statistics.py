@@ -19,7 +19,7 @@ from agents.measure.sprt.statistics import (
     expected_blocks,
     log_likelihood_ratio,
     possible_scores,
-    strength,
+    strength_of,
 )
 from envs.common.errors import ConfigError
 
@@ -54,7 +54,7 @@ def test_the_ratio_is_the_one_that_chess_testers_publish(counts, elo0, elo1, pri
 def test_elo_and_its_interval_are_those_that_fastchess_prints(
     counts, elo_value, elo_spread, normalised, normalised_spread
 ):
-    found = strength(np.array(counts), 2)
+    found = strength_of(np.array(counts), 2)
     assert found.elo.value == pytest.approx(elo_value, abs=0.006)
     assert (found.elo.high - found.elo.low) / 2 == pytest.approx(elo_spread, abs=0.006)
     assert found.normalised_elo.value == pytest.approx(normalised, abs=0.006)
@@ -72,7 +72,7 @@ def test_blocks_that_all_score_alike_have_wilsons_interval_and_no_normalised_elo
     for blocks in (1, 3, 30, 300):
         counts = np.zeros(len(scores), int)
         counts[place] = blocks
-        found = strength(counts, seats)
+        found = strength_of(counts, seats)
         p = float(scores[place])
         z2 = 1.959964**2
         # The ends are where a proportion q of so many blocks would be 1.96 deviations away: (p -

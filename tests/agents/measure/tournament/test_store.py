@@ -1,12 +1,10 @@
-"""Tournaments on disk: those of older versions are gone on with, those of newer ones refused."""
+"""Tournaments on disk: what is kept, refused, and gone on with."""
 
 from __future__ import annotations
 
-import gzip
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,31 +18,27 @@ from envs.common.errors import ConfigError
 from envs.common.migrations import NewerDatabaseError
 from tests.agents.measure.tournament.made import game, small, won
 
-OLD = Path(__file__).parents[3] / "data" / "tournament-9be3ed9.db.gz"
-
 
 @pytest.fixture
-def old(tmp_path):
-    """Two games of greedy against random on 7×7, as commit 9be3ed9 kept them."""
+def store_file(tmp_path):
+    """The store of a tournament of two games, greedy against random on 7×7."""
     file = tmp_path / "tournament.db"
-    file.write_bytes(gzip.decompress(OLD.read_bytes()))
+    with Store(file, Tournament) as store:
+        play_tournament(small("random", "greedy"), store)
     return file
 
 
-def test_a_tournament_of_9be3ed9_is_read_and_gone_on_with(old):
-    with Store(old, Tournament) as store:
-        tournament = store.load()
+def test_a_tournament_is_read_and_gone_on_with(store_file):
+    tournament = small("random", "greedy")
+    with Store(store_file, Tournament) as store:
         games = store.games()
-    assert [player.name for player in tournament.players] == ["random", "greedy"]
-    assert [(game.round, game.number, game.turns) for game in games] == [(0, 0, 11), (0, 1, 60)]
-    with Store(old, Tournament) as store:
-        assert len(play_tournament(tournament, store)) == 2
-    with closing(sqlite3.connect(old)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(stores.STATEMENTS),)
+        assert store.load() == tournament
+        assert play_tournament(tournament, store) == games
+    assert [(game.round, game.number) for game in games] == [(0, 0), (0, 1)]
 
 
-def test_the_next_column_breaks_no_tournament(old, monkeypatch):
-    with Store(old, Tournament) as store:
+def test_the_next_column_breaks_no_tournament(store_file, monkeypatch):
+    with Store(store_file, Tournament) as store:
         games = store.games()
     statements = (
         *stores.STATEMENTS,
@@ -52,25 +46,25 @@ def test_the_next_column_breaks_no_tournament(old, monkeypatch):
     )
     monkeypatch.setattr(stores, "STATEMENTS", statements)
     for _ in range(2):
-        with Store(old, Tournament) as store:
+        with Store(store_file, Tournament) as store:
             assert [game.seed for game in store.games()] == [game.seed for game in games]
-    with closing(sqlite3.connect(old)) as connection, connection:
+    with closing(sqlite3.connect(store_file)) as connection, connection:
         connection.execute("DELETE FROM game WHERE number = 1")
         connection.execute("DELETE FROM seat WHERE number = 1")
-    with Store(old, Tournament) as store:
+    with Store(store_file, Tournament) as store:
         store.add(games[1])
         assert len(store.games()) == 2
 
 
-def test_a_tournament_of_a_newer_procsnake_is_refused(old):
-    with closing(sqlite3.connect(old)) as connection:
+def test_a_tournament_of_a_newer_procsnake_is_refused(store_file):
+    with closing(sqlite3.connect(store_file)) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(NewerDatabaseError, match=r"version 99.*Update procsnake"):
-        Store(old, Tournament)
+        Store(store_file, Tournament)
 
 
-def test_a_game_that_another_process_has_played_meanwhile_is_refused_in_a_line(old):
-    with Store(old, Tournament) as store, Store(old, Tournament) as other:
+def test_a_game_that_another_process_has_played_meanwhile_is_refused_in_a_line(store_file):
+    with Store(store_file, Tournament) as store, Store(store_file, Tournament) as other:
         game = other.games()[0]
         with pytest.raises(
             StoreError, match=r"holds game 0 of round 0 already: another procsnake .* --store"
@@ -128,8 +122,8 @@ def write_options(path, **options):
     OptionsFile(agent="alphabeta", options=options, against="alphabeta").write(path)
 
 
-def test_a_full_disk_is_told_and_the_games_before_are_kept(old):
-    with Store(old, Tournament) as store:
+def test_a_full_disk_is_told_and_the_games_before_are_kept(store_file):
+    with Store(store_file, Tournament) as store:
         games = store.games()
         (pages,) = store._database.execute("PRAGMA page_count").fetchone()
         store._database.execute(f"PRAGMA max_page_count = {pages}")
@@ -141,8 +135,8 @@ def test_a_full_disk_is_told_and_the_games_before_are_kept(old):
         assert len(store.games()) == len(games)
 
 
-def test_a_lock_that_is_not_given_back_is_told(old):
-    with Store(old, Tournament) as store, closing(sqlite3.connect(old)) as other:
+def test_a_lock_that_is_not_given_back_is_told(store_file):
+    with Store(store_file, Tournament) as store, closing(sqlite3.connect(store_file)) as other:
         tournament, (game, _) = store.load(), store.games()
         store._database.execute("PRAGMA busy_timeout = 1")
         other.execute("BEGIN IMMEDIATE")
@@ -156,5 +150,5 @@ def test_a_lock_that_is_not_given_back_is_told(old):
     [((1, 2), (1, 0)), ((1, 1), (1 / 2, 1 / 2)), ((1, 3, 1, 1), (1 / 3, 0, 1 / 3, 1 / 3))],
 )
 def test_the_first_place_is_shared_by_those_who_have_it(places, shares):
-    played = game(*enumerate(places))
-    assert [float(played.share(slot)) for slot in range(len(places))] == pytest.approx(shares)
+    shared = game(*enumerate(places))
+    assert [float(shared.share(slot)) for slot in range(len(places))] == pytest.approx(shares)

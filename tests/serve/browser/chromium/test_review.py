@@ -13,7 +13,7 @@ import pytest
 
 from agents.measure.analysis.as_json import as_json
 from agents.measure.analysis.game import analyse
-from agents.measure.analysis.played import played_by
+from agents.measure.analysis.snake_game import game_of
 from agents.measure.analysis.win_probability import WinProbability
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
@@ -44,7 +44,7 @@ STEPS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 def analysis_of(snake):
     """What the search thinks of the game from this snake's side."""
     return as_json(
-        analyse(played_by(lost_game()[0], snake), nodes=500, curves=WinProbability.shipped())
+        analyse(game_of(lost_game()[0], snake), nodes=500, curves=WinProbability.shipped())
     )
 
 

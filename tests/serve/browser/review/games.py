@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from agents.measure.analysis.played import played_by
+from agents.measure.analysis.snake_game import game_of
 from envs.battlesnake.recording import Recording
 from envs.common.errors import ConfigError
 from serve.browser.review.reviews import Reviews
@@ -38,7 +38,7 @@ def changed(**parts) -> Recording:
 def in_no_time(recording, snake, tell):
     """A judge that says whose moves it was asked about."""
     tell(1, 2)
-    return {"snake": {"id": snake, "name": played_by(recording, snake).name}}
+    return {"snake": {"id": snake, "name": game_of(recording, snake).name}}
 
 
 def refuses(recording, snake, tell):

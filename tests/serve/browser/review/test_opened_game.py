@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from agents.measure.analysis.played import played_by
+from agents.measure.analysis.snake_game import game_of
 from envs.battlesnake.recording import Recording, RecordingError
 from envs.common.errors import ConfigError
 from serve.browser.review.opened_game import MAX_TURNS, OpenedGame
@@ -44,8 +44,7 @@ def test_it_shows_every_board_with_the_living_snakes_and_tells_deaths_once(game)
 def test_moves_are_those_that_were_played(game):
     for snake, _ in game.snakes:
         played = {
-            position.turn: position.played
-            for position in played_by(game.recording, snake).positions
+            position.turn: position.move for position in game_of(game.recording, snake).positions
         }
         shown = {turn["turn"]: turn["move"] for turn in game.turns(snake, 0) if turn["move"]}
         assert shown == {
@@ -117,7 +116,7 @@ def test_decisions_that_no_recorder_writes_harm_nobody(decision):
     assert len(json.dumps(told, allow_nan=False)) < 10_000
     assert told["move"] in ("up", None)
     assert json.dumps(game.entry(snake), allow_nan=False)
-    played_by(game.recording, snake)
+    game_of(game.recording, snake)
 
 
 def test_what_a_stranger_calls_a_snake_is_cut_to_what_pages_need():

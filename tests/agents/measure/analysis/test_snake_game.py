@@ -8,8 +8,8 @@ import pytest
 
 from agents.measure.analysis.causes import cause_of
 from agents.measure.analysis.game import analyse
-from agents.measure.analysis.played import after, played_by
 from agents.measure.analysis.rooms import room_after
+from agents.measure.analysis.snake_game import after, game_of
 from agents.measure.analysis.win_probability import WinProbability
 from agents.measure.analysis.words import in_words
 from agents.measure.evaluation.referee import Referee
@@ -79,15 +79,15 @@ B_LEFT = [(4, 5), (5, 5), (5, 6)]
 def test_moves_are_those_that_the_heads_show_not_those_that_came_too_late():
     game = made({"a": (A,), "b": (B,)}, {"a": (A_UP,), "b": (B_LEFT,)})
     game.requests[0][EXTRAS]["decisions"] = {"a": {"move": "right"}}
-    (position,) = played_by(game).positions
+    (position,) = game_of(game).positions
     assert position.moves == {"a": UP, "b": LEFT}
 
 
 def test_the_snake_that_the_game_was_recorded_for_is_the_default_and_names_count():
     game = made({"a": (A,), "b": (B,)}, {"a": (A_UP,), "b": (B_LEFT,)})
-    assert [played_by(game, name).name for name in (None, "b")] == ["a", "b"]
+    assert [game_of(game, name).name for name in (None, "b")] == ["a", "b"]
     with pytest.raises(UnknownNameError, match="unknown snake 'c'"):
-        played_by(game, "c")
+        game_of(game, "c")
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_results_are_told_by_who_is_left(dead, results):
         "b": (B_LEFT, *["wall-collision"] * ("b" in dead)),
     }
     game = made({"a": (A,), "b": (B,)}, last)
-    assert tuple(played_by(game, name).result for name in "ab") == results
+    assert tuple(game_of(game, name).result for name in "ab") == results
 
 
 def test_a_position_after_another_move_has_the_others_moves():
     game = made({"a": (A,), "b": (B,)}, {"a": (A_UP,), "b": (B_LEFT,)})
-    (position,) = played_by(game).positions
+    (position,) = game_of(game).positions
     state, slot = after(position, RIGHT)
     assert state.body(0, slot)[0] == (2, 1)
     assert state.body(0, 1 - slot)[0] == (4, 5)
@@ -124,7 +124,7 @@ def test_games_that_cannot_be_analysed_are_refused_in_one_line(tmp_path):
     gap._boards[1]["turn"] = 3
     for game, why in ((alone, "solo game"), (maze, "solo_maze"), (gap, "turn 1 is missing")):
         with pytest.raises(ConfigError, match=why) as refused:
-            played_by(game)
+            game_of(game)
         assert "\n" not in str(refused.value)
 
 
@@ -145,21 +145,21 @@ def test_games_of_all_rulesets_are_analysed_from_both_sides(tmp_path, settings):
         tmp_path, ("flood", "greedy", "random", "random"), seed=2, **settings
     )
     for snake in recording.boards()[0]["snakes"]:
-        one = analyse(played_by(recording, snake["id"]), nodes=300, curves=WinProbability.shipped())
-        assert len(one.turns) == (one.played.ending["eliminatedOnTurn"] or referee.result.turns)
-        assert (one.played.result == "won") == (one.played.name == referee.result.winner)
-        assert (cause_of(one) is None) == (one.played.ending["eliminatedCause"] == "")
-        assert in_words(one).startswith(one.played.name)
+        one = analyse(game_of(recording, snake["id"]), nodes=300, curves=WinProbability.shipped())
+        assert len(one.turns) == (one.game.ending["eliminatedOnTurn"] or referee.result.turns)
+        assert (one.game.result == "won") == (one.game.name == referee.result.winner)
+        assert (cause_of(one) is None) == (one.game.ending["eliminatedCause"] == "")
+        assert in_words(one).startswith(one.game.name)
 
 
 def test_a_file_that_tells_no_deaths_is_analysed_up_to_the_last_turn():
     recording = Recording.read(OFFICIAL)
     loser = next(s["id"] for s in recording.boards()[-1]["snakes"] if s["eliminatedCause"])
-    one = analyse(played_by(recording, loser), nodes=300, curves=WinProbability.shipped())
-    assert one.played.result == "lost"
-    assert one.turns[-1].played is None
+    one = analyse(game_of(recording, loser), nodes=300, curves=WinProbability.shipped())
+    assert one.game.result == "lost"
+    assert one.turns[-1].move is None
     assert one.turns[-1].move_class == "unknown"
-    assert (one.played.ending["eliminatedCause"], cause_of(one)) == (
+    assert (one.game.ending["eliminatedCause"], cause_of(one)) == (
         "snake-self-collision",
         "no room",
     )

@@ -1,5 +1,5 @@
-"""What a recording tells of one snake's game: the boards on which it had to choose, what it chose,
-and how it ended.
+"""One snake's part in a recorded game: the boards on which it had to choose a move, the moves that
+it chose, and how the game ended for it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Position:
     snake: str
     """The snake's id."""
     moves: Mapping[str, int]
-    """What the living snakes played, by id, as far as the recording tells: 0 up, 1 down, 2 left, 3
-    right.
+    """The living snakes' moves by their ids, as far as the recording tells them: 0 up, 1 down, 2
+    left, 3 right.
     """
 
     @property
@@ -40,7 +40,7 @@ class Position:
         return int(self.board["turn"])
 
     @property
-    def played(self) -> int | None:
+    def move(self) -> int | None:
         """Return what the snake played; None if the recording doesn't tell."""
         return self.moves.get(self.snake)
 
@@ -63,7 +63,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Played:
+class SnakeGame:
     """One snake's part in a recorded game."""
 
     game_id: str
@@ -71,9 +71,7 @@ class Played:
     snake: Mapping[str, Any]
     """The snake as on the first board."""
     positions: tuple[Position, ...]
-    """In order, one per turn on which the snake had to choose. None is missing between the first
-    and the last.
-    """
+    """One position per turn on which the snake had to choose, in order and without gaps."""
     ending: Mapping[str, Any]
     """The snake as on the last board, with `eliminatedCause` and `eliminatedBy`, which are "" if it
     lives.
@@ -107,8 +105,8 @@ def name_of(snake: Mapping[str, Any]) -> str:
     return str(snake.get("name") or snake["id"])
 
 
-def played_by(recording: Recording, snake: str | None = None) -> Played:
-    """Return the part of the snake with this name or id, without one of the snake that the game was
+def game_of(recording: Recording, snake: str | None = None) -> SnakeGame:
+    """Return the game of the snake with this name or id; by default of the snake that the game was
     recorded for.
 
     Raises `ConfigError` for games that can't be analysed (solo games, maps that move snakes, games
@@ -125,22 +123,27 @@ def played_by(recording: Recording, snake: str | None = None) -> Played:
         raise ConfigError(
             f"the map {settings.map} moves the snakes by itself, so moves on it can't be judged"
         )
-    chosen = _chosen(boards[0], snake, recording.requests[0].get("you"))
-    positions = tuple(_positions(recording, boards, settings, chosen["id"]))
+    first = _find_snake(boards[0], snake, recording.requests[0].get("you"))
+    snake_id = first["id"]
+    positions = tuple(_positions(recording, boards, settings, snake_id))
     if not positions:
         raise ConfigError(
-            f"{name_of(chosen)} had nothing to choose in this game of {len(boards)} turns"
+            f"{name_of(first)} had nothing to choose in this game of {len(boards)} turns"
         )
-    ending = _ending(boards, positions, chosen["id"])
-    result = result_of(recording, chosen["id"])
-    return Played(
-        str(recording.game.get("id", "")), settings, chosen, positions, ending, result, boards[-1]
+    return SnakeGame(
+        game_id=str(recording.game.get("id", "")),
+        settings=settings,
+        snake=first,
+        positions=positions,
+        ending=_ending(boards, positions, snake_id),
+        result=result_of(recording, snake_id),
+        last_board=boards[-1],
     )
 
 
 def _ending(boards: list[Board], positions: Sequence[Position], snake: str) -> Mapping[str, Any]:
-    """The snake as on the last board, with the likely cause of its death where the file doesn't
-    tell it.
+    """The snake as on the last board. Where the file doesn't tell the cause of its death, the
+    likely one is filled in.
     """
     ending = next(one for one in boards[-1]["snakes"] if one["id"] == snake)
     place = boards.index(positions[-1].board) + 1
@@ -150,78 +153,81 @@ def _ending(boards: list[Board], positions: Sequence[Position], snake: str) -> M
     return {**ending, "eliminatedCause": cause}
 
 
-def played_by_each(recording: Recording) -> list[Played]:
-    """Return the part of each snake that had something to choose, in the order of the first board.
+def game_of_each(recording: Recording) -> list[SnakeGame]:
+    """Return the game of each snake that had something to choose, in the order of the first board.
 
-    Raises what `played_by` raises, if it does so for all of them.
+    Raises what `game_of` raises, if it does so for all of them.
     """
-    found = list[Played]()
+    games = list[SnakeGame]()
     refusals = list[ConfigError]()
     for snake in recording.boards()[0]["snakes"]:
         try:
-            found.append(played_by(recording, snake["id"]))
+            games.append(game_of(recording, snake["id"]))
         except ConfigError as error:
             refusals.append(error)
-    if not found:
-        raise (
-            refusals[0]
-            if refusals
-            else ConfigError("the recording has no snakes on its first board")
-        )
-    return found
+    if games:
+        return games
+    if refusals:
+        raise refusals[0]
+    raise ConfigError("the recording has no snakes on its first board")
 
 
-def _chosen(first: Board, wanted: str | None, you: Any) -> dict[str, Any]:
+def _find_snake(first: Board, name: str | None, you: Any) -> dict[str, Any]:
+    """The snake of this name or id on the first board; by default `you`, or else the first one."""
     snakes = first["snakes"]
-    if wanted is None:
-        own = you.get("id") if isinstance(you, dict) else None
-        return next((snake for snake in snakes if snake["id"] == own), snakes[0])
+    if name is None:
+        own_id = you.get("id") if isinstance(you, dict) else None
+        return next((snake for snake in snakes if snake["id"] == own_id), snakes[0])
     for snake in snakes:
-        if wanted in (snake["id"], snake.get("name")):
+        if name in (snake["id"], snake.get("name")):
             return snake
-    raise UnknownNameError("snake", wanted, [name_of(snake) for snake in snakes])
+    raise UnknownNameError("snake", name, [name_of(snake) for snake in snakes])
 
 
 def _positions(
     recording: Recording, boards: list[Board], settings: Settings, snake: str
 ) -> list[Position]:
-    found: list[Position] = []
+    positions: list[Position] = []
     for n, board in enumerate(boards):
         alive = {one["id"] for one in board["snakes"] if not one["eliminatedCause"]}
         if snake not in alive or len(alive) < 2:
             break
-        if found and board["turn"] != found[-1].turn + 1:
+        if positions and board["turn"] != positions[-1].turn + 1:
             raise ConfigError(
-                f"turn {found[-1].turn + 1} is missing in this recording, so what was played can't"
-                " be told"
+                f"turn {positions[-1].turn + 1} is missing in this recording, so what was played"
+                " can't be told"
             )
         moves = {one: MOVE_NAMES.index(move) for one, move in recording.moves_played(n).items()}
-        found.append(Position(board, settings, snake, moves))
-    # Nobody chose on the board on which a game was broken off; a single board is a position to
-    # choose on.
-    if len(boards) > 1 and found and found[-1].board is boards[-1] and found[-1].played is None:
-        found.pop()
-    return found
+        positions.append(Position(board, settings, snake, moves))
+
+    # Nobody chose on the board on which a game was broken off. A recording of a single board is
+    # different: it asks for the best move there.
+    if len(boards) > 1 and positions:
+        last = positions[-1]
+        if last.board is boards[-1] and last.move is None:
+            positions.pop()
+    return positions
 
 
 def result_of(recording: Recording, snake: str) -> str:
     """Return how a game ended for the snake with this id: won, lost, draw, or "" if the recording
     doesn't tell.
     """
-    told = recording.result
-    last = recording.boards()[-1]
-    ending = next(one for one in last["snakes"] if one["id"] == snake)
-    if told and (told.get("winnerId") or told.get("isDraw")):
-        if told.get("isDraw"):
-            return "draw"
-        return "won" if told["winnerId"] == ending["id"] else "lost"
-    alive = [one["id"] for one in last["snakes"] if not one["eliminatedCause"]]
-    if ending["eliminatedCause"]:
-        others = [
-            one for one in last["snakes"] if one["eliminatedOnTurn"] >= ending["eliminatedOnTurn"]
-        ]
-        return "draw" if not alive and len(others) > 1 else "lost"
-    return "won" if alive == [ending["id"]] else ""
+    result_line = recording.result or {}
+    if result_line.get("isDraw"):
+        return "draw"
+    if result_line.get("winnerId"):
+        return "won" if result_line["winnerId"] == snake else "lost"
+
+    # The recording has no result: judge by who lives on its last board.
+    snakes = recording.boards()[-1]["snakes"]
+    ending = next(one for one in snakes if one["id"] == snake)
+    alive = [one["id"] for one in snakes if not one["eliminatedCause"]]
+    if not ending["eliminatedCause"]:
+        return "won" if alive == [snake] else ""
+    last_ones = [one for one in snakes if one["eliminatedOnTurn"] >= ending["eliminatedOnTurn"]]
+    died_together = not alive and len(last_ones) > 1
+    return "draw" if died_together else "lost"
 
 
 def _placed(board: Board) -> list[dict[str, Any]]:
@@ -229,10 +235,10 @@ def _placed(board: Board) -> list[dict[str, Any]]:
 
 
 def after(position: Position, move: int) -> tuple[State, int]:
-    """Return the position after the snake played `move` and the others what they played, or
-    straight on where it isn't told.
+    """Return the position after a turn in which the snake plays `move`, with the snake's slot.
 
-    Nothing spawns, and no wall moves.
+    The others play what they played in the recording, or straight on where it doesn't tell. Nothing
+    spawns, and no wall moves.
     """
     state, slot = position.state()
     moves = np.array([[position.moves.get(one, -1) for one in position.ids()]], np.int8)
