@@ -1,4 +1,6 @@
-"""Reports: pages that are one file and need nothing else, and the same charts as pictures."""
+"""Writes reports as pages, each of which is one file that needs nothing else, and draws the same
+charts as pictures.
+"""
 
 from agents.measure.pages.chart import Chart, Intervals, Line
 from agents.measure.pages.page import (

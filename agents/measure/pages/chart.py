@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ _MOST_POINTS = 300
 class Line:
     """A curve.
 
-    `x` and `y` are float arrays of one length, NaN where a value is unknown; `low` and `high` are a
-    band around it."""
+    `x` and `y` are float arrays of one length, with NaN where a value is unknown. `low` and `high`
+    are a band around the curve."""
 
     name: str
     x: np.ndarray
@@ -29,12 +29,12 @@ class Line:
 
     def known(self) -> Line:
         """Return the line without the points whose y is unknown."""
-        return self._map(np.isfinite(self.y))
+        finite = np.isfinite(self.y)
+        return self._map(lambda values: values[finite])
 
     def thinned(self) -> Line:
-        """Return the line with at most `_MOST_POINTS` points, as means over neighbours.
-
-        So a long run's page stays small.
+        """Return the line with at most `_MOST_POINTS` points, which are means over neighbours, so
+        that a long run's page stays small.
         """
         size = -(-len(self.x) // _MOST_POINTS)
         if size <= 1:
@@ -43,26 +43,19 @@ class Line:
 
         def means(values: np.ndarray) -> np.ndarray:
             finite = np.isfinite(values)
-            sums, counts = (
-                np.add.reduceat(part, starts)
-                for part in (np.where(finite, values, 0.0), finite.astype(float))
-            )
+            sums = np.add.reduceat(np.where(finite, values, 0.0), starts)
+            counts = np.add.reduceat(finite.astype(float), starts)
             return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
-        parts: dict[str, Any] = {
-            name: means(part)
-            for name in ("x", "y", "low", "high")
-            if (part := getattr(self, name)) is not None
-        }
-        return replace(self, **parts)
+        return self._map(means)
 
-    def _map(self, rows: np.ndarray) -> Line:
-        parts: dict[str, Any] = {
-            name: part[rows]
-            for name in ("x", "y", "low", "high")
-            if (part := getattr(self, name)) is not None
+    def _map(self, function: Callable[[np.ndarray], np.ndarray]) -> Line:
+        """The line with a function of each of its arrays in their place."""
+        arrays = {"x": self.x, "y": self.y, "low": self.low, "high": self.high}
+        new: dict[str, Any] = {
+            name: function(array) for name, array in arrays.items() if array is not None
         }
-        return replace(self, **parts)
+        return replace(self, **new)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +78,8 @@ class Chart:
     """If True, values are fractions 0..1 and are written as percentages."""
 
     def drawn(self) -> list[Line]:
-        """Return the lines as they are drawn: without empty ones, thinned, and stacked ones as
-        bands.
+        """Return the lines as they are drawn: thinned, without empty ones, and as bands if they are
+        stacked.
         """
         if not self.stacked:
             return [line.known().thinned() for line in self.lines if np.isfinite(line.y).any()]
@@ -104,7 +97,7 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class Intervals:
-    """Figures with their intervals, with one row per figure and the first at the top."""
+    """Figures with their intervals, one row per figure, the first at the top."""
 
     title: str
     x_label: str

@@ -19,6 +19,7 @@ _WIDTH = 8.0
 _HEIGHT = 3.4
 _DPI = 140
 _MOST_LETTERS = 30
+_FEW_POINTS = 12
 
 
 def draw(figure: Figure, charts: Sequence[Chart]) -> None:
@@ -29,11 +30,10 @@ def draw(figure: Figure, charts: Sequence[Chart]) -> None:
     """
     import matplotlib
 
-    # Names may hold dollar signs, which are no formulas.
+    all_axes = figure.subplots(len(charts), squeeze=False)[:, 0]
+    # Names may hold dollar signs, which matplotlib would read as formulas.
     with matplotlib.rc_context({"text.parse_math": False}):
-        for axes, chart in zip(
-            figure.subplots(len(charts), squeeze=False)[:, 0], charts, strict=True
-        ):
+        for axes, chart in zip(all_axes, charts, strict=True):
             _draw_chart(axes, chart)
 
 
@@ -44,7 +44,7 @@ def save_charts(path: Path, charts: Sequence[Chart]) -> None:
     figure = Figure(figsize=(_WIDTH, _HEIGHT * len(charts)), layout="constrained")
     picture = io.BytesIO()
     draw(figure, charts)
-    # No version in the file: the same charts are the same bytes.
+    # Without matplotlib's version in the file, the same charts give the same bytes.
     figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
     write_whole(path, picture.getvalue())
 
@@ -53,27 +53,16 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
     from matplotlib.ticker import EngFormatter, PercentFormatter
 
     drawn = chart.drawn()
+    opacity = 0.7 if chart.stacked else 0.2
     entries = []
     for k, line in enumerate(drawn):
         colour = COLOURS[k % len(COLOURS)]
         if line.low is not None and line.high is not None:
-            axes.fill_between(
-                line.x,
-                line.low,
-                line.high,
-                color=colour,
-                alpha=0.7 if chart.stacked else 0.2,
-                linewidth=0,
-            )
+            axes.fill_between(line.x, line.low, line.high, color=colour, alpha=opacity, linewidth=0)
         top = line.high if chart.stacked else line.y
-        entries += axes.plot(
-            line.x,
-            top,
-            color=colour,
-            linewidth=1.6,
-            marker="o" if len(line.x) <= 12 else None,
-            markersize=3,
-        )
+        # A line of few points may be a single point, which only a marker shows.
+        marker = "o" if len(line.x) <= _FEW_POINTS else None
+        entries += axes.plot(line.x, top, color=colour, linewidth=1.6, marker=marker, markersize=3)
     axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
     if drawn and max(line.x.max() for line in drawn) >= 1e4:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -96,7 +85,7 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
 
 
 def _short(name: str) -> str:
-    """The legend must leave room for the lines."""
+    """The end of a name, so that the legend leaves room for the lines."""
     if len(name) <= _MOST_LETTERS:
         return name
     return f"…{name[1 - _MOST_LETTERS :]}"

@@ -1,9 +1,8 @@
-"""Pages that are one file and need nothing else, with one look for all reports.
+"""Writes HTML pages, each of which is one file that needs nothing else, with one look for all
+reports. A page with charts carries uPlot, which draws them.
 
-Each page carries uPlot, which draws its charts.
-
-By its Content-Security-Policy a page forbids the browser to run any other script or to load
-anything. So names that strangers chose could do no harm even if one were not escaped."""
+Its Content-Security-Policy forbids the browser to run any other script and to load anything. So
+names that strangers chose could do no harm even if one weren't escaped."""
 
 from __future__ import annotations
 
@@ -24,10 +23,10 @@ from agents.measure.pages.chart import COLOURS, Chart, Intervals, Line
 
 _STATIC = Path(__file__).parent / "static"
 _CHART_SCRIPTS = ("uPlot.iife.min.js", "charts.js")
+_CHART_STYLES = ("uPlot.min.css",)
 _FILM_SCRIPTS = ("films.js",)
 _PLOT = '<div class="plot"'
 _PACKED = '<img data-svg="'
-_NONE = "'none'"
 
 
 def html_page(title: str, sections: Iterable[str]) -> str:
@@ -35,15 +34,14 @@ def html_page(title: str, sections: Iterable[str]) -> str:
     body = "".join(sections)
     charts = _PLOT in body
     films = _PACKED in body
-    scripts = [_static(name) for name in (*_CHART_SCRIPTS * charts, *_FILM_SCRIPTS * films)]
-    styles = [*([_static("uPlot.min.css")] if charts else []), _static("page.css")]
-    allowed = " ".join(
-        f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'"
-        for script in scripts
-    )
+    script_names = [*_CHART_SCRIPTS * charts, *_FILM_SCRIPTS * films]
+    style_names = [*_CHART_STYLES * charts, "page.css"]
+    scripts = list(map(_static, script_names))
+    styles = list(map(_static, style_names))
+    hashes = " ".join(map(_hash_source, scripts)) or "'none'"
     policy = (
-        f"default-src 'none'; script-src {allowed or _NONE}; style-src 'unsafe-inline'; img-src"
-        " blob:; media-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src blob:;"
+        " media-src data:; base-uri 'none'; form-action 'none'"
     )
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -54,14 +52,22 @@ def html_page(title: str, sections: Iterable[str]) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}{end}</body></html>\n'
 
 
-def lead(title: str, what: str) -> str:
-    """Return the page's heading and a sentence on what the page is about."""
-    return f'<h1>{escape(title)}</h1><p class="lead">{escape(what)}</p>'
+def _hash_source(script: str) -> str:
+    """The expression by which a Content-Security-Policy allows this script."""
+    digest = sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def lead(title: str, summary: str) -> str:
+    """Return the page's heading, and a sentence on what the page is about."""
+    return f'<h1>{escape(title)}</h1><p class="lead">{escape(summary)}</p>'
 
 
 def note(text: str) -> str:
-    """Return a remark in small print."""
-    return f'<p class="note">{escape(text)}</p>' if text else ""
+    """Return a remark in small print; "" for an empty text."""
+    if not text:
+        return ""
+    return f'<p class="note">{escape(text)}</p>'
 
 
 def section(title: str, *contents: str) -> str:
@@ -107,15 +113,14 @@ def film(mp4: bytes, caption: str) -> str:
     )
 
 
-def _film(shown: str, caption: str) -> str:
-    return f'<figure class="film">{shown}<figcaption>{escape(caption)}</figcaption></figure>'
+def _film(player: str, caption: str) -> str:
+    """A film with its caption. `player` is the HTML element that shows it."""
+    return f'<figure class="film">{player}<figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), text_columns: int = 1) -> str:
-    """Return a table of plain text. Columns after the first `text_columns` hold figures, set to the
-    right.
-
-    Wide tables scroll.
+    """Return a table of plain text. Columns after the first `text_columns` hold figures, which are
+    set to the right. A wide table scrolls.
     """
     top = f"<thead>{_row(head, text_columns, 'th')}</thead>" if head else ""
     body = "".join(_row(row, text_columns, "td") for row in rows)
@@ -123,28 +128,33 @@ def table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), text_colum
 
 
 def _row(cells: Sequence[str], text_columns: int, tag: str) -> str:
-    marked = (
-        f'<{tag} class="n">' if place >= text_columns else f"<{tag}>" for place in range(len(cells))
-    )
-    return f"<tr>{''.join(f'{mark}{escape(cell)}</{tag}>' for mark, cell in zip(marked, cells, strict=True))}</tr>"
+    texts = [f"<{tag}>{escape(cell)}</{tag}>" for cell in cells[:text_columns]]
+    figures = [f'<{tag} class="n">{escape(cell)}</{tag}>' for cell in cells[text_columns:]]
+    return f"<tr>{''.join(texts + figures)}</tr>"
 
 
 def chart_grid(charts: Iterable[Chart | Intervals]) -> str:
-    """Put charts beside each other where there is room. Charts without a point are left out;
-    without any chart, returns "".
+    """Put charts beside each other where there is room. Charts without a point are left out; if
+    none is left, the result is "".
     """
-    shown = [_figure(chart, data) for chart in charts if (data := _data(chart))]
-    if shown:
-        return f'<div class="charts">{"".join(shown)}</div>'
+    figures = []
+    for chart in charts:
+        data = _data(chart)
+        if data:
+            figures.append(_figure(chart, data))
+    if figures:
+        return f'<div class="charts">{"".join(figures)}</div>'
     return ""
 
 
 def _figure(chart: Chart | Intervals, data: dict[str, Any]) -> str:
-    said = escape(f"{chart.title}, by {chart.x_label}" if isinstance(chart, Chart) else chart.title)
+    label = chart.title
+    if isinstance(chart, Chart):
+        label = f"{chart.title}, by {chart.x_label}"
     text = escape(json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False))
     return (
         f"<figure><figcaption>{escape(chart.title)}</figcaption>"
-        f'{_PLOT} role="img" aria-label="{said}" data-chart="{text}"></div>'
+        f'{_PLOT} role="img" aria-label="{escape(label)}" data-chart="{text}"></div>'
         "<noscript>The chart needs JavaScript; no script from elsewhere is"
         " loaded.</noscript></figure>"
     )
@@ -171,7 +181,7 @@ def _data(chart: Chart | Intervals) -> dict[str, Any]:
 
 
 def _line(line: Line, colour: str) -> dict[str, Any]:
-    # Two digits more for x: counts of decisions must stay apart.
+    # x gets two digits more, so that counts of decisions stay apart.
     data = {"name": line.name, "colour": colour, "x": _numbers(line.x, 7), "y": _numbers(line.y, 5)}
     if line.low is not None and line.high is not None:
         data |= {"low": _numbers(line.low, 5), "high": _numbers(line.high, 5)}
@@ -179,10 +189,14 @@ def _line(line: Line, colour: str) -> dict[str, Any]:
 
 
 def _numbers(values: np.ndarray, digits: int) -> list[float | None]:
-    """JSON-able; what is no number is None."""
-    return [
-        float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values.tolist()
-    ]
+    """The values in JSON's types, rounded to so many digits, with None for what is no number."""
+    return [_rounded(value, digits) for value in values.tolist()]
+
+
+def _rounded(value: float, digits: int) -> float | None:
+    if not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}")
 
 
 @cache
