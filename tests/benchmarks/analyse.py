@@ -1,10 +1,10 @@
 """Does `procsnake analyse` flag the right turn, and how long does it take? `python -m
 tests.benchmarks.analyse [--nodes N]`.
 
-The games are those of `tests.agents.measure.analysis.throw_aways`: each has a move that loses by force,
-proven by trying everything, where another one doesn't. Right is an analysis of the loser's game
-that names that turn as the one where the game was lost. With `--time` it also analyses a duel of
-300 turns by the command line, with its own number of nodes and on all cores."""
+The games are those of `tests.agents.measure.analysis.throw_aways`: each has a move that loses by
+force, proven by trying everything, where another one doesn't. Right is an analysis of the loser's
+game that names that turn as the one where the game was lost. With `--time` it also analyses a duel
+of 300 turns by the command line, with its own number of nodes and on all cores."""
 
 from __future__ import annotations
 

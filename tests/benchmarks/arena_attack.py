@@ -1,16 +1,18 @@
 """What honest games notice of an attack on `procsnake serve`: late moves, errors, memory and disk,
 everything on loopback.
 
-    python -m tests.benchmarks.arena_attack slow        500 sockets, of four kinds that never complete a request
-    python -m tests.benchmarks.arena_attack idle        1100 connections that are kept open after an answer
-    python -m tests.benchmarks.arena_attack starts      10 000 games that are begun and never played
-    python -m tests.benchmarks.arena_attack thinkers    three requests at a time with ten seconds to think, beside a lone game
-    python -m tests.benchmarks.arena_attack stalled     processes that keep all cores busy, beside a search
-    python -m tests.benchmarks.arena_attack pipelined   packets of 13 000 requests, --count of them per second
-    python -m tests.benchmarks.arena_attack upgrades    malformed requests for a WebSocket, --count per second
-    python -m tests.benchmarks.arena_attack refused     bodies with one hazard of 3.9 MB, --count per second
-    python -m tests.benchmarks.arena_attack heads       heads of 60 kB, --count per second
-    python -m tests.benchmarks.arena_attack plain       harmless requests, --count per second, to compare with
+    python -m tests.benchmarks.arena_attack ATTACK
+
+slow       500 sockets, of four kinds that never complete a request
+idle       1100 connections that are kept open after an answer
+starts     10 000 games that are begun and never played
+thinkers   three requests at a time with ten seconds to think, beside a lone game
+stalled    processes that keep all cores busy, beside a search
+pipelined  packets of 13 000 requests, --count of them per second
+upgrades   malformed requests for a WebSocket, --count per second
+refused    bodies with one hazard of 3.9 MB, --count per second
+heads      heads of 60 kB, --count per second
+plain      harmless requests, --count per second, to compare with
 
 `--before FOLDER` serves a checkout of another version, too; then the two take turns, block by
 block, under the same load. The first block of each only warms up. A move is late when its answer
@@ -357,7 +359,8 @@ def depths(url: str) -> dict[str, list[int]]:
         snake = json.load(answer)["games"][0]["snake"]
     found: dict[str, list[int]] = {}
     for name, since in (("alone", 0), ("attacked", _ATTACKED_TURN)):
-        place = f"{url}/api/games/{request['game']['id']}/{snake}/turns?you={request['you']['id']}&since={since}"
+        game = f"{url}/api/games/{request['game']['id']}/{snake}"
+        place = f"{game}/turns?you={request['you']['id']}&since={since}"
         with urllib.request.urlopen(place, timeout=10) as answer:
             turns = json.load(answer)["turns"]
         inside = [turn for turn in turns if (turn["turn"] >= _ATTACKED_TURN) == (since > 0)]

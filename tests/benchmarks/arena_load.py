@@ -1,9 +1,12 @@
 """How `procsnake serve` does under load, with the client on the same machine: latencies, time-outs,
 errors, memory.
 
-    python -m tests.benchmarks.arena_load --rate 50 --seconds 60          /move at a steady rate, whatever the answers take
-    python -m tests.benchmarks.arena_load --games 20 --seconds 600        whole games side by side, refereed over HTTP
-    python -m tests.benchmarks.arena_load --agent alphabeta --games 20 …  of another agent or bundle
+    python -m tests.benchmarks.arena_load --rate 50 --seconds 60
+    python -m tests.benchmarks.arena_load --games 20 --seconds 600
+    python -m tests.benchmarks.arena_load --agent alphabeta --games 20 …
+
+--rate asks /move at a steady rate, whatever the answers take. --games plays whole games side by
+side, refereed over HTTP. --agent serves another agent or bundle.
 
 Without --agent it serves an untrained policy of the shipped architecture
 (experiments/battlesnake-ppo.yaml), which costs what a trained one does. At a steady rate, latencies

@@ -1,7 +1,10 @@
 """What strangers can make a server keep, on disk and in memory.
 
-    python -m tests.benchmarks.arena_storage starts --count 10000 --keep-mib 1      games that only begin, as large as may be
-    python -m tests.benchmarks.arena_storage shapes --count 2000                    a search on boards of as many shapes
+    python -m tests.benchmarks.arena_storage starts --count 10000 --keep-mib 1
+    python -m tests.benchmarks.arena_storage shapes --count 2000
+
+With "starts", games only begin, each as large as may be. With "shapes", a search plays on boards of
+as many shapes.
 
 The server runs in processes of its own; its workers' resident memory and its database (with
 SQLite's log) are measured before and after, and the disk's highest point on the way."""

@@ -1,7 +1,9 @@
 """Which moves of a snake are late if the engine is far away, and what is left of its time to think.
 
-    python -m tests.benchmarks.distant_engine                       alpha-beta and MCTS, four networks, three ways of telling
+    python -m tests.benchmarks.distant_engine
     python -m tests.benchmarks.distant_engine --agent alphabeta --way 300 440 --telling zero
+
+The first command tries alpha-beta and MCTS, on four networks, with three ways of telling.
 
 An engine of ours plays games of four against `procsnake serve` through a proxy on loopback, which
 keeps each packet for half of a round trip that is drawn anew for each request (`--way` LEAST MOST,

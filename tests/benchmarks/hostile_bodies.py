@@ -4,9 +4,12 @@ each of the three calls.
 "death" is a small `/end` after a move with that body, on which the archive works out how the snake
 died.
 
-    python -m tests.benchmarks.hostile_bodies                     the best of 9 runs, by the CPU time of the whole process
-    python -m tests.benchmarks.hostile_bodies --steps 300         and so many steps of a search from the costliest of them
-    python -m tests.benchmarks.hostile_bodies --mutations 300     instead, so many changes of the text of such bodies
+    python -m tests.benchmarks.hostile_bodies
+    python -m tests.benchmarks.hostile_bodies --steps 300
+    python -m tests.benchmarks.hostile_bodies --mutations 300
+
+Each figure is the best of 9 runs, by the CPU time of the whole process. --steps adds so many steps
+of a search from the costliest bodies. --mutations instead tries so many changes of their text.
 
 A body is a mixture of parts (hazards, food, bodies, texts, unknown fields …), each as large as the
 limits allow or smaller. The search changes the size of one part at random and keeps what costs

@@ -292,8 +292,10 @@ def _print_plan(name: str, constants: Constants) -> list[dict[str, Any]]:
             "learner_threads": min(others.values()) / through["learn"],
         }
         rows.append(row)
-        print(f"  {workers:11} {shards:8} {row['played']:13,.0f} {row['full']:>12} {row['through']:13,.0f} {row['next']:>11} "
-              f"{row['learner_threads']:28,.1f}")  # fmt: skip
+        print(
+            f"  {workers:11} {shards:8} {row['played']:13,.0f} {row['full']:>12}"
+            f" {row['through']:13,.0f} {row['next']:>11} {row['learner_threads']:28,.1f}"
+        )
     return rows
 
 
@@ -409,8 +411,12 @@ def run_machines(quick: bool, counts: Sequence[int]) -> dict[str, Any]:
                     continue
                 row = _pace(iterate, seconds=5 if quick else 10)
                 found[f"{machines}/{way}"] = row
-                print(f"{machines:8} {simulation.runners:12} {way:>25} {row['fragments_a_second']:12,.0f} "
-                      f"{1000 * row['cpu_a_fragment']:34.2f} {1 / row['cpu_a_fragment']:14,.0f}", flush=True)  # fmt: skip
+                print(
+                    f"{machines:8} {simulation.runners:12} {way:>25}"
+                    f" {row['fragments_a_second']:12,.0f} {1000 * row['cpu_a_fragment']:34.2f}"
+                    f" {1 / row['cpu_a_fragment']:14,.0f}",
+                    flush=True,
+                )
             simulation.stop()
     return found
 

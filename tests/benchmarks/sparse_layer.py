@@ -66,10 +66,13 @@ def compare(rounds: int) -> dict[str, float]:
         own.name, alive, alive * STEPS // MINIBATCHES, seen=played.columns[Columns.OBS]
     )
     work = {
-        "training": training, "training, dense": without_sparse_layer(training),
-        "inference": inference, "inference, dense": without_sparse_layer(inference),
-        "learning": learning, "learning, dense": without_sparse_layer(learning),
-    }  # fmt: skip
+        "training": training,
+        "training, dense": without_sparse_layer(training),
+        "inference": inference,
+        "inference, dense": without_sparse_layer(inference),
+        "learning": learning,
+        "learning, dense": without_sparse_layer(learning),
+    }
     measured = {name: Measured() for name in work}
     torch.set_num_threads(1)
     for task in work.values():

@@ -19,7 +19,10 @@ FAKE = """
 from types import SimpleNamespace
 
 def make(name, *, nodes):
-    return SimpleNamespace(act=lambda state, you: SimpleNamespace(move=(nodes + you + state.body(0, 0)[0][0]) % 4))
+    def act(state, you):
+        return SimpleNamespace(move=(nodes + you + state.body(0, 0)[0][0]) % 4)
+
+    return SimpleNamespace(act=act)
 """
 
 

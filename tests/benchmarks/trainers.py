@@ -288,9 +288,12 @@ def arithmetic(
     noise = torch.randn(size, generator=random)
     as_drawn = torch.full((size,), -math.log(3))
     batch = {
-        Columns.ACTIONS: torch.zeros(size, dtype=torch.int64), Columns.ACTION_LOGP: as_drawn,
-        ADVANTAGES: noise, VALUE_TARGETS: noise, Columns.VF_PREDS: noise,
-    }  # fmt: skip
+        Columns.ACTIONS: torch.zeros(size, dtype=torch.int64),
+        Columns.ACTION_LOGP: as_drawn,
+        ADVANTAGES: noise,
+        VALUE_TARGETS: noise,
+        Columns.VF_PREDS: noise,
+    }
     settings = PPOSettings()
 
     def forward(count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -440,9 +443,17 @@ def ablation(num_games: int, rounds: int) -> dict[str, float]:
 
 
 Q_SETTINGS = {
-    "learning_rate": 1e-3, "num_steps": 16, "gamma": 0.99, "n_step": 3, "train_batch_size": 256, "replay_ratio": 1,
-    "replay_capacity": 50_000, "learning_starts": 1, "target_update_freq": 100, "num_threads": 1,
-}  # fmt: skip
+    "learning_rate": 1e-3,
+    "num_steps": 16,
+    "gamma": 0.99,
+    "n_step": 3,
+    "train_batch_size": 256,
+    "replay_ratio": 1,
+    "replay_capacity": 50_000,
+    "learning_starts": 1,
+    "target_update_freq": 100,
+    "num_threads": 1,
+}
 
 
 def q_learning(

@@ -219,7 +219,8 @@ def main() -> None:
         test = Sprt(
             players=(today, before), hypotheses=hypotheses, seats=options.snakes, seed=options.seed
         )
-        name = f"{options.commit}-{options.snakes}-snakes-{old.nodes}-against-{nodes}-nodes-{options.seed}.db"
+        effort = f"{old.nodes}-against-{nodes}-nodes"
+        name = f"{options.commit}-{options.snakes}-snakes-{effort}-{options.seed}.db"
         with Store(folder / name, Sprt) as store, Live(line) as live:
             progress = play_sprt(test, store, max_games=options.games, on_game=live)
     print(f"{line(progress)}\n{verdict_in_words(progress)}")

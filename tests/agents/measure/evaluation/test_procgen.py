@@ -198,9 +198,16 @@ def test_several_runs_are_put_together_and_the_random_agent_plays_once(to_the_ri
 
 def _score(game: str, normalised: float | None, player: str = "policy") -> ProcgenScore:
     return ProcgenScore(
-        player=player, game=game, split="test", levels="test:200", episodes=1, mean_return=0.0, interval=(0.0, 0.0),
-        normalised=normalised, mean_length=1.0,
-    )  # fmt: skip
+        player=player,
+        game=game,
+        split="test",
+        levels="test:200",
+        episodes=1,
+        mean_return=0.0,
+        interval=(0.0, 0.0),
+        normalised=normalised,
+        mean_length=1.0,
+    )
 
 
 def test_the_matrix_has_a_column_a_game_and_needs_as_many_runs_of_each() -> None:
@@ -275,9 +282,11 @@ def test_q_values_are_not_drawn_from(to_the_right: Path) -> None:
     exported = bundle.export(
         to_the_right.parent / "q" / "bundle",
         network=network,
-        card={**{k: card[k] for k in ("environment", "observation", "observation_shape", "action")},
-              "network": {"name": "q-network", "options": {"body": "impala", "body_options": SMALL}}},
-    )  # fmt: skip
+        card={
+            **{k: card[k] for k in ("environment", "observation", "observation_shape", "action")},
+            "network": {"name": "q-network", "options": {"body": "impala", "body_options": SMALL}},
+        },
+    )
     first, again = (
         evaluate([str(exported)], levels="train", episodes=1, greedy=greedy)[0]
         for greedy in (False, True)

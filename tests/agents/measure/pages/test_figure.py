@@ -87,7 +87,8 @@ def test_charts_are_saved_below_each_other_or_not_at_all(tmp_path):
 
 def test_matplotlib_is_imported_with_the_first_picture_only():
     code = (
-        "import sys, agents.measure.pages.figure, procsnake, train.runs.curves.plot, train.runs.report.page;"
+        "import sys, agents.measure.pages.figure, procsnake;"
+        " import train.runs.curves.plot, train.runs.report.page;"
         " print('matplotlib' in sys.modules)"
     )
     assert (

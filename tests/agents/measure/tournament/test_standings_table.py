@@ -8,9 +8,22 @@ from agents.measure.tournament.standings import Standing, table
 
 def standing(name: str, failures: int) -> Standing:
     return Standing(
-        player=0, name=name, games=1200, wins=345, draws=12, points=0.501, skill=WengLin(mu=35.1, sigma=1.02), elo=-286.0,
-        interval=(-386.0, -186.0), latency_ms=123.45, slowest_ms=200.0, failures=failures, excused=0, failure="", causes={},
-    )  # fmt: skip
+        player=0,
+        name=name,
+        games=1200,
+        wins=345,
+        draws=12,
+        points=0.501,
+        skill=WengLin(mu=35.1, sigma=1.02),
+        elo=-286.0,
+        interval=(-386.0, -186.0),
+        latency_ms=123.45,
+        slowest_ms=200.0,
+        failures=failures,
+        excused=0,
+        failure="",
+        causes={},
+    )
 
 
 def test_it_fits_80_columns_and_names_who_failed():

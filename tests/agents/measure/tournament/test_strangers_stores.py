@@ -135,11 +135,21 @@ COMPUTED = "ALTER TABLE seat ADD COLUMN more BLOB AS (zeroblob(900000000))"
 PROGRAMS = {
     "an endless view": ("seat", f"DROP TABLE seat; CREATE VIEW seat AS {ENDLESS}"),
     "a computed column": ("seat", COMPUTED),
-    "a trigger": ("on_game", "CREATE TRIGGER on_game AFTER INSERT ON game BEGIN DELETE FROM seat; END"),
-    "an index over an expression": ("costly", "CREATE INDEX costly ON game (length(zeroblob(round + 900000000)))"),
-    "a check": ("game", "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, 'moves BLOB NOT NULL',"
-                " 'moves BLOB NOT NULL CHECK (length(randomblob(900000000)))') WHERE name = 'game'"),
-}  # fmt: skip
+    "a trigger": (
+        "on_game",
+        "CREATE TRIGGER on_game AFTER INSERT ON game BEGIN DELETE FROM seat; END",
+    ),
+    "an index over an expression": (
+        "costly",
+        "CREATE INDEX costly ON game (length(zeroblob(round + 900000000)))",
+    ),
+    "a check": (
+        "game",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql,"
+        " 'moves BLOB NOT NULL', 'moves BLOB NOT NULL CHECK (length(randomblob(900000000)))')"
+        " WHERE name = 'game'",
+    ),
+}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
