@@ -13,7 +13,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -180,11 +180,11 @@ class Referee:
                 " move per seat"
             )
         check_game(settings, width=width, height=height, num_snakes=len(seats))
+        self._begin: Callable[[State], np.ndarray] = start_games
         if position is None:
             self.state = State(
                 1, width=width, height=height, num_snakes=len(seats), settings=settings
             )
-            self._begin = start_games
         else:
             self.state = position.copy()
             self._begin = continue_games

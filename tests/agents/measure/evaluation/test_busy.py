@@ -59,7 +59,7 @@ def first_turn(monkeypatch, *answers, agents=(), **options):
 
 def test_all_servers_at_once_are_asked_again_and_not_charged(idle, monkeypatch):
     frame = first_turn(monkeypatch, [LATE, GOOD], [LATE, LATE, GOOD], excuse_bursts=True)
-    assert (frame.moves, frame.failures) == ([LEFT, UP], {1: LATE[2]})
+    assert (frame.moves, frame.failures) == ([LEFT, UP], {1: LATE.failure})
     assert frame.excused == dict.fromkeys((0, 1), "all 2 servers were late on the same turn")
     # Nobody knows of a burst when the second one alone is late, nor by default.
     assert not first_turn(monkeypatch, [GOOD], [LATE, GOOD], excuse_bursts=True).excused
@@ -68,7 +68,7 @@ def test_all_servers_at_once_are_asked_again_and_not_charged(idle, monkeypatch):
 
 
 def test_after_three_times_it_is_charged(idle, monkeypatch):
-    late = (UP, 700.0, LATE[2])
+    late = LATE._replace(latency_ms=700.0)
     assert not first_turn(
         monkeypatch, [late, late, late, GOOD], [GOOD], excuse_bursts=True
     ).failures
@@ -79,7 +79,7 @@ def test_after_three_times_it_is_charged(idle, monkeypatch):
 def test_what_is_no_delay_is_charged_in_a_burst_too(monkeypatch):
     monkeypatch.setattr(LoadMeter, "stolen", lambda _: 0.9)
     frame = first_turn(monkeypatch, [REFUSED, GOOD], [GOOD], excuse_bursts=True)
-    assert (frame.failures, frame.excused) == ({0: REFUSED[2]}, {})
+    assert (frame.failures, frame.excused) == ({0: REFUSED.failure}, {})
 
 
 class Waiting(Agent):
