@@ -16,6 +16,7 @@ from types import TracebackType
 from envs.common.errors import ProcsnakeError
 
 _NAP_S = 0.05
+_ANNOUNCEMENT = r"^serving .* at (http://\S+)"
 
 
 class ServeError(ProcsnakeError):
@@ -57,9 +58,9 @@ class Background:
 
     def _wait(self, until: float) -> str:
         while time.monotonic() < until and self._process.poll() is None:
-            said = re.search(r"^serving .* at (http://\S+)", self.log.read_text(), re.MULTILINE)
-            if said:
-                return said[1]
+            announced = re.search(_ANNOUNCEMENT, self.log.read_text(), re.MULTILINE)
+            if announced:
+                return announced[1]
             time.sleep(_NAP_S)
         last = self.log.read_text().strip().splitlines()[-1:] or ["nothing"]
         raise ServeError(f"procsnake serve didn't begin to answer; it said: {last[0]}")

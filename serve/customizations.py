@@ -42,24 +42,30 @@ class Look:
                 )
 
     @classmethod
-    def of(cls, agent: Agent, chosen: Mapping[str, str | None] | None = None) -> Look:
-        """Return an agent's look: as `chosen`, or as `look` in the configuration on its bundle's
-        card, or in its own colour.
+    def of(cls, agent: Agent, own_parts: Mapping[str, str | None] | None = None) -> Look:
+        """Return an agent's look. A part is taken from `own_parts`, where it isn't None, or else
+        from `look` in the configuration on its bundle's card. Without a colour there, the agent has
+        its own.
 
         Raises `UnknownNameError` for a part that no look has.
         """
         card = getattr(agent, "card", None)
-        told = card.config.get("look") if card is not None else None
         parts: dict[str, Any] = {"color": own_color(agent)}
         if card is not None:
             parts["version"] = f"procsnake {card.algorithm} {card.git_commit[:7]}".strip()
-        for source in (told if isinstance(told, Mapping) else {}, chosen or {}):
-            parts |= {part: value for part, value in source.items() if value is not None}
-        known = [field.name for field in fields(cls)]
+            look_on_card = card.config.get("look")
+            if isinstance(look_on_card, Mapping):
+                parts |= _without_none(look_on_card)
+        parts |= _without_none(own_parts or {})
+        names = [field.name for field in fields(cls)]
         for part in parts:
-            if part not in known:
-                raise UnknownNameError("part of a look", part, known)
+            if part not in names:
+                raise UnknownNameError("part of a look", part, names)
         return cls(**parts)
+
+
+def _without_none(parts: Mapping[str, Any]) -> dict[str, Any]:
+    return {part: value for part, value in parts.items() if value is not None}
 
 
 def own_color(agent: Agent) -> str:
@@ -67,11 +73,9 @@ def own_color(agent: Agent) -> str:
     can be told apart.
     """
     card = getattr(agent, "card", None)
+    identity = agent.name
     if card is not None:
-        identity = card.files.get("policy.onnx", agent.name)
-    else:
-        identity = agent.name
+        identity = card.files.get("policy.onnx", identity)
     hue = hashlib.sha256(identity.encode()).digest()[0] / 256
-    return "#{:02x}{:02x}{:02x}".format(
-        *(round(255 * part) for part in colorsys.hls_to_rgb(hue, 0.42, 0.65))
-    )
+    red, green, blue = colorsys.hls_to_rgb(hue, 0.42, 0.65)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"

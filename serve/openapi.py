@@ -191,10 +191,10 @@ def _whole(low: int, high: int) -> Schema:
 
 
 def _side() -> Schema:
-    played = (
+    description = (
         f"Agents play sides of {MIN_SIDE} to {MAX_SIDE}; elsewhere the answer is the safest move."
     )
-    return {**_whole(1, MOST_SIDE), "description": played}
+    return {**_whole(1, MOST_SIDE), "description": description}
 
 
 def _number() -> Schema:

@@ -47,8 +47,10 @@ def _shared_metrics() -> Iterator[None]:
         yield
         return
     owner = os.getpid()
-    place = _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else None
-    folder = tempfile.mkdtemp(prefix=f"procsnake-metrics-{owner}-", dir=place)
+    in_memory = os.access(_MEMORY, os.W_OK | os.X_OK)
+    folder = tempfile.mkdtemp(
+        prefix=f"procsnake-metrics-{owner}-", dir=_MEMORY if in_memory else None
+    )
     os.environ[SHARED_FOLDER] = folder
     try:
         yield
@@ -73,11 +75,11 @@ def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         _tell_parent(work, writer)
     os.close(writer)
     with open(reader, encoding="utf-8") as pipe:
-        told = pipe.read()
+        text = pipe.read()
     os.waitpid(child, 0)
-    if not told:
+    if not text:
         raise SystemExit("the agents can't be made; what went wrong is said above")
-    answer = json.loads(told)
+    answer = json.loads(text)
     if isinstance(answer, str):
         raise ConfigError(answer)
     return answer
@@ -91,7 +93,7 @@ def _tell_parent(work: Callable[[], dict[str, Any]], writer: int) -> NoReturn:
             answer = str(error)
         os.write(writer, json.dumps(answer).encode())
     except KeyboardInterrupt:
-        pass  # A terminal sends Ctrl-C to the parent, too, which tells of it.
+        pass  # A terminal sends Ctrl-C to the parent, too, which reports it.
     except BaseException:
         traceback.print_exc()
     finally:
@@ -161,8 +163,10 @@ def _hear_of_a_closed_terminal(arbiter: Any) -> None:
 
     Gunicorn would set itself up anew, with a socket that it has taken over already.
     """
-    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    arbiter.handle_hup = (lambda: None) if is_ignored else arbiter.handle_term
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        arbiter.handle_hup = lambda: None
+    else:
+        arbiter.handle_hup = arbiter.handle_term
 
 
 def _worker_class() -> type:
@@ -202,9 +206,9 @@ def _worker_class() -> type:
 
 def _close_games(_: Any, worker: Any) -> None:
     """A worker that ends in peace writes what it still holds."""
-    store = worker.app.callable.extensions[GAMES] if worker.app.callable else None
-    if store is not None:
-        store.close()
+    app = worker.app.callable
+    if app and app.extensions[GAMES] is not None:
+        app.extensions[GAMES].close()
 
 
 def _forget_worker(_: Any, worker: Any) -> None:

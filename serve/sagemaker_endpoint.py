@@ -41,11 +41,11 @@ class Endpoint:
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        asked = environ.get("REQUEST_METHOD"), environ.get("PATH_INFO")
-        if asked == ("GET", "/ping"):
+        call = environ.get("REQUEST_METHOD"), environ.get("PATH_INFO")
+        if call == ("GET", "/ping"):
             environ = {**environ, "PATH_INFO": "/health"}
-        elif asked == ("POST", "/invocations"):
-            method, path = _CALLS.get(environ.get(ATTRIBUTES) or "move", asked)
+        elif call == ("POST", "/invocations"):
+            method, path = _CALLS.get(environ.get(ATTRIBUTES) or "move", call)
             environ = {**environ, "REQUEST_METHOD": method, "PATH_INFO": path}
         return self._application(environ, start_response)
 
@@ -60,8 +60,10 @@ def main() -> int:
     from serve.server import keep_from_garbage_search, listen, warm_up
 
     logs.configure()
-    has_bundle = os.path.isfile(os.path.join(MODEL_FOLDER, "card.json"))
-    agent = agents.make(MODEL_FOLDER if has_bundle else os.environ.get("PROCSNAKE_AGENT", "flood"))
+    name = os.environ.get("PROCSNAKE_AGENT", "flood")
+    if os.path.isfile(os.path.join(MODEL_FOLDER, "card.json")):
+        name = MODEL_FOLDER
+    agent = agents.make(name)
     app = create_app(agent)
     app.wsgi_app = Endpoint(app.wsgi_app)  # type: ignore[method-assign]
     server = listen(app, host="0.0.0.0", port=int(os.environ.get("SAGEMAKER_BIND_TO_PORT", PORT)))

@@ -192,11 +192,11 @@ def _stopping(loop: Loop) -> Iterator[None]:
 
 
 def _ending_signals() -> list[signal.Signals]:
-    """Windows has no SIGHUP, and `nohup` has it ignored."""
-    hears_terminal = (
-        hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
-    )
-    return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hears_terminal else [])]
+    signals = [signal.SIGINT, signal.SIGTERM]
+    # Windows has no SIGHUP, and `nohup` has it ignored.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
+    return signals
 
 
 logging.getLogger("uvicorn.error").addFilter(Seldom())
@@ -235,7 +235,8 @@ def bind(host: str, port: int) -> socket.socket:
     """Return a socket with this address that doesn't listen yet. Port 0 means any free one. Raises
     `PortInUseError`.
     """
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
@@ -260,13 +261,12 @@ def begin_to_listen(listener: socket.socket) -> None:
 
 
 def _port_error(error: Exception, host: str, port: int) -> PortInUseError:
-    in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-    why = "another program listens there" if in_use else str(error)
-    is_no_host = isinstance(error, TypeError | socket.gaierror)
-    if is_no_host:
+    why = str(error)
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        why = "another program listens there"
+    fix = "Try another port, or --port 0 for any"
+    if isinstance(error, TypeError | socket.gaierror):
         fix = "Name an address of this machine with --host"
-    else:
-        fix = "Try another port, or --port 0 for any"
     return PortInUseError(f"can't listen on {host} port {port}: {why}. {fix}")
 
 

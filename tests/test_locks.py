@@ -16,14 +16,14 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from serve.deploy.lock_requirements import said_by_setup
+from serve.deploy.lock_requirements import setup_keywords
 
 ROOT = Path(__file__).parents[1]
 LOCKS = ROOT / ".ci" / "locks"
 PYTHONS = [
     f"3.{minor}"
     for minor in range(40)
-    if SpecifierSet(said_by_setup()["python_requires"]).contains(f"3.{minor}.0")
+    if SpecifierSet(setup_keywords()["python_requires"]).contains(f"3.{minor}.0")
 ]
 LINUX = {
     "sys_platform": "linux",
@@ -63,7 +63,7 @@ def test_there_is_one_for_each_python():
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_it_has_what_setup_asks_for(python):
-    about = said_by_setup()
+    about = setup_keywords()
     versions = locked(python)
     for text in [
         *about["install_requires"],

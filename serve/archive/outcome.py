@@ -58,7 +58,9 @@ def result(
     if end is None or num_snakes < 2 or ruleset == "solo":
         return None
     if you in end["alive"]:
-        return WON if len(end["alive"]) == 1 else DRAW
+        if len(end["alive"]) == 1:
+            return WON
+        return DRAW
     played_to_the_end = bool(lines) and end["turn"] - lines[-1].turn <= 2
     if not end["alive"] and played_to_the_end:
         return DRAW
@@ -88,10 +90,10 @@ def not_played(
 
 def percentiles(latencies_ms: Sequence[float | None]) -> dict[str, float | None]:
     """Return {"p50", "p95", "p99"} in milliseconds."""
-    known = [latency for latency in latencies_ms if latency is not None]
-    if not known:
+    times = [latency for latency in latencies_ms if latency is not None]
+    if not times:
         return dict.fromkeys(("p50", "p95", "p99"))
-    return {f"p{share}": round(float(np.percentile(known, share)), 2) for share in (50, 95, 99)}
+    return {f"p{share}": round(float(np.percentile(times, share)), 2) for share in (50, 95, 99)}
 
 
 def cause_of_death(
@@ -109,14 +111,9 @@ def cause_of_death(
         return UNKNOWN_CAUSE
     slot = ids.index(you)
     head = snakes[slot]["head"]
-    distances = {
-        n: sum(abs(s["head"][axis] - head[axis]) for axis in "xy")
-        for n, s in enumerate(snakes)
-        if s["id"] != you
-    }
-    near = sorted(
-        (n for n, distance in distances.items() if distance <= _NEAR), key=distances.__getitem__
-    )[:_MAX_NEAR]
+    distances = {n: _distance(snake["head"], head) for n, snake in enumerate(snakes) if n != slot}
+    close = [n for n, distance in distances.items() if distance <= _NEAR]
+    near = sorted(close, key=distances.__getitem__)[:_MAX_NEAR]
     try:
         # As a solo game, so that a board with one snake left isn't over.
         settings = Settings(
@@ -126,17 +123,23 @@ def cause_of_death(
         place_hazards(before, _layers(board))
     except ProcsnakeError:
         return UNKNOWN_CAUSE
-    chosen = np.full((1, len(ids)), _STRAIGHT_ON, np.int8)
+    # One joint move: ours, every combination of the near ones', and the others straight on.
+    joint_move = np.full((1, len(ids)), _STRAIGHT_ON, np.int8)
     for own in moves:
-        chosen[0, slot] = own
-        found: Counter[str] = Counter()
+        joint_move[0, slot] = own
+        causes: Counter[str] = Counter()
         for theirs in product(range(len(MOVE_NAMES)), repeat=len(near)):
-            chosen[0, near] = theirs
-            found[_fate(before, slot, chosen)] += 1
-        del found[""]
-        if found:
-            return found.most_common(1)[0][0]
+            joint_move[0, near] = theirs
+            causes[_fate(before, slot, joint_move)] += 1
+        del causes[""]
+        if causes:
+            return causes.most_common(1)[0][0]
     return UNKNOWN_CAUSE
+
+
+def _distance(one: Mapping[str, int], other: Mapping[str, int]) -> int:
+    """The number of steps between two points on a board without walls."""
+    return abs(one["x"] - other["x"]) + abs(one["y"] - other["y"])
 
 
 def _layers(board: Mapping[str, Any]) -> dict[tuple[int, int], int]:

@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 _RECENT_TURNS = 10_000
 _PAGE = 100
 _PASSES = re.compile(r"locked|full|No space left")
+_FIGURES = ("turns", "result", "cause", "timeouts", "errors", "p50", "p95", "p99")
 _PLACE = (GAMES.c.seen, GAMES.c.number)
 _PAGE_POINTS = 1 << 18
 """With how many points on its boards a page of turns ends. A stranger's turn may bring 198 000
@@ -166,8 +167,7 @@ class GameArchive:
             if game is None:
                 return []
             others = [body for body in bodies if body["number"] != game["number"]]
-            told = _told(connection, game, others, since)
-            turns = list(told) if limit is None else _page(told, limit)
+            turns = list(_page(_all_turns(connection, game, others, since), limit))
             fates = deaths(connection, bodies)
             return [{**turn, "eliminated": dead_on(turn, fates)} for turn in turns]
 
@@ -183,10 +183,8 @@ class GameArchive:
         with self._reading() as connection:
 
             def counted(column: sa.ColumnElement[Any]) -> dict[str, int]:
-                found = connection.execute(
-                    sa.select(column, count).where(column.is_not(None), ~is_check).group_by(column)
-                )
-                return dict(map(tuple, found))
+                query = sa.select(column, count).where(column.is_not(None), ~is_check)
+                return dict(map(tuple, connection.execute(query.group_by(column))))
 
             sums = (
                 sa.func.coalesce(sa.func.sum(GAMES.c[name]), 0) for name in ("timeouts", "errors")
@@ -268,7 +266,9 @@ def _last_first(live: bool | None) -> sa.Select[Any]:
     query = sa.select(GAMES).order_by(*(column.desc() for column in _PLACE))
     if live is None:
         return query
-    return query.where(GAMES.c.ended.is_(None) if live else GAMES.c.ended.is_not(None))
+    if live:
+        return query.where(GAMES.c.ended.is_(None))
+    return query.where(GAMES.c.ended.is_not(None))
 
 
 def _own(bodies: Sequence[Row], snake: str, you: str | None) -> Row | None:
@@ -283,10 +283,11 @@ def _shown_whole(connection: sa.Connection, row: Row, bodies: Sequence[Row]) -> 
     is_end_known = any(body["end"] is not None for body in bodies)
     # One that is asked no more because it is dead falls silent while the others play on.
     goes_on = not is_end_known and any(body["ended"] is None for body in bodies)
-    shown = _shown(connection, row)
+    entry = _shown(connection, row)
+    if goes_on:
+        entry["ended"] = None
     return {
-        **shown,
-        "ended": None if goes_on else shown["ended"],
+        **entry,
         "game": json.loads(row["game"]),
         "bodies": [{"snake": body["snake"], "you": body["you"]} for body in bodies],
         "is_end_known": is_end_known,
@@ -308,8 +309,8 @@ def _named_damage() -> Iterator[None]:
 
 def _shown(connection: sa.Connection, row: Mapping[str, Any]) -> dict[str, Any]:
     game = json.loads(row["game"])
-    figures = ("turns", "result", "cause", "timeouts", "errors", "p50", "p95", "p99")
-    known = row if row["ended"] is not None else summary(connection, row)
+    # The row of a game that is over has its figures already.
+    figures = row if row["ended"] is not None else summary(connection, row)
     return {
         "id": row["game_id"],
         "is_check": row["game_id"].startswith(CHECK_PREFIX),
@@ -323,18 +324,19 @@ def _shown(connection: sa.Connection, row: Mapping[str, Any]) -> dict[str, Any]:
         "snakes": json.loads(row["names"]),
         "started": row["started"],
         "ended": row["ended"],
-        **{figure: known[figure] for figure in figures},
+        **{name: figures[name] for name in _FIGURES},
     }
 
 
-def _told(
+def _all_turns(
     connection: sa.Connection, game: Row, others: Sequence[Row], since: int
 ) -> Iterator[dict[str, Any]]:
     """A game's turns in order, as one body knows them, each unpacked when it is taken."""
     query = sa.select(TURNS).where(TURNS.c.number == game["number"], TURNS.c.turn >= since)
     own = (_shown_turn(row, game["you"]) for row in in_order(connection, query))
     theirs = (
-        _only_board(game, *told) for told in boards_of_others(connection, game, others, since)
+        _only_board(game, number, board)
+        for number, board in boards_of_others(connection, game, others, since)
     )
     for turn in heapq.merge(own, theirs, key=itemgetter("turn")):
         since = turn["turn"] + 1
@@ -342,15 +344,17 @@ def _told(
     yield from _last_board([game, *others], since)
 
 
-def _page(turns: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    page: list[dict[str, Any]] = []
+def _page(turns: Iterable[dict[str, Any]], limit: int | None) -> Iterator[dict[str, Any]]:
+    """The first `limit` turns, or fewer if their boards hold very many points; None: all."""
+    if limit is None:
+        yield from turns
+        return
     points = 0
     for turn in islice(turns, limit):
-        page.append(turn)
+        yield turn
         points += _points_of(turn["board"])
         if points >= _PAGE_POINTS:
-            break
-    return page
+            return
 
 
 def _points_of(board: Mapping[str, Any]) -> int:
@@ -362,8 +366,14 @@ def _points_of(board: Mapping[str, Any]) -> int:
 
 
 def _shown_turn(row: Mapping[str, Any], you: str) -> dict[str, Any]:
-    told = {"turn": row["turn"], "you": you, "move": MOVE_NAMES[row["move"]], **unpack(row["data"])}
-    return {**told, "fallback": row["fallback"], "latency_ms": row["latency_ms"]}
+    return {
+        "turn": row["turn"],
+        "you": you,
+        "move": MOVE_NAMES[row["move"]],
+        **unpack(row["data"]),
+        "fallback": row["fallback"],
+        "latency_ms": row["latency_ms"],
+    }
 
 
 def _last_board(bodies: Sequence[Row], since: int) -> list[dict[str, Any]]:
@@ -390,35 +400,40 @@ def _request(
     """A turn as the move request it was, with what was decided. Once dead, `you` is shown as on the
     first board.
     """
-    bodies = {snake["id"]: snake for board in (first, turn) for snake in board["board"]["snakes"]}
+    snakes = (*first["board"]["snakes"], *turn["board"]["snakes"])
     request = {
         "game": game["game"],
         "turn": turn["turn"],
         "board": turn["board"],
-        "you": bodies.get(turn["you"], {}),
+        "you": {snake["id"]: snake for snake in snakes}.get(turn["you"], {}),
     }
-    extras: dict[str, Any] = {"eliminated": dead} if dead else {}
+    extras: dict[str, Any] = {}
+    if dead:
+        extras["eliminated"] = dead
     if turn["move"] is not None:
-        told = {
-            key: turn[key]
-            for key in ("move", "probabilities", "values", "value", "latency_ms")
-            if turn[key] is not None
-        }
-        extras["decisions"] = {
-            turn["you"]: {**told, **({"note": turn["note"]} if turn["note"] else {})}
-        }
-    return {**request, **({EXTRAS: extras} if extras else {})}
+        extras["decisions"] = {turn["you"]: _decision(turn)}
+    if extras:
+        request[EXTRAS] = extras
+    return request
+
+
+def _decision(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """What was decided on a turn, without what the agent didn't say."""
+    parts = ("move", "probabilities", "values", "value", "latency_ms")
+    decision = {part: turn[part] for part in parts if turn[part] is not None}
+    if turn["note"]:
+        decision["note"] = turn["note"]
+    return decision
 
 
 def _ending(game: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any] | None:
     """The last line of a recording, None for a game that was broken off."""
     if game["result"] is None:
         return None
+    is_draw = game["result"] == DRAW
     is_end = last["move"] is None and last["turn"] == game["turns"]
-    alive = last["board"]["snakes"] if is_end and game["result"] != DRAW else []
-    winner = alive[0] if len(alive) == 1 else {"id": "", "name": ""}
-    return {
-        "winnerId": winner["id"],
-        "winnerName": winner["name"],
-        "isDraw": game["result"] == DRAW,
-    }
+    alive = last["board"]["snakes"]
+    winner = {"id": "", "name": ""}
+    if is_end and not is_draw and len(alive) == 1:
+        winner = alive[0]
+    return {"winnerId": winner["id"], "winnerName": winner["name"], "isDraw": is_draw}

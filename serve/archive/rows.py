@@ -135,22 +135,22 @@ def _turn_row(event: Event, turn: Turn, decision: Decision) -> dict[str, Any]:
     if len(json.dumps(note)) > MAX_NOTE_BYTES:
         note = {"dropped": f"the agent's note was longer than {MAX_NOTE_BYTES} bytes"}
     reason = decision.note.get("fallback")
-    told = {
+    content = {
         "board": _tidy_board(event.body, turn),
         "probabilities": numbers_by_move(decision.probabilities),
         "values": numbers_by_move(decision.note.get("values")),
         "value": json_able(decision.value),
         "note": note,
     }
-    head = told["board"]["snakes"][turn.you]["head"]
+    head = content["board"]["snakes"][turn.you]["head"]
     return {
         "turn": turn.number,
         "move": int(decision.move),
         "x": head["x"],
         "y": head["y"],
-        "fallback": None if reason is None else clean(reason),
+        "fallback": clean(reason) if reason is not None else None,
         "latency_ms": event.latency_ms,
-        "data": pack(told),
+        "data": pack(content),
     }
 
 
@@ -161,16 +161,15 @@ def _end_rows(event: Event) -> GameRows:
     key = (clean(game_id), event.snake, clean(you))
     final = event.final
     number = body.get("turn")
-    is_plausible = isinstance(number, int) and 0 <= number < 1 << 30
-    end: dict[str, Any] = {"turn": number if is_plausible else 0, "alive": [], "board": None}
-    if final is not None:
-        end |= {
-            "alive": [clean(snake) for snake in final.ids],
-            "board": _tidy_board(body, final, with_you=False),
-        }
-    return GameRows(
-        None if final is None else _game_row(event, final, key), key, event.at, end=pack(end)
-    )
+    if not isinstance(number, int) or not 0 <= number < 1 << 30:
+        number = 0
+    if final is None:
+        end = pack({"turn": number, "alive": [], "board": None})
+        return GameRows(None, key, event.at, end=end)
+    alive = [clean(snake) for snake in final.ids]
+    board = _tidy_board(body, final, with_you=False)
+    end = pack({"turn": number, "alive": alive, "board": board})
+    return GameRows(_game_row(event, final, key), key, event.at, end=end)
 
 
 def _identity(body: Mapping[str, Any], name: str) -> str:
@@ -189,15 +188,18 @@ def _tidy_board(body: Mapping[str, Any], turn: Turn, *, with_you: bool = True) -
     """
     board = body["board"]
     you = turn.ids[turn.you] if with_you else None
+
+    def entry(snake_id: str) -> dict[str, Any]:
+        if snake_id == you:
+            return body["you"]
+        return _entry(board["snakes"], snake_id, turn.state)
+
     return {
         "width": turn.state.width,
         "height": turn.state.height,
         "food": [point for point in _points(board.get("food")) if _on_board(point, turn.state)],
         **_stacked(hazard_layers(turn.state)),
-        "snakes": [
-            _tidy_snake(body["you"] if one == you else _entry(board["snakes"], one, turn.state))
-            for one in turn.ids
-        ],
+        "snakes": [_tidy_snake(entry(snake_id)) for snake_id in turn.ids],
     }
 
 
@@ -221,6 +223,8 @@ def _on_board(point: Mapping[str, int], state: State) -> bool:
 def _tidy_snake(snake: Mapping[str, Any]) -> dict[str, Any]:
     body = _points(snake["body"])
     looks = snake.get("customizations")
+    if not isinstance(looks, Mapping):
+        looks = {}
     return {
         "id": clean(snake["id"]),
         "name": clean(snake.get("name", "")),
@@ -231,33 +235,31 @@ def _tidy_snake(snake: Mapping[str, Any]) -> dict[str, Any]:
         "length": len(body),
         "shout": clean(snake.get("shout", "")),
         "squad": clean(snake.get("squad", "")),
-        "customizations": {
-            part: clean(looks.get(part, "")) if isinstance(looks, Mapping) else ""
-            for part in ("color", "head", "tail")
-        },
+        "customizations": {part: clean(looks.get(part, "")) for part in ("color", "head", "tail")},
     }
 
 
 def _stacked(hazards: Mapping[tuple[int, int], int]) -> dict[str, list[Any]]:
-    """`hazards` with each point once, and if any lies there more often how often each does."""
-    if max(hazards.values(), default=1) == 1:
-        layers = {}
-    else:
-        layers = {"layers": list(hazards.values())}
-    return {"hazards": [{"x": x, "y": y} for x, y in hazards], **layers}
+    """A board's `hazards` with each point once, and `layers`, which counts the hazards on each
+    point if there are several on any.
+    """
+    stacked: dict[str, list[Any]] = {"hazards": [{"x": x, "y": y} for x, y in hazards]}
+    if max(hazards.values(), default=1) > 1:
+        stacked["layers"] = list(hazards.values())
+    return stacked
 
 
-def _unstacked(board: dict[str, Any]) -> dict[str, Any]:
+def _unstack(board: dict[str, Any]) -> None:
+    """Turn a board's `layers`, if it has any, into that many equal `hazards`."""
     layers = board.pop("layers", None)
-    if layers is not None:
-        if sum(layers) > most_hazards(MAX_SIDE, MAX_SIDE) or min(layers, default=0) < 0:
-            raise ValueError(f"the board has more hazards than a game can have ({sum(layers)})")
-        board["hazards"] = [
-            dict(point)
-            for point, times in zip(board["hazards"], layers, strict=True)
-            for _ in range(times)
-        ]
-    return board
+    if layers is None:
+        return
+    if sum(layers) > most_hazards(MAX_SIDE, MAX_SIDE) or min(layers, default=0) < 0:
+        raise ValueError(f"the board has more hazards than a game can have ({sum(layers)})")
+    hazards: list[dict[str, int]] = []
+    for point, count in zip(board["hazards"], layers, strict=True):
+        hazards.extend(dict(point) for _ in range(count))
+    board["hazards"] = hazards
 
 
 def _points(points: Iterable[Mapping[str, int]] | None) -> list[dict[str, int]]:
@@ -268,11 +270,11 @@ def clean(text: Any) -> str:
     """Return text that any database and any page takes: at most 256 characters, no NUL, no half of
     a surrogate pair.
     """
-    if isinstance(text, str):
-        shown = text
-    else:
-        shown = "" if text is None else reprlib.repr(text)
-    return shown[:MAX_TEXT].encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        text = reprlib.repr(text)
+    return text[:MAX_TEXT].encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def json_able(value: Any) -> Any:
@@ -327,5 +329,5 @@ def unpack(data: bytes, *, stacked: bool = False) -> Any:
     """
     value = parse_json(inflate(data, MAX_UNPACKED_BYTES))
     if not stacked and isinstance(value, dict) and isinstance(value.get("board"), dict):
-        _unstacked(value["board"])
+        _unstack(value["board"])
     return value

@@ -47,15 +47,15 @@ def boards_of_others(
         TURNS.c.turn.not_in(own_turns),
     )
     last = last_turn(connection, own)
-    told = -1
+    latest = -1
     for row in in_order(connection, query):
-        if row["turn"] == told:
+        if row["turn"] == latest:  # Another body was asked on the same turn.
             continue
-        # Few are told of very many that there may be, and hazards are what takes time and memory to
-        # unpack.
+        # Of very many turns that there may be few are yielded, and hazards are what takes time and
+        # memory to unpack.
         if row["turn"] < last or own["you"] not in _ids(unpack(row["data"], stacked=True)["board"]):
-            told = row["turn"]
-            yield told, unpack(row["data"])["board"]
+            latest = row["turn"]
+            yield latest, unpack(row["data"])["board"]
 
 
 def in_order(connection: sa.Connection, turns: sa.Select[Any]) -> Iterator[Row]:
@@ -70,10 +70,8 @@ def in_order(connection: sa.Connection, turns: sa.Select[Any]) -> Iterator[Row]:
 
 def last_turn(connection: sa.Connection, game: Row) -> int:
     """Return the number of the last turn at which a body was asked; -1 if it never was."""
-    found = connection.scalar(
-        sa.select(sa.func.max(TURNS.c.turn)).where(TURNS.c.number == game["number"])
-    )
-    return -1 if found is None else found
+    highest = sa.select(sa.func.coalesce(sa.func.max(TURNS.c.turn), -1))
+    return connection.execute(highest.where(TURNS.c.number == game["number"])).scalar_one()
 
 
 def deaths(connection: sa.Connection, bodies: Sequence[Row]) -> list[dict[str, Any]]:
@@ -105,21 +103,20 @@ def dead_on(turn: Mapping[str, Any], fates: Sequence[dict[str, Any]]) -> list[di
 
 
 def with_bodies(
-    turns: Sequence[Mapping[str, Any]], known: Iterable[Mapping[str, Any]] = ()
+    turns: Sequence[Mapping[str, Any]], snakes_before: Iterable[Mapping[str, Any]] = ()
 ) -> list[list[dict[str, Any]]]:
-    """Return the `eliminated` of each turn in the form of recordings, each snake with what was last
-    seen of it.
+    """Return the `eliminated` of each turn in the form of recordings: each dead snake as it was on
+    the last board that shows it.
 
-    `known` are the snakes of the board before these turns.
+    `snakes_before` are the snakes on the board before these turns.
     """
-    seen = {snake["id"]: snake for snake in known}
-    found = []
+    latest = {snake["id"]: snake for snake in snakes_before}
+    eliminated: list[list[dict[str, Any]]] = []
     for turn in turns:
-        seen |= {snake["id"]: snake for snake in turn["board"]["snakes"]}
-        found.append(
-            [{**seen[fate["id"]], **fate} for fate in turn["eliminated"] if fate["id"] in seen]
-        )
-    return found
+        latest |= {snake["id"]: snake for snake in turn["board"]["snakes"]}
+        fates = [fate for fate in turn["eliminated"] if fate["id"] in latest]
+        eliminated.append([{**latest[fate["id"]], **fate} for fate in fates])
+    return eliminated
 
 
 def _ids(board: Mapping[str, Any]) -> set[str]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from itertools import chain
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
@@ -30,6 +31,8 @@ _MAX_UNFINISHED_BYTES = 32 << 20
 _BATCH = 500
 _PAUSE_S = 0.05
 _HOUSEKEEPING_S = 60.0
+_LEAST_WAIT_S = 0.01
+_IDLE_WAIT_S = 1.0
 _FIRST_RETRY_S = 0.2
 _LAST_RETRY_S = 5.0
 _BATCH_BYTES = 1 << 20
@@ -105,7 +108,7 @@ class Writer:
             item = self._rows(event)  # a thousand of these, unread, would fill the memory
         if item is None:
             return self._taken
-        more = 2 if event.turn is None else 1
+        more = 2 if event.turn is None else 1  # The end of a game has twice the room.
         with self._wake:
             size = self._incoming_bytes + _in_memory(item)
             if len(self._incoming) >= MAX_INCOMING * more or size > MAX_INCOMING_BYTES * more:
@@ -164,16 +167,17 @@ class Writer:
         until = time.monotonic() + seconds
         while True:
             with self._wake:
+                rest = until - time.monotonic()
                 if self._is_urgent and not self.problem:
-                    left = 0.0
-                else:
-                    left = until - time.monotonic()
-                if self._give_up_at is not None or (
-                    left <= 0 and (self.waiting or time.monotonic() > self._next_housekeeping)
-                ):
+                    rest = 0.0
+                has_work = self.waiting or time.monotonic() > self._next_housekeeping
+                if self._give_up_at is not None or (rest <= 0 and has_work):
                     break
                 self._is_urgent = False
-                self._wake.wait(max(left, 0.01) if left > 0 or self._held else 1.0)
+                if rest > 0 or self._held:
+                    self._wake.wait(max(rest, _LEAST_WAIT_S))
+                else:
+                    self._wake.wait(_IDLE_WAIT_S)
             self._digest()
         self._digest()
 
@@ -181,7 +185,10 @@ class Writer:
         """Turn events into rows, which are small."""
         while self._incoming:
             item = self._incoming[0]
-            rows = item if isinstance(item, GameRows) else self._rows(item)
+            if isinstance(item, GameRows):
+                rows: GameRows | None = item
+            else:
+                rows = self._rows(item)
             with self._wake:
                 self._incoming.popleft()
                 self._incoming_bytes -= _in_memory(item)
@@ -202,7 +209,8 @@ class Writer:
         return None
 
     def _hold(self, rows: GameRows) -> bool:
-        if self._held_bytes + rows.size > self._max_held * (1 if rows.end is None else 2):
+        room = self._max_held if rows.end is None else 2 * self._max_held
+        if self._held_bytes + rows.size > room:
             self._lose(self.problem)
             return False
         self._held.append(rows)
@@ -281,14 +289,14 @@ class Writer:
         self._next_housekeeping = time.monotonic() + _HOUSEKEEPING_S
         self._unchecked_bytes = 0
         now, runs_evenly = self._clock.read()
+        oldest = now - self._max_age_s if runs_evenly else 0.0
         self._database.close_abandoned(now)
         # Less than there may be, so that what comes until the next time has room.
-        self._database.forget(
-            before=now - self._max_age_s if runs_evenly else 0.0, max_bytes=self._max_bytes - share
-        )
+        self._database.forget(before=oldest, max_bytes=self._max_bytes - share)
 
     def _failed(self, error: Exception) -> None:
-        self.problem = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        first_line = next(iter(str(error).splitlines()), "")
+        self.problem = f"{type(error).__name__}: {first_line}"
         self._database.look_again()
         if self._seldom.allows("not saved"):
             log.error("games can't be saved, turns wait in memory: %s", self.problem)
@@ -339,7 +347,7 @@ class _Unfinished:
             self._remove(next(iter(self._games)))
 
     def take_all(self) -> list[GameRows]:
-        everything = [rows for game in self._games.values() for rows in game]
+        everything = list(chain.from_iterable(self._games.values()))
         self._games.clear()
         self._bytes = 0
         return everything
@@ -349,7 +357,10 @@ class _Unfinished:
 
 
 def _in_memory(item: Event | GameRows) -> int:
-    return item.size * (1 if isinstance(item, GameRows) else _PARSED)
+    """The bytes that an item takes until it is written: a request takes more once it is parsed."""
+    if isinstance(item, GameRows):
+        return item.size
+    return item.size * _PARSED
 
 
 def _is_trouble(error: Exception) -> bool:

@@ -1,12 +1,14 @@
 """Write what the images install, in constraints.txt's versions, with its hashes: `requirements.txt`
 beside each Dockerfile.
 
-    python serve/deploy/lock_requirements.py          after each change of setup.py or constraints.txt
+    python serve/deploy/lock_requirements.py
 
-pip is asked what it would install. For the server that is on x86-64 and on ARM, and wheels alone,
-so no code of a package runs while the image is built. The image that trains is for x86-64 alone,
-and gym comes as source. Its torch isn't locked: it comes from PyTorch's own index, which has one
-for CPUs and one for GPUs. Run this with Python 3.11 on Linux on x86-64."""
+Run it after each change of setup.py or constraints.txt, with Python 3.11 on Linux on x86-64.
+
+pip is asked what it would install. For the server that is wheels alone, on x86-64 and on ARM, so no
+code of a package runs while the image is built. The image that trains is for x86-64 alone, and gym
+comes as source. Its torch isn't locked: it comes from PyTorch's own index, which has one for CPUs
+and one for GPUs."""
 
 from __future__ import annotations
 
@@ -35,19 +37,19 @@ PROCGEN = ("gym3==0.3.3", "procgen-mirror==0.10.7")
 """They work beside NumPy 2 but ask for NumPy 1, so they are installed without what they ask for."""
 
 
-def said_by_setup() -> dict[str, Any]:
+def setup_keywords() -> dict[str, Any]:
     """Return what setup.py says of the project, by setuptools' own keywords."""
-    with mock.patch("setuptools.setup") as told:
+    with mock.patch("setuptools.setup") as setup:
         exec(
             compile((ROOT / "setup.py").read_text(), "setup.py", "exec"),
             {"__file__": str(ROOT / "setup.py")},
         )
-    return dict(told.call_args.kwargs)
+    return dict(setup.call_args.kwargs)
 
 
-def wanted() -> list[str]:
+def server_requirements() -> list[str]:
     """Return the requirements of `procsnake[serve,postgres]`."""
-    about = said_by_setup()
+    about = setup_keywords()
     return [
         *about["install_requires"],
         *about["extras_require"]["serve"],
@@ -56,14 +58,13 @@ def wanted() -> list[str]:
     ]
 
 
-def wanted_for_training() -> list[str]:
+def training_requirements() -> list[str]:
     """Return the requirements of the image that trains, but for torch."""
-    about = said_by_setup()
-    asked = [
-        *about["install_requires"],
-        *(one for extra in TRAINING_EXTRAS for one in about["extras_require"][extra]),
-    ]
-    return [one for one in asked if not one.startswith("torch==")]
+    about = setup_keywords()
+    requirements = list(about["install_requires"])
+    for extra in TRAINING_EXTRAS:
+        requirements += about["extras_require"][extra]
+    return [one for one in requirements if not one.startswith("torch==")]
 
 
 def hashes(machine: str) -> dict[str, set[str]]:
@@ -80,7 +81,7 @@ def hashes(machine: str) -> dict[str, set[str]]:
             f"--target={folder}",
             "--only-binary=:all:",
         ]
-        return _locked(wanted(), *elsewhere)
+        return _locked(server_requirements(), *elsewhere)
 
 
 def _locked(requirements: Sequence[str], *options: str) -> dict[str, set[str]]:
@@ -134,7 +135,7 @@ def main() -> None:
             locked.setdefault(requirement, set()).update(of_machine)
     write(SERVING, locked, "x86-64 and ARM")
     write(BUILDING, _locked(BUILD), "x86-64")
-    write(TRAINING, {**_locked(wanted_for_training()), **_locked(PROCGEN, "--no-deps")}, "x86-64")
+    write(TRAINING, {**_locked(training_requirements()), **_locked(PROCGEN, "--no-deps")}, "x86-64")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.measure.evaluation.connection import (
@@ -33,7 +33,8 @@ class Reply:
     """
 
     ms: float
-    told: str
+    summary: str
+    """The fault in words; without one, how long the answer took."""
     fault: str = ""
     answer: Answer | None = None
     data: Any = None
@@ -59,20 +60,15 @@ class SnakeClient:
         reply = self._as_json(self._ask("POST", "move", body))
         if reply.fault:
             return reply
-        told, fault = _fault_of_move(reply.data)
+        summary, fault = _fault_of_move(reply.data)
         limit = body["game"]["timeout"]
         if reply.ms > limit and fault in ("", "long-shout"):
-            told = f"answered after {reply.ms:.0f} ms, a game allows {limit}"
+            summary = f"answered after {reply.ms:.0f} ms, a game allows {limit}"
             fault = "slow-move"
-        is_move = fault in ("", "long-shout", "slow-move")
-        return Reply(
-            reply.ms,
-            told or reply.told,
-            fault,
-            reply.answer,
-            reply.data,
-            reply.data["move"] if is_move else "",
-        )
+        judged = replace(reply, summary=summary or reply.summary, fault=fault)
+        if fault in ("", "long-shout", "slow-move"):
+            return replace(judged, move=reply.data["move"])
+        return judged
 
     def play_one(self, body: Mapping[str, Any]) -> Reply:
         """Play a game of one move. Returns what `/move` answered between `/start` and `/end`."""
@@ -99,50 +95,49 @@ class SnakeClient:
         if reply.fault or reply.answer is None:
             return reply
         try:
-            return Reply(reply.ms, reply.told, "", reply.answer, read_object(reply.answer.body))
+            return replace(reply, data=read_object(reply.answer.body))
         except BadAnswerError as error:
-            return Reply(reply.ms, str(error), "not-json", reply.answer)
+            return replace(reply, summary=str(error), fault="not-json")
 
 
 def _fault_of_error(error: Exception, ms: float) -> tuple[str, str]:
+    """The summary and the fault of a call that raised `error` after `ms` milliseconds."""
     if isinstance(error, AnswerTooLargeError):
         return str(error), "too-large"
     if ms >= 1000 * PATIENCE_S * 0.99:
         return f"no answer within {PATIENCE_S:.0f} s", "timed-out"
-    told = in_words(error)
     # `http.client` has errors of its own for answers that stop half-way or never begin.
     is_cut_off = not isinstance(error, OSError) or isinstance(
         error, ConnectionResetError | BrokenPipeError
     )
-    return told, "hangs-up" if is_cut_off else "unreachable"
+    if is_cut_off:
+        return in_words(error), "hangs-up"
+    return in_words(error), "unreachable"
 
 
 def _fault_of_status(answer: Answer, ms: float) -> tuple[str, str]:
+    """The summary and the fault of an answer's status; the fault is "" for 200."""
     if answer.status == 200:
         return f"{ms:.0f} ms", ""
-    told = f"HTTP status {answer.status}"
+    summary = f"HTTP status {answer.status}"
     if 300 <= answer.status < 400:
-        return f"{told} to {answer.headers.get('Location', 'nowhere')}", "redirects"
-    kinds = {
-        401: "not-allowed",
-        403: "not-allowed",
-        405: "not-allowed",
-        429: "not-allowed",
-        404: "not-found",
-    }
-    return told, kinds.get(answer.status, "server-error" if answer.status >= 500 else "not-200")
+        return f"{summary} to {answer.headers.get('Location', 'nowhere')}", "redirects"
+    if answer.status in (401, 403, 405, 429):
+        return summary, "not-allowed"
+    if answer.status == 404:
+        return summary, "not-found"
+    if answer.status >= 500:
+        return summary, "server-error"
+    return summary, "not-200"
 
 
 def _fault_of_move(answer: Mapping[str, Any]) -> tuple[str, str]:
-    move = answer.get("move")
-    shout = answer.get("shout", "")
+    """The summary and the fault of what `/move` answered; both are "" if all is well."""
     try:
         read_move(answer)
     except BadAnswerError as error:
-        is_shouted = isinstance(move, str) and move.strip().lower() in MOVE_NAMES
-        return str(error), (
-            "no-move" if move is None else "uppercase-move" if is_shouted else "invalid-move"
-        )
+        return str(error), _fault_of_bad_move(answer.get("move"))
+    shout = answer.get("shout")
     if shout is None:
         return "", ""
     if not isinstance(shout, str):
@@ -150,3 +145,11 @@ def _fault_of_move(answer: Mapping[str, Any]) -> tuple[str, str]:
     if len(shout) > MAX_SHOUT:
         return f"the shout has {len(shout)} characters, and {MAX_SHOUT} are the most", "long-shout"
     return "", ""
+
+
+def _fault_of_bad_move(move: Any) -> str:
+    if move is None:
+        return "no-move"
+    if isinstance(move, str) and move.strip().lower() in MOVE_NAMES:
+        return "uppercase-move"
+    return "invalid-move"

@@ -105,22 +105,20 @@ def _is_hopeless(report: Report, *, after_calls: bool) -> bool:
 def _check_info(client: SnakeClient) -> Iterator[Finding]:
     first = client.info()
     if first.fault:
-        yield Finding("GET /", first.told, first.fault)
+        yield Finding("GET /", first.summary, first.fault)
         return
     yield from _check_look(first)
     second = client.info()
     if second.fault or second.ms > _INFO_LIMIT_MS:
-        yield Finding("GET / again", second.told, second.fault or "slow-info")
+        yield Finding("GET / again", second.summary, second.fault or "slow-info")
     elif first.ms > _INFO_LIMIT_MS:
         yield Finding("first answer", f"{first.ms:.0f} ms; later {second.ms:.0f} ms", "cold-start")
     else:
         yield Finding("first answer", f"{first.ms:.0f} ms; later {second.ms:.0f} ms")
-    kept = second.answer is not None and second.answer.keeps_connection
-    if kept:
-        told = "stays open for the next request"
+    if second.answer is not None and second.answer.keeps_connection:
+        yield Finding("connection", "stays open for the next request")
     else:
-        told = "is closed after each answer"
-    yield Finding("connection", told, "" if kept else "closes-connection")
+        yield Finding("connection", "is closed after each answer", "closes-connection")
 
 
 def _check_way(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
@@ -128,18 +126,20 @@ def _check_way(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
     replies = [client.info() for _ in range(_WAY_CALLS)]
     failed = [reply for reply in replies if reply.fault]
     if failed:
-        yield Finding("the way", failed[0].told, failed[0].fault)
+        yield Finding("the way", failed[0].summary, failed[0].fault)
         return
     way_ms = max(reply.ms for reply in replies)
     share = way_ms / timeout_ms
-    told = (
+    fault = ""
+    if timeout_ms - way_ms < REACH_MS:
+        fault = "out-of-reach"
+    elif share >= _FAR_SHARE:
+        fault = "far"
+    summary = (
         f"there and back takes up to {way_ms:.0f} of {timeout_ms} ms ({share:.0%}); the rest is"
         " left to think"
     )
-    if timeout_ms - way_ms < REACH_MS:
-        yield Finding("the way", told, "out-of-reach")
-    else:
-        yield Finding("the way", told, "far" if share >= _FAR_SHARE else "")
+    yield Finding("the way", summary, fault)
 
 
 def _check_look(reply: Reply) -> Iterator[Finding]:
@@ -162,29 +162,28 @@ def _check_look(reply: Reply) -> Iterator[Finding]:
 def _check_calls(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
     body = requests.ordinary(timeout_ms)
     start = client.post("start", body)
-    yield Finding("POST /start", start.told, start.fault)
+    yield Finding("POST /start", start.summary, start.fault)
     first = client.move(body)
     if first.fault == "slow-move":
         # The second one tells a cold snake from a slow one.
         second = client.move(body)
         if not second.fault:
-            first = Reply(
-                first.ms, f"{first.told}; the next one after {second.ms:.0f} ms", "cold-start"
-            )
-    yield Finding("POST /move", first.told, first.fault)
+            summary = f"{first.summary}; the next one after {second.ms:.0f} ms"
+            first = Reply(first.ms, summary, "cold-start")
+    yield Finding("POST /move", first.summary, first.fault)
     for what, last in (
         ("POST /end", body),
         ("POST /end, you dead", requests.last_call(timeout_ms)),
     ):
         end = client.post("end", last)
-        yield Finding(what, end.told, end.fault)
+        yield Finding(what, end.summary, end.fault)
 
 
 def _check_ways_out(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
     replies = {way: client.play_one(body) for way, body in requests.one_way_out(timeout_ms).items()}
     failed = [reply for reply in replies.values() if not reply.move]
     if failed:
-        yield Finding("orientation", failed[0].told, failed[0].fault)
+        yield Finding("orientation", failed[0].summary, failed[0].fault)
         return
     went = {way: reply.move for way, reply in replies.items()}
     wrong = {way: move for way, move in went.items() if way != move}
@@ -197,8 +196,8 @@ def _check_ways_out(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
             "upside-down",
         )
     else:
-        told = ", ".join(f"{move} where only {way} is open" for way, move in wrong.items())
-        yield Finding("orientation", told, "walks-into-death")
+        deaths = ", ".join(f"{move} where only {way} is open" for way, move in wrong.items())
+        yield Finding("orientation", deaths, "walks-into-death")
 
 
 def _check_odd_ones(client: SnakeClient, timeout_ms: int, until: float) -> Iterator[Finding]:
@@ -207,14 +206,14 @@ def _check_odd_ones(client: SnakeClient, timeout_ms: int, until: float) -> Itera
             yield Finding(f"move: {what}", "the time is up", "not-tried")
             return
         reply = client.play_one(body)
-        yield Finding(f"move: {what}", reply.told, reply.fault)
+        yield Finding(f"move: {what}", reply.summary, reply.fault)
 
 
 def _check_garbage(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
     for what, body in requests.INVALID_BODIES.items():
         reply = client.post("move", body)
         if reply.answer is None:
-            yield Finding(f"invalid: {what}", reply.told, "fails-on-garbage")
+            yield Finding(f"invalid: {what}", reply.summary, "fails-on-garbage")
         elif (
             b"Traceback (most recent" in reply.answer.body
             or b"Werkzeug Debugger" in reply.answer.body
@@ -225,10 +224,11 @@ def _check_garbage(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
                 "shows-its-trace",
             )
         else:
-            failed = "fails-on-garbage" if reply.answer.status >= 500 else ""
-            yield Finding(f"invalid: {what}", f"HTTP status {reply.answer.status}", failed)
+            fault = "fails-on-garbage" if reply.answer.status >= 500 else ""
+            yield Finding(f"invalid: {what}", f"HTTP status {reply.answer.status}", fault)
     after = client.move(requests.ordinary(timeout_ms))
-    yield Finding("and a move after those", after.told, "" if after.move else "never-recovers")
+    fault = "" if after.move else "never-recovers"
+    yield Finding("and a move after those", after.summary, fault)
 
 
 def _check_mixing(report: Report) -> Iterator[Finding]:
@@ -237,12 +237,12 @@ def _check_mixing(report: Report) -> Iterator[Finding]:
         finding.check == "orientation" and finding.verdict != FINE for finding in report.findings
     ):
         return
-    asked = list(requests.one_way_out(report.timeout_ms).items())
+    boards = list(requests.one_way_out(report.timeout_ms).items())
     mine = threading.local()
     opened: list[SnakeClient] = []
 
     def ask(number: int) -> tuple[str, Reply]:
-        way, body = asked[number % len(asked)]
+        way, body = boards[number % len(boards)]
         if not hasattr(mine, "client"):
             mine.client = SnakeClient(report.url)
             opened.append(mine.client)
@@ -252,9 +252,10 @@ def _check_mixing(report: Report) -> Iterator[Finding]:
         replies = list(pool.map(ask, range(_ROUNDS)))
     for client in opened:
         client.close()
+    check = f"{_CALLERS} requests at a time"
     mixed = sum(bool(reply.move) and reply.move != way for way, reply in replies)
     if mixed:
-        told = f"{mixed} of {len(replies)} moves were for another game"
+        summary = f"{mixed} of {len(replies)} moves were for another game"
+        yield Finding(check, summary, "mixes-games")
     else:
-        told = "each gets the answer to its own"
-    yield Finding(f"{_CALLERS} requests at a time", told, "mixes-games" if mixed else "")
+        yield Finding(check, "each gets the answer to its own")

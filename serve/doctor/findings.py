@@ -127,18 +127,23 @@ class Finding:
     """The result of one check. `fault` is a name in `FAULTS`, or "" if all is well."""
 
     check: str
-    told: str
+    summary: str
+    """What the check showed."""
     fault: str = ""
 
     @property
     def verdict(self) -> str:
         """`FINE`, `WARNING` or `FAULT`."""
-        return FAULTS[self.fault].verdict if self.fault else FINE
+        if self.fault:
+            return FAULTS[self.fault].verdict
+        return FINE
 
     @property
     def fix(self) -> str:
         """What to do about it."""
-        return FAULTS[self.fault].fix if self.fault else ""
+        if self.fault:
+            return FAULTS[self.fault].fix
+        return ""
 
 
 @dataclass
@@ -160,13 +165,15 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for programs, JSON-able."""
-        found = [{"verdict": f.verdict, **asdict(f), "fix": f.fix} for f in self.findings]
         return {
             "url": self.url,
             "timeout_ms": self.timeout_ms,
             "passed": self.passed,
             "latency_ms": self.latency_ms,
-            "findings": found,
+            "findings": [
+                {"verdict": finding.verdict, **asdict(finding), "fix": finding.fix}
+                for finding in self.findings
+            ],
         }
 
     def as_text(self) -> str:
@@ -176,16 +183,18 @@ class Report:
         for finding in self.findings:
             name = f"  [{finding.fault}]" if finding.fault else ""
             lines.append(
-                f"{finding.verdict} {finding.check:<{width}}  {printable(finding.told)}{name}"
+                f"{finding.verdict} {finding.check:<{width}}  {printable(finding.summary)}{name}"
             )
             if finding.fault:
                 lines.append(f"  {'':<{width}}  → {finding.fix}")
         return "\n".join([*lines, self._summary()])
 
     def _summary(self) -> str:
-        faults, warnings = (
-            sum(f.verdict == verdict for f in self.findings) for verdict in (FAULT, WARNING)
-        )
+        verdicts = [finding.verdict for finding in self.findings]
+        faults = verdicts.count(FAULT)
+        warnings = verdicts.count(WARNING)
         if not self.passed:
             return f"{FAULT} not ready: {faults} fault{'s' * (faults != 1)}, {warnings} to look at"
-        return f"{FINE} ready to play" + (f", {warnings} to look at" if warnings else "")
+        if warnings:
+            return f"{FINE} ready to play, {warnings} to look at"
+        return f"{FINE} ready to play"

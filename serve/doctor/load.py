@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -24,12 +24,22 @@ much.
 
 @dataclass
 class _Measured:
-    """What the games' threads have seen so far."""
+    """How long the snake took for its moves, and what went wrong."""
 
     latencies: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     """Why moves failed that weren't late."""
     late: int = 0
+
+    @classmethod
+    def together(cls, parts: Iterable[_Measured]) -> _Measured:
+        """Join what several threads have measured."""
+        whole = cls()
+        for part in parts:
+            whole.latencies += part.latencies
+            whole.failures += part.failures
+            whole.late += part.late
+        return whole
 
 
 def check_games(report: Report, *, games: int, moves: int, until: float) -> Iterator[Finding]:
@@ -38,25 +48,19 @@ def check_games(report: Report, *, games: int, moves: int, until: float) -> Iter
     """
     _warm_up()
     shares = [moves // games + (number < moves % games) for number in range(games)]
+
+    def play(number: int) -> _Measured:
+        return _play_on(report, shares[number], 1000 * number, until)
+
     with ThreadPoolExecutor(games) as pool:
-        played = list(
-            pool.map(
-                lambda number: _play_on(report, shares[number], 1000 * number, until), range(games)
-            )
-        )
-    measured = _Measured(
-        [ms for one in played for ms in one.latencies],
-        [why for one in played for why in one.failures],
-        sum(one.late for one in played),
-    )
+        measured = _Measured.together(pool.map(play, range(games)))
     check = f"{games} games at a time"
-    asked = len(measured.latencies)
-    if not asked:
-        yield Finding(
-            check,
-            "".join(measured.failures[:1]) or "the time is up",
-            "fails-under-load" if measured.failures else "not-tried",
-        )
+    num_moves = len(measured.latencies)
+    if not num_moves:
+        if measured.failures:
+            yield Finding(check, measured.failures[0], "fails-under-load")
+        else:
+            yield Finding(check, "the time is up", "not-tried")
         return
     p50, p95, p99 = np.percentile(measured.latencies, (50, 95, 99))
     report.latency_ms = {
@@ -65,19 +69,18 @@ def check_games(report: Report, *, games: int, moves: int, until: float) -> Iter
         "p99": round(float(p99), 1),
         "max": round(max(measured.latencies), 1),
     }
-    told = (
-        f"{asked} moves: p50 {p50:.0f}, p95 {p95:.0f}, p99 {p99:.0f}, longest"
+    summary = (
+        f"{num_moves} moves: p50 {p50:.0f}, p95 {p95:.0f}, p99 {p99:.0f}, longest"
         f" {max(measured.latencies):.0f} ms"
     )
     if measured.failures:
-        failed = (
-            f"{len(measured.failures)} of {asked} moves failed, the first: {measured.failures[0]}"
-        )
-        yield Finding(check, failed, "fails-under-load")
+        failures = f"{len(measured.failures)} of {num_moves} moves failed"
+        yield Finding(check, f"{failures}, the first: {measured.failures[0]}", "fails-under-load")
     if measured.late:
-        yield Finding(check, f"{measured.late} late; {told}", "slow-under-load")
+        yield Finding(check, f"{measured.late} late; {summary}", "slow-under-load")
     elif not measured.failures:
-        yield Finding(check, told, "close-to-timeout" if p99 > report.timeout_ms - CLOSE_MS else "")
+        fault = "close-to-timeout" if p99 > report.timeout_ms - CLOSE_MS else ""
+        yield Finding(check, summary, fault)
 
 
 def _warm_up() -> None:
@@ -94,36 +97,36 @@ def _play_on(report: Report, moves: int, seed: int, until: float) -> _Measured:
     import agents
 
     opponent = agents.make(_OPPONENT)
-    seen = _Measured()
-    while len(seen.latencies) < moves and time.monotonic() < until:
+    measured = _Measured()
+    while len(measured.latencies) < moves and time.monotonic() < until:
         seed += 1
-        left = moves - len(seen.latencies)
+        moves_left = moves - len(measured.latencies)
         game_id = new_game_id()
         referee = Referee(
             [report.url, opponent],
             seed=seed,
             timeout_ms=report.timeout_ms,
-            max_turns=left,
+            max_turns=moves_left,
             game_id=game_id,
         )
         with closing(cast("Generator[Frame]", referee.play())) as frames:
             try:
-                _watch(frames, seen, report.timeout_ms, until)
+                _watch(frames, measured, report.timeout_ms, until)
             except SnakeUnreachableError as error:
-                seen.failures.append(str(error))
+                measured.failures.append(str(error))
                 break
-    return seen
+    return measured
 
 
-def _watch(frames: Iterator[Frame], seen: _Measured, timeout_ms: int, until: float) -> None:
+def _watch(frames: Iterator[Frame], measured: _Measured, timeout_ms: int, until: float) -> None:
     for frame in frames:
         latency = frame.latencies_ms[0]
         if latency is None:
             continue
-        seen.latencies.append(latency)
+        measured.latencies.append(latency)
         if latency >= timeout_ms:
-            seen.late += 1
+            measured.late += 1
         elif 0 in frame.failures:
-            seen.failures.append(frame.failures[0])
+            measured.failures.append(frame.failures[0])
         if time.monotonic() >= until:
             return

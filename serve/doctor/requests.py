@@ -53,17 +53,22 @@ def drawn(
     game: Settings | None = None,
 ) -> Body:
     """Return the request that the first of these snakes gets."""
-    snakes = [
-        {"id": name, "health": 80, "body": [{"x": x, "y": y} for x, y in body]}
-        for name, body in zip(_NAMES, bodies, strict=False)
-    ]
-    points = {
-        "food": [{"x": x, "y": y} for x, y in food],
-        "hazards": [{"x": x, "y": y} for x, y in hazards],
+    board = {
+        "turn": turn,
+        "width": side,
+        "height": side,
+        "food": _points(food),
+        "hazards": _points(hazards),
+        "snakes": [
+            {"id": name, "health": 80, "body": _points(body)}
+            for name, body in zip(_NAMES, bodies, strict=False)
+        ],
     }
-    return _of_board(
-        {"turn": turn, "width": side, "height": side, "snakes": snakes, **points}, timeout_ms, game
-    )
+    return _of_board(board, timeout_ms, game)
+
+
+def _points(cells: Cells) -> list[dict[str, int]]:
+    return [{"x": x, "y": y} for x, y in cells]
 
 
 def opening(
@@ -80,10 +85,9 @@ def opening(
 def _of_board(board: Mapping[str, Any], timeout_ms: int, game: Settings | None) -> Body:
     settings = game or Settings(solo=len(board["snakes"]) == 1)
     ids = [snake["id"] for snake in board["snakes"]]
-    played = game_object(settings, new_game_id(), timeout_ms=timeout_ms)
-    request = move_request(
-        state_from_board(board, settings=settings), 0, game=played, ids=ids, names=ids, you=0
-    )
+    state = state_from_board(board, settings=settings)
+    about = game_object(settings, new_game_id(), timeout_ms=timeout_ms)
+    request = move_request(state, 0, game=about, ids=ids, names=ids, you=0)
     return {**request, "you": copy.deepcopy(request["you"])}
 
 

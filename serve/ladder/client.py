@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -85,7 +84,7 @@ class ArenaClient:
 
     def snakes(self) -> list[Snake]:
         """Return the account's snakes, by name."""
-        return [Snake.of(told) for told in listed(self._ask("GET", "snakes"), "snakes")]
+        return [Snake.of(entry) for entry in listed(self._ask("GET", "snakes"), "snakes")]
 
     def create_snake(self, *, name: str, url: str, is_public: bool) -> Snake:
         """Register a snake. Raises `NameTakenError` if the account has one of this name."""
@@ -99,29 +98,25 @@ class ArenaClient:
 
     def ladders(self) -> list[Ladder]:
         """Return all leaderboards."""
-        return [
-            Ladder.of(told) for told in listed(self._ask("GET", "leaderboards"), "leaderboards")
-        ]
+        entries = listed(self._ask("GET", "leaderboards"), "leaderboards")
+        return [Ladder.of(entry) for entry in entries]
 
     def standings(self, ladder: Ladder) -> list[Standing]:
-        """Return those on a ladder: first with a rank, then those who haven't played enough games
-        for one.
+        """Return the snakes on a ladder: first those with a rank, then those that haven't played
+        enough games for one.
 
         Arena tells at most `PAGE` of each kind, without further pages.
         """
-        told = mapping(
-            self._ask("GET", f"leaderboards/{_part(ladder.id)}/rankings"), "a ladder's rankings"
-        )
-        min_games = told.get("min_games", 0)
-        read = partial(
-            Standing.of,
-            ladder=ladder.name,
-            min_games=min_games if isinstance(min_games, int) else 0,
-        )
+        path = f"leaderboards/{_part(ladder.id)}/rankings"
+        rankings = mapping(self._ask("GET", path), "a ladder's rankings")
+        ranked = listed(rankings.get("ranked"), "rankings")
+        placement = listed(rankings.get("placement"), "rankings")
+        min_games = rankings.get("min_games", 0)
+        if not isinstance(min_games, int):
+            min_games = 0
         return [
-            read(entry)
-            for part in ("ranked", "placement")
-            for entry in listed(told.get(part), "rankings")
+            Standing.of(entry, ladder=ladder.name, min_games=min_games)
+            for entry in (*ranked, *placement)
         ]
 
     def join(self, ladder: Ladder, snake: Snake) -> None:
@@ -150,18 +145,16 @@ class ArenaClient:
         """Return a snake's latest games, newest first. Arena tells 100 at most, and none of its
         ladders'.
         """
-        told = self._ask("GET", f"games?{urlencode({'snake_id': snake_id, 'limit': PAGE})}")
-        return [GameRow.of(game) for game in listed(told, "games")]
+        query = urlencode({"snake_id": snake_id, "limit": PAGE})
+        return [GameRow.of(game) for game in listed(self._ask("GET", f"games?{query}"), "games")]
 
     def statuses(self, game_ids: Sequence[str]) -> dict[str, str]:
         """Return the states of up to 500 games of the account's snakes, by id. Arena leaves those
         of ladders out.
         """
-        told = listed(
-            self._ask("POST", "games/status", {"game_ids": list(game_ids)[:_MAX_STATUS_IDS]}),
-            "games",
-        )
-        rows = [mapping(game, "a game") for game in told]
+        body = {"game_ids": list(game_ids)[:_MAX_STATUS_IDS]}
+        games = listed(self._ask("POST", "games/status", body), "games")
+        rows = [mapping(game, "a game") for game in games]
         return {str(row.get("id")): str(row.get("status")) for row in rows}
 
     def details(self, game_id: str) -> GameRow:
@@ -172,17 +165,16 @@ class ArenaClient:
 
     def game(self, game_id: str) -> dict[str, Any]:
         """Return what the board viewer asks of a game: `ID`, `Status`, `Width`, `Height`."""
-        told = mapping(self._ask("GET", f"games/{_part(game_id)}"), "a game")
-        return dict(mapping(told.get("Game"), "a game"))
+        answer = mapping(self._ask("GET", f"games/{_part(game_id)}"), "a game")
+        return dict(mapping(answer.get("Game"), "a game"))
 
     def frames(self, game_id: str, *, offset: int) -> list[Any]:
         """Return up to 100 frames of a game from frame number `offset` on. Fewer than 100 are the
         last.
         """
-        told = self._ask(
-            "GET", f"games/{_part(game_id)}/frames?{urlencode({'offset': offset, 'limit': PAGE})}"
-        )
-        page = mapping(told, "a page of frames")
+        query = urlencode({"offset": offset, "limit": PAGE})
+        answer = self._ask("GET", f"games/{_part(game_id)}/frames?{query}")
+        page = mapping(answer, "a page of frames")
         return listed(page.get("frames", page.get("Frames")), "frames")
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -200,10 +192,8 @@ class ArenaClient:
                 if is_busy:
                     raise _busy(method, path, pause)
                 return _read(method, path, answer)
-            self._tell(
-                f"{self.arena}: {'too many requests' if is_busy else 'no answer'}; the next try in"
-                f" {pause:.0f} s"
-            )
+            why = "too many requests" if is_busy else "no answer"
+            self._tell(f"{self.arena}: {why}; the next try in {pause:.0f} s")
             waited += pause
             self._sleep(pause)
 
@@ -217,10 +207,12 @@ class ArenaClient:
         try:
             answer = self._connection.exchange(method, path, body, TIMEOUT_S)
         except CALL_ERRORS as error:
-            said = f"{self.arena} can't be reached for {_call(method, path)}: {in_words(error)}"
-            lost = ArenaUnreachableError(f"{said}. {_TRY_LATER[method == 'GET']}")
-            lost.__cause__ = error
-            return lost
+            unreachable = ArenaUnreachableError(
+                f"{self.arena} can't be reached for {_call(method, path)}: {in_words(error)}."
+                f" {_TRY_LATER[method == 'GET']}"
+            )
+            unreachable.__cause__ = error
+            return unreachable
         # Messages quote answers, and a site that is debugged may echo the request's headers.
         if self._token:
             return replace(answer, body=answer.body.replace(self._token, b"[token]"))
@@ -255,11 +247,11 @@ def _pause(answer: Answer | ArenaUnreachableError, failures: int) -> float:
     """How long to wait before the next try, in seconds: what `Retry-After` says, or else ever
     longer.
     """
-    told_in = answer.headers if isinstance(answer, Answer) else {}
-    headers = {name.lower(): value.strip() for name, value in told_in.items()}
-    told = headers.get("retry-after", "")
-    if told.isdecimal() and told.isascii():
-        return max(1.0, float(told[:_MAX_DIGITS]))
+    if isinstance(answer, Answer):
+        headers = {name.lower(): value.strip() for name, value in answer.headers.items()}
+        seconds = headers.get("retry-after", "")
+        if seconds.isdecimal() and seconds.isascii():
+            return max(1.0, float(seconds[:_MAX_DIGITS]))
     if _has_failed(answer):
         return _FIRST_PAUSE_S * 2 ** (failures - 1)
     return _BUSY_PAUSE_S
@@ -279,10 +271,10 @@ def _read(method: str, path: str, answer: Answer | ArenaUnreachableError) -> Any
     if isinstance(answer, ArenaUnreachableError):
         raise answer
     what = _call(method, path)
-    said = printable(answer.body.decode("utf-8", "replace").strip()[:_MAX_SHOWN])
+    excerpt = printable(answer.body.decode("utf-8", "replace").strip()[:_MAX_SHOWN])
     if answer.status >= _FAILED:
         raise ArenaDownError(
-            f"Arena failed on {what} (status {answer.status}: {said})."
+            f"Arena failed on {what} (status {answer.status}: {excerpt})."
             f" {_TRY_LATER[method == 'GET']}"
         )
     if answer.status >= _REDIRECTED:
@@ -290,12 +282,12 @@ def _read(method: str, path: str, answer: Answer | ArenaUnreachableError) -> Any
             answer.status,
             (ArenaError, "look whether --arena is its address, and for a newer procsnake"),
         )
-        raise kind(f"Arena refused {what} (status {answer.status}: {said}); {fix}")
+        raise kind(f"Arena refused {what} (status {answer.status}: {excerpt}); {fix}")
     if not answer.body.strip():
         return None
     try:
         return parse_json(answer.body)
     except ValueError as error:
         raise StrangeAnswerError(
-            f"Arena's answer to {what} is no JSON ({said!r:.60}); is --arena its address?"
+            f"Arena's answer to {what} is no JSON ({excerpt!r:.60}); is --arena its address?"
         ) from error

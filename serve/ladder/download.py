@@ -23,7 +23,7 @@ from envs.common.whole_files import not_through_links
 from serve.ladder.client import PAGE, ArenaClient
 from serve.ladder.errors import ArenaError, StrangeAnswerError
 from serve.ladder.records import BOARDS, FAILED, OVER, GameRow
-from serve.ladder.royale import seen_sides, ways_that_fit
+from serve.ladder.royale import sides_that_moved, ways_that_fit
 
 MAX_TURNS = 5000
 """Arena ends games there."""
@@ -93,12 +93,13 @@ def fetch(
         )
     # The board viewer calls a game complete that has failed.
     row = row or client.details(game_id)
+    if row.status == FAILED:
+        raise UnfinishedGameError(
+            f"game {game_id} failed: Arena's runner died, and it has no result; there is nothing to"
+            " fetch"
+        )
     if not row.is_over:
-        if row.status == FAILED:
-            why = "failed: Arena's runner died, and it has no result"
-        else:
-            why = f"is {row.status:.20}"
-        raise UnfinishedGameError(f"game {game_id} {why}; there is nothing to fetch")
+        raise UnfinishedGameError(f"game {game_id} is {row.status:.20}; there is nothing to fetch")
     kind = row.game_type
     size = f"{about.get('Width')}x{about.get('Height')}"
     if size not in BOARDS or kind not in _SETTINGS:
@@ -125,44 +126,47 @@ def recording_of(
     requests = [{**request, "game": game} for request in recording.requests]
     last = recording.boards()[-1]
     living = [snake for snake in last["snakes"] if not snake["eliminatedCause"]]
-    winner = living[0] if len(living) == 1 and len(last["snakes"]) > 1 else {}
-    is_draw = len(living) != 1 and len(last["snakes"]) > 1
+    has_rivals = len(last["snakes"]) > 1
+    winner = {}
+    if has_rivals and len(living) == 1:
+        winner = living[0]
     result = {
         "winnerId": winner.get("id", ""),
         "winnerName": winner.get("name", ""),
-        "isDraw": is_draw,
+        "isDraw": has_rivals and not winner,
     }
     return Recording(game, requests, result)
 
 
 def checked(recording: Recording, path: Path) -> Fetched:
     """Play a game again by our rules and say how it compares. At most 20 deviations are listed."""
-    found = [str(one) for one in islice(deviations(recording), _MAX_DEVIATIONS)]
+    differences = [str(one) for one in islice(deviations(recording), _MAX_DEVIATIONS)]
     turns = len(recording.turns) - 1
     game = recording.game
-    if found:
-        word = f"deviates from our rules, first on {found[0]}"
+    if differences:
+        check = f"deviates from our rules, first on {differences[0]}"
     else:
-        word = f"all {turns} turns follow the rules"
+        check = f"all {turns} turns follow the rules"
     if game["ruleset"]["name"] == "royale":
-        word += f"; {_of_walls(game['id'], seen_sides(recording))}"
-    return Fetched(game["id"], str(path), turns, word, found)
+        check += f"; {_of_walls(game['id'], sides_that_moved(recording))}"
+    return Fetched(game["id"], str(path), turns, check, differences)
 
 
-def _of_walls(game_id: str, seen: list[int]) -> str:
-    if not seen:
+def _of_walls(game_id: str, sides: list[int]) -> str:
+    """Say whether royale's walls, which moved in from these sides, follow from the game's id."""
+    if not sides:
         return "no wall has moved"
-    ways = ways_that_fit(game_id, seen)
+    ways = ways_that_fit(game_id, sides)
     if not ways:
-        return f"its {len(seen)} walls don't follow from its id by any way that is known"
-    return f"its {len(seen)} walls are those of its id ({' or '.join(ways)})"
+        return f"its {len(sides)} walls don't follow from its id by any way that is known"
+    return f"its {len(sides)} walls are those of its id ({' or '.join(ways)})"
 
 
 def _all_frames(client: ArenaClient, game_id: str, part: Path) -> list[Any]:
-    """The frames that were kept, and those that Arena has beyond them. Each page is on disk before
-    the next is asked for.
+    """All frames of a game: those on disk, and those that Arena has beyond them. Each page is on
+    disk before the next is asked for.
     """
-    frames = _kept(part)
+    frames = _frames_on_disk(part)
     with _open(part) as file:
         for page in _pages(client, game_id, len(frames)):
             _check_page(page, len(frames), game_id)
@@ -190,15 +194,15 @@ def _pages(client: ArenaClient, game_id: str, offset: int) -> Iterator[list[Any]
 
 def _check_page(page: list[Any], offset: int, game_id: str) -> None:
     for turn, frame in enumerate(page, offset):
-        found = frame.get("Turn") if isinstance(frame, dict) else None
-        if found != turn:
+        number = frame.get("Turn") if isinstance(frame, dict) else None
+        if number != turn:
             raise StrangeAnswerError(
-                f"frame {turn} of game {game_id} is of turn {found!r:.20}; frames are missing or in"
-                " disorder"
+                f"frame {turn} of game {game_id} is of turn {number!r:.20}; frames are missing or"
+                " in disorder"
             )
 
 
-def _kept(part: Path) -> list[Any]:
+def _frames_on_disk(part: Path) -> list[Any]:
     """The frames of an earlier try. What a crash cut short is dropped, on disk, too."""
     if not part.exists():
         return []

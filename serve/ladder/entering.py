@@ -51,27 +51,33 @@ def _is_private(host: str) -> bool:
 def planned(
     client: ArenaClient, name: str, *, public: bool, ladder: str | None
 ) -> tuple[Snake | None, Ladder | None]:
-    """Return the account's snake of this name, None for a new one, and the ladder that is meant.
+    """Return the account's snake of this name (None for a new one), and the ladder to enter (None
+    for none).
 
     Nothing is changed yet. Raises `UnknownNameError` if there is no such ladder, and
     `NotAllowedError` if the snake would be private: ladders take public snakes only."""
-    known = next((snake for snake in client.snakes() if snake.name == name.strip()), None)
-    meant = named("ladder", ladder, client.ladders()) if ladder else None
-    if meant and not (public or (known and known.is_public)):
+    snake = next((snake for snake in client.snakes() if snake.name == name.strip()), None)
+    if not ladder:
+        return snake, None
+    its_ladder = named("ladder", ladder, client.ladders())
+    is_public = public or (snake is not None and snake.is_public)
+    if not is_public:
         raise NotAllowedError(
-            f"{name.strip()} is private, and ladder {meant.name!r} takes public snakes only: add"
-            " --public"
+            f"{name.strip()} is private, and ladder {its_ladder.name!r} takes public snakes only:"
+            " add --public"
         )
-    return known, meant
+    return snake, its_ladder
 
 
 def register(
-    client: ArenaClient, known: Snake | None, *, name: str, url: str, public: bool
+    client: ArenaClient, snake: Snake | None, *, name: str, url: str, public: bool
 ) -> Snake:
-    """Register a new snake, or give the known one its new URL. A public snake stays public."""
-    if known is None:
+    """Give the account's `snake` a new URL, or register a new one if it is None. A public snake
+    stays public.
+    """
+    if snake is None:
         return client.create_snake(name=name.strip(), url=url, is_public=public)
-    return client.update_snake(known.id, url=url, is_public=public or known.is_public)
+    return client.update_snake(snake.id, url=url, is_public=public or snake.is_public)
 
 
 def leave(client: ArenaClient, name: str, ladder: str | None = None) -> list[str]:
@@ -82,14 +88,14 @@ def leave(client: ArenaClient, name: str, ladder: str | None = None) -> list[str
     snake = named("snake", name, client.snakes())
     ladders = client.ladders()
     if ladder:
-        meant = named("ladder", ladder, ladders)
-        client.leave(meant, snake)
-        return [meant.name]
+        its_ladder = named("ladder", ladder, ladders)
+        client.leave(its_ladder, snake)
+        return [its_ladder.name]
     # The rankings list the first 100 only, so each ladder is asked.
-    left = [one.name for one in ladders if one.active and _leaves(client, one, snake)]
-    if not left:
+    names = [one.name for one in ladders if one.active and _leaves(client, one, snake)]
+    if not names:
         raise NotFoundError(f"{snake.name} is on no ladder, so there is nothing to leave")
-    return left
+    return names
 
 
 def _leaves(client: ArenaClient, ladder: Ladder, snake: Snake) -> bool:
@@ -109,31 +115,40 @@ def snake_ids(client: ArenaClient, names: Sequence[str]) -> list[str]:
     and `UnknownNameError`."""
     if not 1 <= len(names) <= MAX_SNAKES:
         raise ConfigError(f"{len(names)} snakes are to play; Arena's games have 1 to {MAX_SNAKES}")
-    mine = {snake.name: {snake.id} for snake in client.snakes()}
-    strangers = [name for name in names if name not in mine and not _UUID.fullmatch(name)]
-    others: dict[str, set[str]] = {}
-    if strangers:
-        for standing in (
-            one for ladder in client.ladders() if ladder.active for one in client.standings(ladder)
-        ):
-            others.setdefault(standing.snake_name, set()).add(standing.snake_id)
-    return [name if _UUID.fullmatch(name) else _the_one(name, {**others, **mine}) for name in names]
+    ids_by_name = {snake.name: {snake.id} for snake in client.snakes()}
+    if any(name not in ids_by_name and not _UUID.fullmatch(name) for name in names):
+        # The account's own snakes come before others of the same name.
+        ids_by_name = {**_ids_on_ladders(client), **ids_by_name}
+    return [_the_id(name, ids_by_name) for name in names]
 
 
-def _the_one(name: str, known: dict[str, set[str]]) -> str:
-    if name not in known:
+def _ids_on_ladders(client: ArenaClient) -> dict[str, set[str]]:
+    """The ids of the snakes on all active ladders, by name."""
+    ids_by_name: dict[str, set[str]] = {}
+    for ladder in client.ladders():
+        if ladder.active:
+            for standing in client.standings(ladder):
+                ids_by_name.setdefault(standing.snake_name, set()).add(standing.snake_id)
+    return ids_by_name
+
+
+def _the_id(name: str, ids_by_name: dict[str, set[str]]) -> str:
+    """The id of the one snake of this name; a name that is an id is returned as it is."""
+    if _UUID.fullmatch(name):
+        return name
+    if name not in ids_by_name:
         raise UnknownNameError(
             "snake",
             name,
-            known,
+            ids_by_name,
             hint="Of others, those on a ladder are known by name, all public ones by id.",
         )
-    if len(known[name]) > 1:
+    ids = sorted(ids_by_name[name])
+    if len(ids) > 1:
         raise ConfigError(
-            f"{len(known[name])} snakes on the ladders are called {name!r}; give the id of one:"
-            f" {sorted(known[name])}"
+            f"{len(ids)} snakes on the ladders are called {name!r}; give the id of one: {ids}"
         )
-    return next(iter(known[name]))
+    return ids[0]
 
 
 def play(
@@ -152,10 +167,10 @@ def wait_for(
     """Look at games until they have ended or failed, for at most `seconds`. Returns their states by
     id.
     """
-    found = client.statuses(game_ids)
+    states = client.statuses(game_ids)
     waited = 0.0
-    while waited < seconds and any(found.get(game) not in ENDED for game in game_ids):
+    while waited < seconds and any(states.get(game) not in ENDED for game in game_ids):
         sleep(POLL_S)
         waited += POLL_S
-        found = client.statuses(game_ids)
-    return {game: found.get(game, "unknown") for game in game_ids}
+        states = client.statuses(game_ids)
+    return {game: states.get(game, "unknown") for game in game_ids}

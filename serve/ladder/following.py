@@ -6,7 +6,7 @@ them: Arena sent it their ids."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -49,10 +49,10 @@ class OwnGame:
     def as_row(self) -> tuple[str, ...]:
         """Return the cells of the game below `GAME_HEADS`."""
         names = ", ".join(name or game_id for game_id, name in self.row.snakes)
-        how = self.result or ("over" if self.row.is_over else self.row.status)
+        state = "over" if self.row.is_over else self.row.status
         return (
             self.row.created_at[:16],
-            how,
+            self.result or state,
             self.row.game_type,
             self.row.board,
             self.row.id,
@@ -75,61 +75,67 @@ def own_games(
     Arena tells a snake's last 100 games, and none of its ladders'. `archived` are games of a
     server's archive (`GameArchive.games`); Arena's among them in which one of these snakes played,
     by its name, are added. A game that any of the snakes won is won."""
-    rows: dict[str, tuple[GameRow, list[Snake]]] = {}
+    games = _games_in_list(client, snakes)
+    for entry in archived:
+        mine = tuple(snake.name for snake in snakes if snake.name in entry["snakes"])
+        if entry["is_arena"] and not entry["is_check"] and mine:
+            games[entry["id"]] = _joined(games.get(entry["id"]), entry, mine)
+    selected = list(games.values())
+    if lost:
+        selected = [game for game in selected if game.result == "lost"]
+    if since is not None:
+        selected = [game for game in selected if _when(game.row) >= since]
+    return sorted(selected, key=lambda game: _when(game.row), reverse=True)
+
+
+def _games_in_list(client: ArenaClient, snakes: Sequence[Snake]) -> dict[str, OwnGame]:
+    """The games that Arena lists for these snakes, by id."""
+    rows: dict[str, GameRow] = {}
+    snakes_in: dict[str, list[Snake]] = {}
     for snake in snakes:
         for row in client.games(snake.id):
-            rows.setdefault(row.id, (row, []))[1].append(snake)
-    found = {
-        row.id: OwnGame(row, tuple(one.name for one in mine), _result(row, mine))
-        for row, mine in rows.values()
-    }
-    for kept in archived:
-        mine = tuple(snake.name for snake in snakes if snake.name in kept["snakes"])
-        if kept["is_arena"] and not kept["is_check"] and mine:
-            found[kept["id"]] = _joined(found.get(kept["id"]), kept, mine)
-    wanted = [
-        game
-        for game in found.values()
-        if (not lost or game.result == "lost") and (since is None or _when(game.row) >= since)
-    ]
-    return sorted(wanted, key=lambda game: _when(game.row), reverse=True)
+            rows.setdefault(row.id, row)
+            snakes_in.setdefault(row.id, []).append(snake)
+    return {game_id: _own_game(row, snakes_in[game_id]) for game_id, row in rows.items()}
 
 
-def _joined(known: OwnGame | None, kept: Mapping[str, Any], mine: tuple[str, ...]) -> OwnGame:
-    """The game of Arena's list, if it is there, with what the archive knows of it."""
-    result = kept["result"] or ""
-    if known is None:
-        return OwnGame(_row_of(kept), mine, result, ARCHIVE)
-    # Of several bodies of ours one may have won, or all have died at once.
-    best = next(
-        (
-            one
-            for one in ("won", "draw", "lost")
-            if one in (result, known.result if known.source != ARENA_LIST else "")
-        ),
-        "",
-    )
-    source = ARCHIVE if known.source == ARCHIVE else BOTH
-    return replace(known, result=best or known.result, source=source)
+def _own_game(row: GameRow, mine: Sequence[Snake]) -> OwnGame:
+    result = _best({row.result_for(snake) for snake in mine})
+    return OwnGame(row, tuple(snake.name for snake in mine), result)
 
 
-def _row_of(kept: Mapping[str, Any]) -> GameRow:
-    """A game of the archive as Arena's list would tell it."""
+def _joined(game: OwnGame | None, entry: Mapping[str, Any], mine: tuple[str, ...]) -> OwnGame:
+    """A game that is in an archive, as `entry`; `game` is what is known of it already, if it is."""
+    result = entry["result"] or ""
+    if game is None:
+        return OwnGame(_row_of(entry), mine, result, ARCHIVE)
+    if game.source == ARENA_LIST:
+        # The archive knows better than Arena's list, which calls a draw won or lost.
+        return replace(game, result=result or game.result, source=BOTH)
+    # Another body of ours in the same game: one may have won, or all have died at once.
+    return replace(game, result=_best({result, game.result}))
+
+
+def _row_of(entry: Mapping[str, Any]) -> GameRow:
+    """A game of the archive as Arena's list would have it."""
+    if entry["map"] == "snail_mode":
+        game_type = "snail"
+    else:
+        game_type = kind_of(entry["ruleset"])
+    began = datetime.fromtimestamp(entry["started"], timezone.utc)
     return GameRow(
-        id=kept["id"],
-        status="running" if kept["ended"] is None else "finished",
+        id=entry["id"],
+        status="running" if entry["ended"] is None else "finished",
         winner="",
-        snakes=tuple(("", name) for name in kept["snakes"]),
-        board=f"{kept['width']}x{kept['height']}",
-        game_type="snail" if kept["map"] == "snail_mode" else kind_of(kept["ruleset"]),
-        created_at=datetime.fromtimestamp(kept["started"], timezone.utc).strftime(
-            "%Y-%m-%dT%H:%M:%SZ"
-        ),
+        snakes=tuple(("", name) for name in entry["snakes"]),
+        board=f"{entry['width']}x{entry['height']}",
+        game_type=game_type,
+        created_at=began.strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
 
 
-def _result(row: GameRow, mine: Sequence[Snake]) -> str:
-    results = {row.result_for(snake) for snake in mine}
+def _best(results: Collection[str]) -> str:
+    """The best of some results; "" if none of them is one."""
     return next((result for result in ("won", "draw", "lost") if result in results), "")
 
 
@@ -143,10 +149,10 @@ def _when(row: GameRow) -> datetime:
 
 def _read(text: str) -> datetime:
     """A time in ISO 8601's form. Python 3.10 knows neither the letter Z nor nanoseconds."""
-    told = datetime.fromisoformat(_FRACTION.sub("", text.strip().replace("Z", "+00:00")))
-    if told.tzinfo:
-        return told
-    return told.replace(tzinfo=timezone.utc)
+    time = datetime.fromisoformat(_FRACTION.sub("", text.strip().replace("Z", "+00:00")))
+    if time.tzinfo:
+        return time
+    return time.replace(tzinfo=timezone.utc)
 
 
 def moment(text: str) -> datetime:

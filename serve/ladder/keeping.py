@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
@@ -31,8 +32,8 @@ def keep(recording: Recording, database: str, names: frozenset[str]) -> list[str
     times are those of this call, because frames don't tell any. Raises `ConfigError` if the
     database can't be written, and what `Database` and `read_move_request` raise."""
     snakes = recording.boards()[0]["snakes"]
-    chosen = [snake for snake in snakes if snake.get("name") in names] or snakes[:1]
-    events = [event for snake in chosen for event in _events(recording, snake)]
+    viewers = [snake for snake in snakes if snake.get("name") in names] or snakes[:1]
+    events = chain.from_iterable(_events(recording, snake) for snake in viewers)
     try:
         with closing(Database(database)) as archive:
             archive.write([rows_of(event) for event in events], new_games_only=True)
@@ -40,7 +41,7 @@ def keep(recording: Recording, database: str, names: frozenset[str]) -> list[str
         raise ConfigError(
             f"the archive can't be written: {str(error).splitlines()[0]}. Is --database right?"
         ) from error
-    return [_name(snake) for snake in chosen]
+    return [_name(snake) for snake in viewers]
 
 
 def _name(snake: Mapping[str, Any]) -> str:
@@ -57,11 +58,11 @@ def _events(recording: Recording, snake: Mapping[str, Any]) -> Iterator[Event]:
     last = recording.requests[-1]
     began = time.time() - _TURN_S * len(recording.requests)
     for number, request in enumerate(recording.requests):
-        found = next((one for one in request["board"]["snakes"] if one["id"] == snake["id"]), None)
-        move = recording.decisions(request["turn"]).get(snake["id"], {}).get("move")
-        if found is None:
+        entry = next((one for one in request["board"]["snakes"] if one["id"] == snake["id"]), None)
+        if entry is None:  # It has died.
             break
-        you = found
+        you = entry
+        move = recording.decisions(request["turn"]).get(snake["id"], {}).get("move")
         if move is not None:
             body = {**request, "you": you}
             decision = Decision(MOVE_NAMES.index(move))

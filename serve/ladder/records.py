@@ -32,11 +32,14 @@ class Snake:
     is_public: bool
 
     @classmethod
-    def of(cls, told: Any) -> Snake:
-        """Read a snake as the API tells it."""
+    def of(cls, entry: Any) -> Snake:
+        """Read a snake as the API describes it."""
         with _named("a snake"):
             return cls(
-                _text(told["id"]), _text(told["name"]), _text(told["url"]), bool(told["is_public"])
+                _text(entry["id"]),
+                _text(entry["name"]),
+                _text(entry["url"]),
+                bool(entry["is_public"]),
             )
 
 
@@ -49,10 +52,10 @@ class Ladder:
     active: bool
 
     @classmethod
-    def of(cls, told: Any) -> Ladder:
-        """Read a leaderboard as the API tells it."""
+    def of(cls, entry: Any) -> Ladder:
+        """Read a leaderboard as the API describes it."""
         with _named("a leaderboard"):
-            return cls(_text(told["id"]), _text(told["name"]), bool(told.get("active", True)))
+            return cls(_text(entry["id"]), _text(entry["name"]), bool(entry.get("active", True)))
 
 
 @dataclass(frozen=True)
@@ -72,18 +75,18 @@ class Standing:
     min_games: int
 
     @classmethod
-    def of(cls, told: Any, *, ladder: str, min_games: int) -> Standing:
+    def of(cls, entry: Any, *, ladder: str, min_games: int) -> Standing:
         """Read an entry of `ranked` or `placement`."""
         with _named("a ranking"):
             return cls(
                 ladder=ladder,
-                snake_id=_text(told["battlesnake_id"]),
-                snake_name=_text(told.get("snake_name", "")),
-                owner=_text(told.get("owner") or ""),
-                rank=int(told.get("rank") or 0),
-                score=float(told["display_score"]),
-                games=int(told["games_played"]),
-                firsts=int(told.get("first_place_finishes") or 0),
+                snake_id=_text(entry["battlesnake_id"]),
+                snake_name=_text(entry.get("snake_name", "")),
+                owner=_text(entry.get("owner") or ""),
+                rank=int(entry.get("rank") or 0),
+                score=float(entry["display_score"]),
+                games=int(entry["games_played"]),
+                firsts=int(entry.get("first_place_finishes") or 0),
                 min_games=min_games,
             )
 
@@ -103,20 +106,20 @@ class GameRow:
     created_at: str
 
     @classmethod
-    def of(cls, told: Any) -> GameRow:
+    def of(cls, entry: Any) -> GameRow:
         """Read a game as the API's list tells it."""
         with _named("a game"):
             return cls(
-                id=_text(told["id"]),
-                status=_text(told["status"]),
-                winner=_winner(told.get("winner")),
+                id=_text(entry["id"]),
+                status=_text(entry["status"]),
+                winner=_winner(entry.get("winner")),
                 snakes=tuple(
                     (_text(snake["id"] or ""), _text(snake.get("name", "")))
-                    for snake in told.get("snakes") or ()
+                    for snake in entry.get("snakes") or ()
                 ),
-                board=_text(told.get("board", "")),
-                game_type=kind_of(_text(told.get("game_type", ""))),
-                created_at=_text(told.get("created_at", "")),
+                board=_text(entry.get("board", "")),
+                game_type=kind_of(_text(entry.get("game_type", ""))),
+                created_at=_text(entry.get("created_at", "")),
             )
 
     @property
@@ -142,7 +145,9 @@ def kind_of(game_type: str) -> str:
     "snail_mode"), or the text as it is.
     """
     name = game_type.strip().lower().replace("_", " ").removesuffix(" mode")
-    return name if name in GAME_TYPES else game_type
+    if name in GAME_TYPES:
+        return name
+    return game_type
 
 
 @contextmanager
@@ -178,8 +183,8 @@ def _text(value: Any) -> str:
     return value
 
 
-def _winner(told: Any) -> str:
-    """The facts don't say whether it is a name, an id, or a snake."""
-    if isinstance(told, Mapping):
-        told = told.get("id") or told.get("name")
-    return _text(told) if told else ""
+def _winner(value: Any) -> str:
+    """The winner's id or name; the facts don't say whether `value` is one of them, or a snake."""
+    if isinstance(value, Mapping):
+        value = value.get("id") or value.get("name")
+    return _text(value or "")

@@ -113,26 +113,31 @@ def drawn_sides(game_id: str, count: int, way: str) -> list[int]:
     return list(islice(DRAWS[way](words_of(seed)), min(count, _MOST_DRAWS)))
 
 
-def seen_sides(recording: Recording) -> list[int]:
-    """Return the sides that moved in during a game, as far as one at a time did and a rectangle was
-    left.
+def sides_that_moved(recording: Recording) -> list[int]:
+    """Return the sides that moved in during a game, in order: 0 left, 1 right, 2 bottom, 3 top.
+
+    It ends where two sides move at once, or where the walls leave no rectangle.
     """
-    seen: list[int] = []
+    sides: list[int] = []
     for before, after in pairwise(walls(board) for board in recording.boards()):
         if before is None or after is None:
             break
-        came = [now - then for now, then in zip(after, before, strict=True)]
-        if sum(map(abs, came)) > 1 or min(came) < 0:
+        growth = [now - then for now, then in zip(after, before, strict=True)]
+        if sum(map(abs, growth)) > 1 or min(growth) < 0:
             break
-        seen += [came.index(1)] if any(came) else []
-    return seen
+        if any(growth):
+            sides.append(growth.index(1))
+    return sides
 
 
-def ways_that_fit(game_id: str, seen: Sequence[int]) -> list[str]:
-    """Return the names of the ways to draw that give exactly these sides for this game's id; none
-    for an id that is no UUID.
+def ways_that_fit(game_id: str, sides: Sequence[int]) -> list[str]:
+    """Return the names of the ways to draw that give exactly these sides for this game's id.
+
+    There are none for no sides, or for an id that is no UUID.
     """
+    if not sides:
+        return []
     try:
-        return [way for way in DRAWS if seen and drawn_sides(game_id, len(seen), way) == list(seen)]
+        return [way for way in DRAWS if drawn_sides(game_id, len(sides), way) == list(sides)]
     except ValueError:
         return []

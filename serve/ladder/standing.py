@@ -27,7 +27,8 @@ class Sweep:
     """
 
     passed: bool
-    told: str
+    summary: str
+    """What came of the calls, in a sentence."""
     fix: str = ""
 
 
@@ -51,8 +52,8 @@ class SnakeStatus:
         """Return the status for people: the snake, its ladders, its health, and how to get back
         where it is missing.
         """
-        seen = "public" if self.snake.is_public else "private"
-        lines = [f"{self.snake.name}  {seen}  {self.snake.url}"]
+        visibility = "public" if self.snake.is_public else "private"
+        lines = [f"{self.snake.name}  {visibility}  {self.snake.url}"]
         lines += [f"  {_place(standing)}" for standing in self.standings]
         lines += [
             f"  {name}: not among the first {PAGE}, which are all that Arena lists"
@@ -63,7 +64,7 @@ class SnakeStatus:
                 "  on no ladder. To enter it, or after it was pulled: " + way_back(self.snake)
             )
         if self.sweep is not None:
-            lines.append(f"  health: {self.sweep.told}")
+            lines.append(f"  health: {self.sweep.summary}")
             if self.sweep.fix:
                 lines.append(
                     f"  → {self.sweep.fix}. Arena pulls a snake after 3 failed sweeps, and restores"
@@ -73,16 +74,14 @@ class SnakeStatus:
 
 
 def _place(standing: Standing) -> str:
-    games = f"{standing.games} games"
-    firsts = f"first in {standing.firsts}"
     if not standing.rank:
         return (
             f"{standing.ladder}: no rank yet, {standing.games} of {standing.min_games} games, score"
             f" {standing.score:.2f}"
         )
     return (
-        f"{standing.ladder}: rank {standing.rank}, score {standing.score:.2f} (μ − 3σ), {games},"
-        f" {firsts}"
+        f"{standing.ladder}: rank {standing.rank}, score {standing.score:.2f} (μ − 3σ),"
+        f" {standing.games} games, first in {standing.firsts}"
     )
 
 
@@ -98,7 +97,9 @@ def status_of(client: ArenaClient, *, sweeping: bool = True) -> list[SnakeStatus
     health sweep calls it.
     """
     mine = client.snakes()
-    ladders = [ladder for ladder in client.ladders() if ladder.active] if mine else []
+    if not mine:
+        return []
+    ladders = [ladder for ladder in client.ladders() if ladder.active]
     rankings = {ladder.name: client.standings(ladder) for ladder in ladders}
     return [_status(snake, rankings, sweeping=sweeping) for snake in mine]
 
@@ -106,16 +107,15 @@ def status_of(client: ArenaClient, *, sweeping: bool = True) -> list[SnakeStatus
 def _status(
     snake: Snake, rankings: Mapping[str, Sequence[Standing]], *, sweeping: bool
 ) -> SnakeStatus:
-    own = {
-        name: [one for one in listed if one.snake_id == snake.id]
-        for name, listed in rankings.items()
-    }
-    return SnakeStatus(
-        snake,
-        [standing for standings in own.values() for standing in standings],
-        sweep(snake.url) if sweeping else None,
-        tuple(name for name, listed in rankings.items() if not own[name] and _is_cut(listed)),
-    )
+    standings: list[Standing] = []
+    unlisted: list[str] = []
+    for ladder, listed in rankings.items():
+        own = [standing for standing in listed if standing.snake_id == snake.id]
+        standings += own
+        if not own and _is_cut(listed):
+            unlisted.append(ladder)
+    health = sweep(snake.url) if sweeping else None
+    return SnakeStatus(snake, standings, health, tuple(unlisted))
 
 
 def _is_cut(listed: Sequence[Standing]) -> bool:
@@ -133,7 +133,7 @@ def sweep(url: str) -> Sweep:
     with closing(SnakeClient(url)) as client:
         info = client.info()
         if info.fault:
-            return Sweep(False, f"GET / failed from here: {info.told}", FAULTS[info.fault].fix)
+            return Sweep(False, f"GET / failed from here: {info.summary}", FAULTS[info.fault].fix)
         if info.data.get("apiversion") != "1":
             return Sweep(
                 False,
@@ -141,26 +141,30 @@ def sweep(url: str) -> Sweep:
                 FAULTS["no-apiversion"].fix,
             )
         for call in ("start", "move", "end"):
-            reply = client.move(body) if call == "move" else client.post(call, body)
+            if call == "move":
+                reply = client.move(body)
+            else:
+                reply = client.post(call, body)
             if reply.fault and reply.fault not in ("slow-move", "long-shout"):
                 return Sweep(
-                    False, f"POST /{call} failed from here: {reply.told}", FAULTS[reply.fault].fix
+                    False,
+                    f"POST /{call} failed from here: {reply.summary}",
+                    FAULTS[reply.fault].fix,
                 )
     return Sweep(True, f"all four calls answered from here within {PATIENCE_S:.0f} s")
 
 
-def named(kind: str, name: str, known: Sequence[Snake] | Sequence[Ladder]) -> Any:
-    """Return the snake or ladder of this name, in any case of letters, or of this id.
+def named(kind: str, name: str, candidates: Sequence[Snake] | Sequence[Ladder]) -> Any:
+    """Return the candidate of this name, in any case of letters, or of this id. `kind` is "snake"
+    or "ladder".
 
     Raises `UnknownNameError`, which offers the nearest names.
     """
-    exact = [one for one in known if name in (one.id, one.name)]
-    alike = [one for one in known if one.name.casefold() == name.strip().casefold()]
-    if not exact and len(alike) != 1:
-        raise UnknownNameError(
-            kind,
-            name,
-            [one.name for one in known],
-            hint=f"You have no {kind} yet." if not known else "",
-        )
-    return (exact or alike)[0]
+    exact = [one for one in candidates if name in (one.id, one.name)]
+    if exact:
+        return exact[0]
+    alike = [one for one in candidates if one.name.casefold() == name.strip().casefold()]
+    if len(alike) == 1:
+        return alike[0]
+    hint = "" if candidates else f"You have no {kind} yet."
+    raise UnknownNameError(kind, name, [one.name for one in candidates], hint=hint)

@@ -24,8 +24,8 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 def token_path() -> Path:
     """Return `$XDG_CONFIG_HOME/procsnake/arena.json` or `~/.config/procsnake/arena.json`."""
-    config = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(config) if config else Path.home() / ".config") / "procsnake" / "arena.json"
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(config, "procsnake", "arena.json")
 
 
 def checked_token(text: str) -> str:
@@ -58,9 +58,9 @@ def token_for(arena: str) -> str:
         raise WrongTokenError(f"no token is known: run procsnake arena login, or set {VARIABLE}")
     try:
         is_shared = os.name == "posix" and path.stat().st_mode & _OTHERS
-        kept = parse_json(read_text(path, _MAX_BYTES))
-        owner = str(kept["arena"])
-        token = str(kept["token"])
+        entry = parse_json(read_text(path, _MAX_BYTES))
+        owner = str(entry["arena"])
+        token = str(entry["token"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ConfigError(
             f"{path} holds no token: {type(error).__name__}. Run procsnake arena login again"
@@ -123,7 +123,9 @@ def arena_address(url: str) -> str:
         raise ConfigError(
             f"{url} would send your token unencrypted; use https://{parts.hostname}{port}"
         )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    host = parts.hostname
+    if ":" in host:  # an IPv6 address
+        host = f"[{host}]"
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 

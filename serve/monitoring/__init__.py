@@ -1,1 +1,1 @@
-"""What the operator of a server sees of it: its log, its figures, and whether it is about to end."""
+"""What a server's operator sees of it: its log, its figures, and whether it is about to end."""

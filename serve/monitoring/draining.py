@@ -28,5 +28,6 @@ class Draining:
         return self._over_at is not None and time.monotonic() >= self._over_at
 
     def begin(self) -> None:
-        """Begin to drain. Called once more, it is over."""
-        self._over_at = time.monotonic() + (0.0 if self.has_begun else self.seconds)
+        """Begin to drain. A second call ends it at once."""
+        rest = 0.0 if self.has_begun else self.seconds
+        self._over_at = time.monotonic() + rest

@@ -22,25 +22,23 @@ _BURST = 10
 
 
 class _Line(logging.Formatter):
-    """`2026-11-22T20:15:00.123Z WARNING serve.timing.deadline game=… message`; a trace follows indented,
-    so that no text of a stranger can look like a line of ours."""
+    """`2026-11-22T20:15:00.123Z WARNING serve.arena game=… message`.
+
+    A trace follows indented, so that no text of a stranger can look like a line of ours."""
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
 
     def format(self, record: logging.LogRecord) -> str:
-        game = game_of(record)
-        said = " ".join(
-            (
-                f"{self.formatTime(record)} {record.levelname} {record.name}",
-                *([f"game={printable(game)}"] if game else []),
-                printable(record.getMessage()),
-            )
-        )
-        return "\n".join(
-            [said, *([textwrap.indent(trace, "  ")] if (trace := self.trace_of(record)) else [])]
-        )
+        parts = [self.formatTime(record), record.levelname, record.name]
+        if game := game_of(record):
+            parts.append(f"game={printable(game)}")
+        parts.append(printable(record.getMessage()))
+        line = " ".join(parts)
+        if trace := self.trace_of(record):
+            return f"{line}\n{textwrap.indent(trace, '  ')}"
+        return line
 
     def trace_of(self, record: logging.LogRecord) -> str:
         """The record's trace, "" if it has none."""
@@ -55,7 +53,7 @@ class _Json(_Line):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        told = {
+        entry = {
             "time": self.formatTime(record),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -63,14 +61,18 @@ class _Json(_Line):
             "message": record.getMessage(),
             "trace": self.trace_of(record),
         }
-        return json.dumps({name: value for name, value in told.items() if value})
+        return json.dumps({name: value for name, value in entry.items() if value})
 
 
 def game_of(record: logging.LogRecord) -> str | None:
     """Return the id of the game that a record is about: its own `game`, or that of the current
     request; None without either.
     """
-    return getattr(record, "game", None) or (g.get("game") if has_request_context() else None)
+    if game := getattr(record, "game", None):
+        return str(game)
+    if has_request_context():
+        return g.get("game")
+    return None
 
 
 class Seldom(logging.Filter):
@@ -108,7 +110,8 @@ def configure(*, as_json: bool = False) -> None:
     fill the disk with them."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(Seldom(burst=_BURST))
-    handler.setFormatter(_Json() if as_json else _Line())
+    formatter = _Json() if as_json else _Line()
+    handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
 
 

@@ -74,8 +74,9 @@ class Metrics:
 
     def moved(self, snake: str, decision: Decision, seconds: float) -> None:
         """Count a decision that was made `seconds` after its request arrived."""
+        who = "watchdog" if "fallback" in decision.note else "agent"
         self._seconds.labels(snake).observe(seconds)
-        self._moves.labels(snake, "watchdog" if "fallback" in decision.note else "agent").inc()
+        self._moves.labels(snake, who).inc()
 
     def game(self, snake: str, event: str) -> None:
         """Count a call of `/start` or `/end` (`event`)."""

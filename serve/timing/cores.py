@@ -47,7 +47,9 @@ class Cores:
 
         Each call without a `game` counts as a game of its own.
         """
-        call = Call(due, object() if game is None else game)
+        if game is None:
+            game = object()
+        call = Call(due, game)
         with self._lock:
             others = sum(other.game == call.game for other in self._here())
             if len(self._running) < self.count:
@@ -73,8 +75,8 @@ class Cores:
                 following.may_begin.set()
 
     def _begin(self, call: Call, slots: int) -> Call:
-        """The time that is left, divided by the rounds that all games here take together on so many
-        slots.
+        """Let the call think: for the time until it is due, divided by the rounds that all games
+        here take together on so many slots.
         """
         self._running.append(call)
         now = time.monotonic()

@@ -99,7 +99,8 @@ class Decider:
         `arrived` is when the request arrived, by `time.monotonic()`. `reported` is the engine's
         `you.latency`, whatever it is. `last_word` gets the safest move, to answer with when time is
         up; if it has answered, that move is the decision."""
-        arrived = time.monotonic() if arrived is None else arrived
+        if arrived is None:
+            arrived = time.monotonic()
         game = turn.game_id, turn.ids[turn.you]
         timeout_ms = min(MAX_TIMEOUT_MS, max(MIN_TIMEOUT_MS, turn.timeout_ms))
         with self._memory.record(game, turn.number) as record:
@@ -160,16 +161,14 @@ class Decider:
         # Strangers choose boards and time-outs, so they could have all of these logged as often as
         # they like.
         if self._seldom.allows(kind):
-            level = logging.WARNING if error is None else logging.ERROR
-            game = {"game": turn.game_id}
             log.log(
-                level,
+                logging.WARNING if error is None else logging.ERROR,
                 "answering for agent %s, turn %d: %s",
                 self.agent.name,
                 turn.number,
                 why,
                 exc_info=error,
-                extra=game,
+                extra={"game": turn.game_id},
             )
         return Decision(safest_move(turn.state, turn.you), note={"fallback": why})
 

@@ -33,7 +33,9 @@ class GameRecord:
 
 
 @dataclass
-class _Held:
+class _Entry:
+    """A record, when it was used last, and the lock of whoever uses it."""
+
     record: GameRecord
     used: float
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,7 +60,7 @@ class GameMemory:
         self._max_games = max_games
         self._max_idle_s = max_idle_s
         self._clock = clock
-        self._games: OrderedDict[GameKey, _Held] = OrderedDict()
+        self._games: OrderedDict[GameKey, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -100,30 +102,31 @@ class GameMemory:
 
         It is a new one if the game is unknown, or was further than this turn.
         """
-        held = self._held(game, turn)
-        with held.lock:
-            yield held.record
-            held.record.turn = max(turn, held.record.turn)
+        entry = self._entry(game, turn)
+        with entry.lock:
+            yield entry.record
+            entry.record.turn = max(turn, entry.record.turn)
 
-    def _held(self, game: GameKey, turn: int) -> _Held:
+    def _entry(self, game: GameKey, turn: int) -> _Entry:
         now = self._clock()
         with self._lock:
-            held = self._games.get(game)
-            if held is None or turn < held.record.turn:
-                held = self._games[game] = _Held(GameRecord(turn), now)
-            held.used = now
+            entry = self._games.get(game)
+            if entry is None or turn < entry.record.turn:
+                entry = self._games[game] = _Entry(GameRecord(turn), now)
+            entry.used = now
             self._games.move_to_end(game)
             while (
                 len(self._games) > self._max_games
                 or next(iter(self._games.values())).used < now - self._max_idle_s
             ):
                 self._games.popitem(last=False)
-            return held
+            return entry
 
 
 def _key(body: Mapping[str, Any]) -> tuple[GameKey, int] | None:
     """A request's game and turn; None for a malformed request."""
-    game_id, your_id = (_id(body.get(name)) for name in ("game", "you"))
+    game_id = _id(body.get("game"))
+    your_id = _id(body.get("you"))
     turn = body.get("turn", 0)
     if game_id is None or your_id is None or type(turn) is not int:
         return None

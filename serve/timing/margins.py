@@ -12,6 +12,7 @@ arrives: the next ones are given almost at once."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ _CAREFUL_GROWTH = 8
 _MOST_GROWTHS = 4
 _OUT_OF_REACH = 3
 _LONGEST_REPORT = 60_000
+_DIGITS = re.compile(r"[0-9]{1,6}")
 
 
 @dataclass
@@ -134,16 +136,14 @@ class GameMargin:
     def _learn_timeout(self, turn: int, timeout_ms: float) -> None:
         if self.took_ms <= REACH_MS:
             self.late_at_once += 1
-        known_ms = self.peak_ms or 0.0
         least_ms = timeout_ms - self.took_ms
-        if least_ms <= known_ms:
+        if least_ms <= (self.peak_ms or 0.0):
             return  # We were late ourselves.
         self.peak_ms = least_ms
         if turn > self.careful_until:
+            growths = min(self.timeouts, _MOST_GROWTHS)
             self.timeouts += 1
-            self.careful_until = turn + _CAREFUL_TURNS * _CAREFUL_GROWTH ** min(
-                self.timeouts - 1, _MOST_GROWTHS
-            )
+            self.careful_until = turn + _CAREFUL_TURNS * _CAREFUL_GROWTH**growths
 
     def _learn_overhead(self, overhead_ms: float) -> None:
         self.late_at_once = 0
@@ -164,11 +164,15 @@ def milliseconds(reported: Any) -> float | None:
     """Return a report as a number from 0 to 60 000, or None for what is none. Engines write it as a
     text or as a number.
     """
-    if isinstance(reported, str):
-        is_digits = len(reported) <= 6 and reported.isascii() and reported.isdigit()
-        number: float = int(reported) if is_digits else -1
-    elif isinstance(reported, int | float) and not isinstance(reported, bool):
+    number: float
+    if isinstance(reported, bool):
+        return None
+    if isinstance(reported, int | float):
         number = reported
+    elif isinstance(reported, str) and _DIGITS.fullmatch(reported):
+        number = int(reported)
     else:
         return None
-    return number if 0 <= number <= _LONGEST_REPORT else None
+    if 0 <= number <= _LONGEST_REPORT:
+        return number
+    return None

@@ -265,7 +265,8 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         # An answer is two writes; asyncio sees to it only where the listening socket's protocol is
         # named, gunicorn's isn't.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._is_counted, self._address = True, self._connections.address_of(self.client)
+        self._is_counted = True
+        self._address = self._connections.address_of(self.client)
         self._begin_reading()
         self._connections.add(self, self._address)
 
@@ -442,8 +443,10 @@ def _files() -> int:
     if resource is None:
         return MAX_CONNECTIONS + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * MAX_CONNECTIONS
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    enough = 2 * MAX_CONNECTIONS
+    if soft == resource.RLIM_INFINITY:
+        return enough
+    if soft < enough:
+        soft = enough if hard == resource.RLIM_INFINITY else min(enough, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return soft

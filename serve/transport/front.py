@@ -154,12 +154,15 @@ def _room(size: int) -> int:
     """How many bytes may be held in all when a body of this size is among them."""
     if size <= MAX_SMALL_BYTES:
         return MAX_HELD_BYTES
-    return MAX_HELD_BYTES // (2 if size <= MAX_OTHER_BYTES else 4)
+    if size <= MAX_OTHER_BYTES:
+        return MAX_HELD_BYTES // 2
+    return MAX_HELD_BYTES // 4
 
 
 def _environ(scope: Message, body: bytes, length: int) -> dict[str, Any]:
     """The request as WSGI (PEP 3333) tells it. `body` may be cut, `length` is what came."""
     host, port = scope["server"] or ("localhost", 80)
+    client = scope["client"] or ("", 0)
     environ: dict[str, Any] = {
         "REQUEST_METHOD": scope["method"],
         "SCRIPT_NAME": "",
@@ -168,7 +171,7 @@ def _environ(scope: Message, body: bytes, length: int) -> dict[str, Any]:
         "SERVER_NAME": host,
         "SERVER_PORT": str(port),
         "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
-        "REMOTE_ADDR": scope["client"][0] if scope["client"] else "",
+        "REMOTE_ADDR": client[0],
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",
         "wsgi.input": io.BytesIO(body),
@@ -178,7 +181,9 @@ def _environ(scope: Message, body: bytes, length: int) -> dict[str, Any]:
         "wsgi.run_once": False,
     }
     for name, value in _wsgi_headers(scope["headers"]):
-        environ[name] = f"{environ[name]},{value}" if name in environ else value
+        if name in environ:
+            value = f"{environ[name]},{value}"
+        environ[name] = value
     environ["CONTENT_LENGTH"] = str(length)
     return environ
 
@@ -188,7 +193,9 @@ def _wsgi_headers(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[str, str
         # In WSGI "a_b" and "a-b" look the same, and a proxy vouches for one of them only.
         if b"_" not in name and name not in (b"content-length", b"transfer-encoding"):
             key = name.decode("latin-1").upper().replace("-", "_")
-            yield key if key == "CONTENT_TYPE" else f"HTTP_{key}", value.decode("latin-1")
+            if key != "CONTENT_TYPE":
+                key = f"HTTP_{key}"
+            yield key, value.decode("latin-1")
 
 
 def _headers(answer: Response) -> list[tuple[bytes, bytes]]:

@@ -29,14 +29,14 @@ def caller_of(address: str) -> str:
     An IPv4 address, also one that is written as IPv6, stands for itself, and so does whatever is no
     address."""
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv4Address):
+    if isinstance(parsed, ipaddress.IPv4Address):
         return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.IPv6Address(int(found) >> 64 << 64))
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Address(int(parsed) >> 64 << 64))
 
 
 class RateLimit:
@@ -63,7 +63,7 @@ class RateLimit:
             )
         self._rate = per_second
         self._clock = clock
-        self._burst = max(10.0, 2 * per_second) if burst is None else burst
+        self._burst = burst if burst is not None else max(10.0, 2 * per_second)
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -79,30 +79,32 @@ def _has_many_values(data: bytes) -> bool:
 
 
 def _with_each_hazard_once(data: bytes) -> tuple[bytes, dict[bytes, int]]:
-    """The text with equal hazards left out, and how often each was there, in order; unchanged where
-    that isn't sure.
+    """The text with each hazard once, and how often each was there, in order.
+
+    The text is unchanged, and the counts are empty, where it isn't sure that these are hazards.
     """
-    found = _HAZARDS.search(data, max(0, data.find(b'"hazards"') - 1))
-    end = data.find(b"]", found.end()) if found is not None else -1
-    if (
-        found is None
-        or not 0 < end - found.end() <= MAX_HAZARDS_BYTES
-        or data.count(b'"hazards"', 0, found.end()) + data.count(b'"hazards"', end) > 1
-    ):
+    opening = _HAZARDS.search(data, max(0, data.find(b'"hazards"') - 1))
+    if opening is None:
         return data, {}
-    layers = _count_runs(data, found.end(), end)
+    start = opening.end()
+    end = data.find(b"]", start)
+    if not 0 < end - start <= MAX_HAZARDS_BYTES:
+        return data, {}
+    if data.count(b'"hazards"', 0, start) + data.count(b'"hazards"', end) > 1:
+        return data, {}
+    layers = _count_runs(data, start, end)
     if not layers or not all(map(_POINT.fullmatch, layers)):
         return data, {}
     # Without the first comma, which was put there to have all alike.
-    return b"%b%b%b" % (data[: found.end()], b"".join(layers)[1:], data[end:]), layers
+    return b"%b%b%b" % (data[:start], b"".join(layers)[1:], data[end:]), layers
 
 
 def _count_runs(data: bytes, start: int, end: int) -> dict[bytes, int]:
-    """How often each `,{…}` is in `data[start:end]`, a list without its brackets; a comma is put
-    before its first entry.
+    """Count equal elements of the JSON array in `data[start:end]`, which is without its brackets.
 
-    Nothing is returned if there are more than `_MAX_RUNS` runs of equal ones, or if an entry is
-    longer than `_LONGEST_ENTRY`. The text, which may be long, is not copied."""
+    Each element is counted with the comma before it; the first is given one. Returns {} above
+    `_MAX_RUNS` runs of equal elements, or if one is longer than `_LONGEST_ENTRY`. The text, which
+    may be long, is not copied."""
     layers: dict[bytes, int] = {}
     tail = data[max(start, end - _MAX_BLANKS) : end]
     place = start
@@ -111,7 +113,9 @@ def _count_runs(data: bytes, start: int, end: int) -> dict[bytes, int]:
         after = data.find(b"}", place, min(end, place + _LONGEST_ENTRY)) + 1 or end
         if after - place >= _LONGEST_ENTRY:
             return {}
-        entry = (b"" if layers else b",") + data[place:after]
+        entry = data[place:after]
+        if not layers:
+            entry = b"," + entry
         times = 1
         for count in (64, 8, 1):
             block = entry * count

@@ -4,7 +4,6 @@ word.
 
 from __future__ import annotations
 
-import gzip
 import sqlite3
 import zlib
 from contextlib import closing
@@ -13,7 +12,8 @@ import pytest
 
 from procsnake import main
 from serve.archive.rows import MAX_UNPACKED_BYTES, pack, unpack
-from tests.serve.archive.test_tables import OLD
+from serve.archive.store import GameStore
+from tests.serve.archive.played import play, tell_all
 from tests.sqlite_journal import write_journal
 
 DAMAGE = [
@@ -35,9 +35,15 @@ DAMAGE = [
 
 @pytest.fixture
 def damaged(tmp_path):
+    """An archive of two games that are over, game-1 and game-2, after a change."""
+
     def change(statement, values=()):
         file = tmp_path / "games.db"
-        file.write_bytes(gzip.decompress(OLD.read_bytes()))
+        store = GameStore(f"sqlite:///{file}")
+        for seed in (1, 2):
+            tell_all(store, "s", play(seed=seed), 0)
+            assert store.flush()
+        store.close()
         with closing(sqlite3.connect(file)) as connection, connection:
             connection.execute(statement, values)
         return f"sqlite:///{file}"

@@ -305,8 +305,8 @@ def test_how_much_of_the_timeout_the_way_costs(delay_s, fault):
     _, report = faults_of(delayed("/", delay_s), timeout_ms=1000)
     (way,) = [finding for finding in report.findings if finding.check == "the way"]
     assert way.fault == (fault or "")
-    assert float(way.told.split("up to ")[1].split()[0]) >= 1000 * delay_s
-    assert "of 1000 ms" in way.told
+    assert float(way.summary.split("up to ")[1].split()[0]) >= 1000 * delay_s
+    assert "of 1000 ms" in way.summary
 
 
 def test_one_that_leaves_no_margin(monkeypatch):

@@ -100,8 +100,9 @@ def test_replicas_are_replaced_one_after_the_other_without_a_late_move(
     upstreams = [f"127.0.0.1:{port}" for port in ports]
     servers = [replica(port, postgres_url) for port in ports]
     variables = {
-        "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "PATH": os.environ["PATH"],
-        "PROCSNAKE_DOMAIN": f"http://localhost:{front}", "PROCSNAKE_UPSTREAM": " ".join(upstreams),
+        "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path),
+        "PATH": os.environ["PATH"], "PROCSNAKE_DOMAIN": f"http://localhost:{front}",
+        "PROCSNAKE_UPSTREAM": " ".join(upstreams),
         "PROCSNAKE_REPLICA_1": upstreams[0], "PROCSNAKE_REPLICA_2": upstreams[1],
     }  # fmt: skip
     command = [caddy, "run", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile"]

@@ -33,7 +33,8 @@ import sys, json, urllib.request
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "ray", "tensorflow", "onnx", "safetensors", "pandas", "scipy", "gym"):
+        refused = "torch ray tensorflow onnx safetensors pandas scipy gym"
+        if name.split(".")[0] in refused.split():
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Refuse())
@@ -44,7 +45,8 @@ policy = agents.make(sys.argv[1])
 warm_up({policy.name: policy})
 with running(create_app({policy.name: policy})) as url:
     body = json.dumps(json.loads(sys.argv[2])).encode()
-    print(urllib.request.urlopen(urllib.request.Request(url + "/move", body), timeout=20).read().decode())
+    request = urllib.request.Request(url + "/move", body)
+    print(urllib.request.urlopen(request, timeout=20).read().decode())
 print(sorted({name.split(".")[0] for name in sys.modules} & {"torch", "ray", "tensorflow"}))
 """
 

@@ -35,7 +35,8 @@ before = compiled()
 with contextlib.redirect_stdout(io.StringIO()):
     for words in commands:
         assert procsnake.main(words) == 0, words
-world = envs.make("battlesnake", num_games=8, num_snakes=4, observation={"view": "window", "radius": 5, "rotate": True})
+window = {"view": "window", "radius": 5, "rotate": True}
+world = envs.make("battlesnake", num_games=8, num_snakes=4, observation=window)
 world.restart(1)
 for _ in range(3):
     world.advance(np.zeros(world.num_envs, np.int32))

@@ -69,27 +69,27 @@ class HumanGame:
         """The slots whose request failed on the last turn, and why."""
         self.paths = [recording]
         """The files of all games, the last one's last."""
-        self._played = self._table.begin(setup, recording)
+        self._current = self._table.begin(setup, recording)
 
     @property
     def setup(self) -> Setup:
         """What the game began with."""
-        return self._played.setup
+        return self._current.setup
 
     @property
     def referee(self) -> Referee:
         """Who plays the game, and knows the board."""
-        return self._played.referee
+        return self._current.referee
 
     @property
     def hosted(self) -> HostedGame:
         """The game as the viewer shows it."""
-        return self._played.hosted
+        return self._current.hosted
 
     @property
     def path(self) -> Path:
         """Where the game's recording lies once the game is over."""
-        return self._played.path
+        return self._current.path
 
     @property
     def turn(self) -> int:
@@ -99,9 +99,11 @@ class HumanGame:
     @property
     def heading(self) -> int:
         """The person's last move, 0..3; up at first."""
-        return next(
-            (own for own in (moves[YOU] for moves in reversed(self.moves)) if own is not None), UP
-        )
+        for moves in reversed(self.moves):
+            own = moves[YOU]
+            if own is not None:
+                return own
+        return UP
 
     @property
     def is_alive(self) -> bool:
@@ -146,9 +148,11 @@ class HumanGame:
         on."""
         with self.lock:
             path = self.paths[0].with_stem(f"{self.paths[0].stem}-{len(self.paths) + 1}")
-            begun = self._table.begin(setup or replace(self.setup, seed=self.setup.seed + 1), path)
+            if setup is None:
+                setup = replace(self.setup, seed=self.setup.seed + 1)
+            game = self._table.begin(setup, path)
             self.close()
-            self._played = begun
+            self._current = game
             self.moves = []
             self.failures = {}
             self.paths.append(path)
@@ -168,7 +172,7 @@ class HumanGame:
                 )
             self._table.person.move = self.heading if move is None else move
             try:
-                frame = next(self._played.frames)
+                frame = next(self._current.frames)
             except Exception as error:  # an opponent of the user's own may raise anything
                 self._replay(self.moves)
                 raise RefusedError(
@@ -177,7 +181,7 @@ class HumanGame:
                 ) from error
             self.moves.append(list(frame.moves))
             self.failures = dict(frame.failures)
-            self._played.end_if_over()
+            self._current.end_if_over()
 
     def undo(self, *, turn: int) -> None:
         """Take back the person's last move and all that was played since. Raises `RefusedError`
@@ -213,7 +217,7 @@ class HumanGame:
     def close(self) -> None:
         """Stop the game where it is. What was played of it stays in its unfinished recording."""
         with self.lock:
-            self._played.frames.close()
+            self._current.frames.close()
 
     def _check(self, turn: int, *, goes_on: bool = True) -> None:
         if turn != self.turn:
@@ -227,8 +231,8 @@ class HumanGame:
     def _replay(self, moves: Sequence[Moves]) -> None:
         """Play these moves from the beginning, in place of what was played."""
         self.close()
-        begun = self._table.begin(self.setup, self.path, moves)
-        begun.hosted.recall(self.hosted)
-        self._played = begun
+        game = self._table.begin(self.setup, self.path, moves)
+        game.hosted.recall(self.hosted)
+        self._current = game
         self.moves = list(moves)
         self.failures = {}

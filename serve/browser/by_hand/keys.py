@@ -23,13 +23,8 @@ NEW = "new"
 QUIT = "quit"
 KEYS = {
     **dict(zip("wsad", MOVE_NAMES, strict=True)),
-    **dict(
-        zip(
-            (f"\x1b{mode}{arrow}" for mode in "[O" for arrow in "ABDC"),
-            (*MOVE_NAMES, *MOVE_NAMES),
-            strict=True,
-        )
-    ),
+    **dict(zip(("\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C"), MOVE_NAMES, strict=True)),
+    **dict(zip(("\x1bOA", "\x1bOB", "\x1bOD", "\x1bOC"), MOVE_NAMES, strict=True)),
     " ": GO_ON,
     "h": HINT,
     "u": UNDO,
@@ -72,7 +67,7 @@ class Keyboard:
                 " --browser"
             )
         self._file = sys.stdin.fileno()
-        self._left = ""
+        self._unread = ""
         with ExitStack() as stack:
             self._signals = stack.enter_context(_signals())
             stack.callback(
@@ -94,30 +89,35 @@ class Keyboard:
         """Return what the next key does; None if `timeout` seconds pass first. Keys that do nothing
         are left out.
         """
-        until = None if timeout is None else time.monotonic() + timeout
+        until = time.monotonic() + timeout if timeout is not None else None
         while True:
-            if not self._left:
+            if not self._unread:
                 if not self._wait(until):
                     return None
-                self._left = self._sent()
-            while _BEGUN.fullmatch(self._left) and select.select([self._file], [], [], _REST_S)[0]:
-                self._left += self._sent()
-            action, self._left = next_action(self._left)
+                self._unread = self._input()
+            while (
+                _BEGUN.fullmatch(self._unread) and select.select([self._file], [], [], _REST_S)[0]
+            ):
+                self._unread += self._input()
+            action, self._unread = next_action(self._unread)
             if action is not None:
                 return action
 
     def _wait(self, until: float | None) -> bool:
         """Wait for a key. Returns whether one is pressed before `until`, by `time.monotonic()`."""
         while True:
-            left = None if until is None else max(0.0, until - time.monotonic())
-            ready = select.select([self._file, self._signals], [], [], left)[0]
+            rest = max(0.0, until - time.monotonic()) if until is not None else None
+            ready = select.select([self._file, self._signals], [], [], rest)[0]
             if self._signals not in ready:
                 return bool(ready)
             self._signals.recv(_MOST_BYTES)
 
-    def _sent(self) -> str:
-        read = os.read(self._file, _MOST_BYTES)
-        return read.decode("utf-8", "replace") if read else "\x04"
+    def _input(self) -> str:
+        """What was typed; the end of the input is Ctrl-D."""
+        content = os.read(self._file, _MOST_BYTES)
+        if not content:
+            return "\x04"
+        return content.decode("utf-8", "replace")
 
 
 @contextmanager
@@ -140,5 +140,8 @@ def next_action(text: str) -> tuple[str | None, str]:
     """Return what the first key of a text does, None for a key that does nothing, and the text
     behind it.
     """
-    sent = _KEY.match(text)[0]  # type: ignore[index]  # any letter is a key
-    return KEYS.get(sent if len(sent) > 1 else sent.lower()), text[len(sent) :]
+    key = _KEY.match(text)[0]  # type: ignore[index]  # any letter is a key
+    rest = text[len(key) :]
+    if len(key) == 1:
+        return KEYS.get(key.lower()), rest
+    return KEYS.get(key), rest

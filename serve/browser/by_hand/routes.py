@@ -3,12 +3,15 @@
 | request | body | answer |
 |---|---|---|
 | `GET /play` | | the page |
-| `GET /api/play` | | the board and what is told of it |
+| `GET /api/play` | | the board and what is said about it (`view`) |
 | `GET /api/play/choices` | | the opponents, rulesets and maps that there are |
-| `POST /api/play/move` | `turn`, `move` ("up" …, or null: go on as before) | the board after the turn |
-| `POST /api/play/undo` | `turn` | the board before the person's last move |
+| `POST /api/play/move` | `turn`, `move` | `view` after the turn |
+| `POST /api/play/undo` | `turn` | `view` before the person's last move |
 | `POST /api/play/hint` | `turn` | `move` and `text` |
-| `POST /api/play/new` | any of `ruleset`, `map`, `width`, `height`, `seed`, `opponents` | the first board |
+| `POST /api/play/new` | any part of `setup` | `view` of the first board |
+
+`move` is "up", "down", "left", "right", or null to go on as before. `setup` has `ruleset`, `map`,
+`width`, `height`, `seed` and `opponents`.
 
 Whatever can't be is answered with status 400 or 409 and `error`, one line. The viewer's pages show
 the same game."""
@@ -73,15 +76,11 @@ def _pages(game: HumanGame, clock_s: float) -> Blueprint:
 
     @pages.get("/api/play/choices")
     def choices() -> Response:
-        sides = {"least": MIN_SIDE, "most": MAX_SIDE}
-        known = {
-            "opponents": offered(game),
-            "rulesets": RULESETS,
-            "maps": list(MAP_IDS),
-            "sides": sides,
-        }
         return jsonify(
-            **known,
+            opponents=offered(game),
+            rulesets=RULESETS,
+            maps=list(MAP_IDS),
+            sides={"least": MIN_SIDE, "most": MAX_SIDE},
             most_opponents=MAX_SNAKES - 1,
             most_seed=MAX_SEED,
             clock_ms=round(1000 * clock_s),
@@ -118,8 +117,8 @@ def _pages(game: HumanGame, clock_s: float) -> Blueprint:
 
 
 def view(game: HumanGame) -> dict[str, Any]:
-    """Return what the page shows: the board with the dead among the living, and what is told of
-    it.
+    """Return what the page shows: the board with the dead among the living, and what there is to
+    say about it.
     """
     with game.lock:
         settings = game.setup.settings
@@ -158,35 +157,32 @@ def _setup(game: HumanGame, body: Mapping[str, Any]) -> Setup | None:
         return None
     old = game.setup
     opponents = body.get("opponents", list(old.opponents))
-    known = offered(game)
+    candidates = offered(game)
     if not isinstance(opponents, list) or len(opponents) >= MAX_SNAKES:
         raise ConfigError(f"opponents is no list of at most {MAX_SNAKES - 1} names")
     for name in opponents:
-        if name not in known:
-            raise UnknownNameError("opponent", str(name)[:_MAX_NAME], known)
-    ruleset, chosen_map = (
-        str(body.get(part, getattr(old.settings, part)))[:_MAX_NAME] for part in ("ruleset", "map")
-    )
-    sides = {
-        side: _integer(body, side, MIN_SIDE, MAX_SIDE, default=getattr(old, side))
-        for side in ("width", "height")
-    }
+        if name not in candidates:
+            raise UnknownNameError("opponent", str(name)[:_MAX_NAME], candidates)
+    ruleset = str(body.get("ruleset", old.settings.ruleset))[:_MAX_NAME]
+    map_id = str(body.get("map", old.settings.map))[:_MAX_NAME]
     return replace(
         old,
         opponents=tuple(opponents),
-        settings=replace(old.settings, ruleset=ruleset, map=chosen_map),
+        settings=replace(old.settings, ruleset=ruleset, map=map_id),
+        width=_integer(body, "width", MIN_SIDE, MAX_SIDE, default=old.width),
+        height=_integer(body, "height", MIN_SIDE, MAX_SIDE, default=old.height),
         seed=_integer(body, "seed", 0, MAX_SEED, default=old.seed + 1),
-        **sides,
     )
 
 
-def _body(*known: str) -> dict[str, Any]:
+def _body(*allowed: str) -> dict[str, Any]:
+    """The request's JSON object, which may have entries of these names."""
     body = request.get_json(silent=True)
     if not isinstance(body, dict):
         raise ConfigError("the request's body is no JSON object")
-    unknown = next((key for key in body if key not in known), None)
+    unknown = next((key for key in body if key not in allowed), None)
     if unknown is not None:
-        raise UnknownNameError("entry of the request", unknown[:_MAX_NAME], known)
+        raise UnknownNameError("entry of the request", unknown[:_MAX_NAME], allowed)
     return body
 
 

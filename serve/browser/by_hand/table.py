@@ -56,7 +56,7 @@ class Person(Agent):
 
 
 @dataclass(frozen=True)
-class Played:
+class RunningGame:
     """A game that is being played."""
 
     setup: Setup
@@ -88,7 +88,7 @@ class Table:
         self._agents = dict[str, Agent]()
         self.person = Person()
 
-    def begin(self, setup: Setup, path: Path, moves: Sequence[Moves] = ()) -> Played:
+    def begin(self, setup: Setup, path: Path, moves: Sequence[Moves] = ()) -> RunningGame:
         """Return a game whose first turns are given by `moves`, and that is recorded to `path`.
 
         Raises what `HumanGame.new` raises.
@@ -97,11 +97,11 @@ class Table:
         if not moves:
             self._try_out(referee)
         hosted = HostedGame(referee, path)
-        played = Played(setup, referee, hosted, hosted.play(), path)
+        game = RunningGame(setup, referee, hosted, hosted.play(), path)
         for _ in range(len(moves) + 1):
-            next(played.frames)
-        played.end_if_over()
-        return played
+            next(game.frames)
+        game.end_if_over()
+        return game
 
     def _referee(self, setup: Setup, path: Path, moves: Sequence[Moves]) -> Referee:
         named = [split_name(player) for player in setup.opponents]
@@ -116,9 +116,7 @@ class Table:
             tell_deadline=self._tell_deadline,
             max_turns=MAX_TURNS,
             recording=path,
-            opening=np.array(
-                [[UP if move is None else move for move in row] for row in moves], np.int8
-            ),
+            opening=np.array([_without_gaps(row) for row in moves], np.int8),
         )
 
     def _seat(self, spec: str) -> Agent | str:
@@ -140,6 +138,11 @@ class Table:
         with suppress(ProcsnakeError):  # whoever asks for a hint is told then
             self._adviser.act(state.copy(), YOU)
         play_turn(state, np.zeros((1, len(referee.seats)), np.int8), running)
+
+
+def _without_gaps(moves: Moves) -> list[int]:
+    """The moves of one turn, with one for each dead snake, too: any will do."""
+    return [UP if move is None else move for move in moves]
 
 
 def _try_out_seat(agent: Agent, state: State, slot: int) -> None:

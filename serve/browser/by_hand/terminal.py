@@ -55,9 +55,9 @@ class Session:
     def __init__(self, game: HumanGame, *, clock_s: float = 0.0) -> None:
         self._game = game
         self._clock_s = clock_s
-        self._wanted: int | None = None
+        self._next_move: int | None = None
         self._due: float | None = None
-        self._said = ""
+        self._message = ""
 
     @property
     def is_running(self) -> bool:
@@ -68,13 +68,19 @@ class Session:
         """Wait for a key or for the clock, and do what it says. Returns False once the person
         quits.
         """
-        key = keys.read(None if self._due is None else max(0.0, self._due - time.monotonic()))
+        if self._due is None:
+            key = keys.read()
+        else:
+            key = keys.read(max(0.0, self._due - time.monotonic()))
         if key == QUIT:
             return False
         try:
-            self._tick() if key is None else self._press(key)
+            if key is None:
+                self._tick()
+            else:
+                self._press(key)
         except ProcsnakeError as error:
-            self._said = printable(error)
+            self._message = printable(error)
             self._due = None
         return True
 
@@ -93,28 +99,30 @@ class Session:
             columns=width,
             customizations=looks,
         )
-        told = self._said or ending(game) or " ".join(news(game))
-        return "\n".join(
-            [HELP_WITH_CLOCK if self._clock_s else HELP, fill(told, width or _WIDTH), board]
-        )
+        keys = HELP_WITH_CLOCK if self._clock_s else HELP
+        message = self._message or ending(game) or " ".join(news(game))
+        return "\n".join([keys, fill(message, width or _WIDTH), board])
 
     def _press(self, key: str) -> None:
-        self._said = ""
+        self._message = ""
         if key in MOVE_NAMES:
             self._steer(MOVE_NAMES.index(key))
         elif key == GO_ON:
             self._go_on()
         elif key == HINT:
-            self._said = advice(self._game, self._game.hint(turn=self._game.turn))
-        elif key in (UNDO, NEW):
-            self._due = self._wanted = None
-            self._game.undo(turn=self._game.turn) if key == UNDO else self._game.new()
+            self._message = advice(self._game, self._game.hint(turn=self._game.turn))
+        elif key == UNDO:
+            self._due = self._next_move = None
+            self._game.undo(turn=self._game.turn)
+        elif key == NEW:
+            self._due = self._next_move = None
+            self._game.new()
 
     def _steer(self, move: int) -> None:
         if not self._clock_s or not self._game.is_alive:
             self._play(move)
         elif move in self._game.allowed():
-            self._wanted = move
+            self._next_move = move
             self._due = self._due or time.monotonic()
 
     def _go_on(self) -> None:
@@ -126,16 +134,17 @@ class Session:
             self._play(None)
 
     def _tick(self) -> None:
-        self._due = time.monotonic() + (
-            self._clock_s if self._game.is_alive and self._clock_s else _WATCHING_S
-        )
-        self._play(self._wanted)
+        pause = _WATCHING_S
+        if self._clock_s and self._game.is_alive:
+            pause = self._clock_s
+        self._due = time.monotonic() + pause
+        self._play(self._next_move)
 
     def _play(self, move: int | None) -> None:
         """One turn. Whoever dies in it, or ends the game, is shown how before anything goes on."""
         lived = self._game.is_alive
-        self._said = ""
+        self._message = ""
         self._game.move(move, turn=self._game.turn)
-        self._wanted = None
+        self._next_move = None
         if self._game.is_over or self._game.is_alive != lived:
             self._due = None

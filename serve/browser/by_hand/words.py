@@ -21,20 +21,15 @@ def news(game: HumanGame) -> list[str]:
     failed.
     """
     board = game.board()
-    names = game.referee.names
-    failed = game.failures.items()
-    died = [
+    sentences = [
         death(board, snake)
         for snake in board["snakes"]
         if is_dead(snake) and snake["eliminatedOnTurn"] == game.turn
     ]
-    return [
-        *died,
-        *(
-            f"{display_name({'name': names[slot]})} played its last move again: {why}."
-            for slot, why in failed
-        ),
-    ]
+    for slot, why in game.failures.items():
+        name = display_name({"name": game.referee.names[slot]})
+        sentences.append(f"{name} played its last move again: {why}.")
+    return sentences
 
 
 def death(board: dict[str, Any], snake: Snake) -> str:
@@ -43,20 +38,21 @@ def death(board: dict[str, Any], snake: Snake) -> str:
 
 
 def _cause(board: dict[str, Any], snake: Snake) -> str:
-    killer = next(
-        (other for other in board["snakes"] if other["id"] == snake["eliminatedBy"] != snake["id"]),
-        None,
-    )
-    if killer is None:
-        whose, against = ("another snake's", "another snake")
-    else:
-        whose, against = (_whose(killer), _who(killer))
-    is_mutual = killer is not None and killer.get("eliminatedBy") == snake["id"]
+    whose = "another snake's"
+    against = "another snake"
+    is_mutual = False
+    for other in board["snakes"]:
+        if other["id"] == snake["eliminatedBy"] != snake["id"]:
+            whose = _whose(other)
+            against = _who(other)
+            is_mutual = other.get("eliminatedBy") == snake["id"]
     match snake["eliminatedCause"]:
         case "wall-collision":
             return "left the board"
+        case "snake-self-collision" if _is_you(snake):
+            return "ran into your own body"
         case "snake-self-collision":
-            return f"ran into {'your' if _is_you(snake) else 'its'} own body"
+            return "ran into its own body"
         case "snake-collision":
             return f"ran into {whose} body"
         case "head-collision" if is_mutual:
@@ -78,25 +74,24 @@ def ending(game: HumanGame) -> str:
     board = game.board()
     you = board["snakes"][YOU]
     snakes = board["snakes"]
-    told = death(board, you) if is_dead(you) else ""
+    own_death = death(board, you) if is_dead(you) else ""
     turns = "1 turn" if game.turn == 1 else f"{game.turn} turns"
     if game.referee.result is None:
-        if told:
-            return f"You are out. {told} The others play on."
+        if own_death:
+            return f"You are out. {own_death} The others play on."
         return ""
     if len(snakes) == 1:
-        return (
-            f"The game is over after {turns}, with a length of {len(you['body'])}. {told}".rstrip()
-        )
+        over = f"The game is over after {turns}, with a length of {len(you['body'])}."
+        return f"{over} {own_death}".rstrip()
     if game.result == "won":
         return f"You win after {turns}."
     if game.result == "draw":
-        return f"A draw after {turns}. {told or _capped()}"
+        return f"A draw after {turns}. {own_death or _capped()}"
     winner = next(
         (display_name(snake) for snake in snakes if snake["name"] == game.referee.result.winner),
         "Nobody",
     )
-    return f"You lose. {told} {winner} wins after {turns}."
+    return f"You lose. {own_death} {winner} wins after {turns}."
 
 
 def _capped() -> str:
@@ -106,13 +101,14 @@ def _capped() -> str:
 def advice(game: HumanGame, decision: Decision) -> str:
     """Return a hint in a sentence."""
     depth = decision.note.get("depth")
-    ahead = f"{depth} turn{'s' * (depth != 1)} ahead " if depth else ""
     outlook = _outlook(decision)
     adviser = game.hint_by.partition("?")[0]
-    return (
-        f"{adviser} would go"
-        f" {MOVE_NAMES[decision.move]}{f': {ahead}it {outlook}' if outlook else ''}."
-    )
+    hint = f"{adviser} would go {MOVE_NAMES[decision.move]}"
+    if not outlook:
+        return f"{hint}."
+    if not depth:
+        return f"{hint}: it {outlook}."
+    return f"{hint}: {depth} turn{'s' * (depth != 1)} ahead it {outlook}."
 
 
 def _outlook(decision: Decision) -> str:
@@ -123,8 +119,10 @@ def _outlook(decision: Decision) -> str:
         return "finds no way out if all play against you"
     if decision.value is None:
         return ""
-    scale = " (−1 lost, 1 won)" if score is not None else ""
-    return f"expects {decision.value:+.2f}{scale}".replace("-", "−")
+    value = f"{decision.value:+.2f}".replace("-", "−")
+    if score is None:
+        return f"expects {value}"
+    return f"expects {value} (−1 lost, 1 won)"
 
 
 def _is_you(snake: Snake) -> bool:
@@ -132,7 +130,9 @@ def _is_you(snake: Snake) -> bool:
 
 
 def _who(snake: Snake) -> str:
-    return "you" if _is_you(snake) else display_name(snake)
+    if _is_you(snake):
+        return "you"
+    return display_name(snake)
 
 
 def _whose(snake: Snake) -> str:
@@ -142,4 +142,7 @@ def _whose(snake: Snake) -> str:
 
 
 def _capital(who: str) -> str:
-    return "You" if who == "you" else who
+    """A snake's name as it begins a sentence; strangers' names stay as they are."""
+    if who == "you":
+        return "You"
+    return who

@@ -1,5 +1,5 @@
-"""A recording in the viewer's form: its boards, what is told of the decisions, and how it ended for
-each snake.
+"""A recording in the viewer's form: its boards, the decisions on them, and how it ended for each
+snake.
 
 A recording may be a stranger's file. Of what `Recording` doesn't check itself, only known entries
 of known types are passed on."""
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agents.measure.analysis.snake_game import name_of, result_of
@@ -26,6 +26,8 @@ SNAKE = "recording"
 """The name under which every opened game is found. `you` says whose turns are shown."""
 MAX_TURNS = 5000
 """The most turns of a game that is opened. Official games end long before."""
+_LARGEST = 1e15
+"""Numbers from here on aren't shown."""
 _FATES = ("eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
 _NOTHING = dict.fromkeys(
     ("move", "probabilities", "values", "value", "fallback", "failure", "latency_ms")
@@ -80,13 +82,19 @@ class OpenedGame:
 
         None for an unknown snake.
         """
-        you = self.default if you is None else you
+        if you is None:
+            you = self.default
         if you not in dict(self.snakes):
             return None
         board = self._boards[-1]
         settings = self._settings
         ending = next(snake for snake in board["snakes"] if snake["id"] == you)
+        result = result_of(self.recording, you)
+        cause = clean(ending["eliminatedCause"])
         timeout = self.recording.game.get("timeout")
+        if type(timeout) is not int:
+            timeout = DEFAULT_TIMEOUT_MS
+        latencies = [decisions.get(you, {}).get("latency_ms") for decisions in self._decisions]
         return {
             "id": self.id,
             "snake": SNAKE,
@@ -101,20 +109,14 @@ class OpenedGame:
             "is_check": False,
             "is_arena": False,
             "turns": self.last_turn,
-            "result": result_of(self.recording, you) or None,
-            "cause": clean(ending["eliminatedCause"]) or None,
+            "result": result or None,
+            "cause": cause or None,
             "timeouts": 0,
             "errors": 0,
-            **percentiles(
-                [_number(told.get(you, {}).get("latency_ms")) for told in self._decisions]
-            ),
-            "game": game_object(
-                settings,
-                self.id,
-                timeout_ms=timeout if type(timeout) is int else DEFAULT_TIMEOUT_MS,
-            ),
+            **percentiles(list(map(_number, latencies))),
+            "game": game_object(settings, self.id, timeout_ms=timeout),
             "bodies": [{"snake": SNAKE, "you": one} for one, _ in self.snakes],
-            "is_end_known": bool(result_of(self.recording, you)) or bool(ending["eliminatedCause"]),
+            "is_end_known": bool(result) or bool(ending["eliminatedCause"]),
             "is_whole": True,
             "doubts": self._doubts,
             "analysis": f"/api/analyses/{self.id}",
@@ -122,10 +124,8 @@ class OpenedGame:
 
     def turns(self, you: str, since: int, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the turns from number `since` on, as one snake saw them (`GameArchive.turns`)."""
-        return [
-            self._turn(n, you)
-            for n in [n for n, board in enumerate(self._boards) if board["turn"] >= since][:limit]
-        ]
+        places = [n for n, board in enumerate(self._boards) if board["turn"] >= since]
+        return [self._turn(n, you) for n in places[:limit]]
 
     def _turn(self, place: int, you: str) -> dict[str, Any]:
         board = self._boards[place]
@@ -138,51 +138,55 @@ class OpenedGame:
         ]
         return {
             "turn": board["turn"],
-            "board": _shown(board),
-            "eliminated": [
-                {"id": snake["id"], **{fate: json_able(snake.get(fate)) for fate in _FATES}}
-                for snake in fallen
-            ],
+            "board": _board_in_json(board),
+            "eliminated": list(map(_fate, fallen)),
             "you": you,
-            **_told(self._decisions[place].get(you, {})),
+            **_decision_in_json(self._decisions[place].get(you, {})),
         }
 
 
-def _shown(board: Board) -> dict[str, Any]:
+def _fate(snake: Mapping[str, Any]) -> dict[str, Any]:
+    """How a snake died."""
+    return {"id": snake["id"], **{part: json_able(snake.get(part)) for part in _FATES}}
+
+
+def _board_in_json(board: Board) -> dict[str, Any]:
     """A board in the webhook's form: the living snakes only, with what the pages show of them."""
-    points = {
-        kind: [{"x": point["x"], "y": point["y"]} for point in board[kind]]
-        for kind in ("food", "hazards")
+    return {
+        "width": board["width"],
+        "height": board["height"],
+        "food": _points(board["food"]),
+        "hazards": _points(board["hazards"]),
+        "snakes": [_snake(snake) for snake in board["snakes"] if not snake["eliminatedCause"]],
     }
-    alive = [_snake(snake) for snake in board["snakes"] if not snake["eliminatedCause"]]
-    return {"width": board["width"], "height": board["height"], **points, "snakes": alive}
+
+
+def _points(points: Iterable[Mapping[str, int]]) -> list[dict[str, int]]:
+    return [{"x": point["x"], "y": point["y"]} for point in points]
 
 
 def _snake(snake: Mapping[str, Any]) -> dict[str, Any]:
-    body = [{"x": point["x"], "y": point["y"]} for point in snake["body"]]
+    body = _points(snake["body"])
     look = snake.get("customizations")
+    parts = {}
     if isinstance(look, dict):
         parts = {part: clean(look.get(part)) for part in ("color", "head", "tail")}
-    else:
-        parts = {}
     health = snake.get("health")
-    latency = clean(snake.get("latency"))
-    told = {
-        "name": clean(snake.get("name")),
-        "health": health if type(health) is int and 0 <= health <= 100 else 0,
-    }
+    if type(health) is not int or not 0 <= health <= 100:
+        health = 0
     return {
         "id": snake["id"],
-        **told,
-        "latency": latency,
+        "name": clean(snake.get("name")),
+        "health": health,
+        "latency": clean(snake.get("latency")),
         "body": body,
         "head": body[0],
         "customizations": parts,
     }
 
 
-def _told(decision: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page tells of a decision. A stranger's file may have no known move there, or values
+def _decision_in_json(decision: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page shows of a decision. A stranger's file may have no known move there, or values
     that can't be shown.
     """
     move = decision.get("move")
@@ -192,22 +196,23 @@ def _told(decision: Mapping[str, Any]) -> dict[str, Any]:
         note = json_able(decision.get("note"))
         if not isinstance(note, dict) or len(json.dumps(note)) > MAX_NOTE_BYTES:
             note = {}
-        numbers = {
-            name: numbers_by_move(decision.get(name)) for name in ("probabilities", "values")
-        }
-        numbers["values"] = numbers["values"] or numbers_by_move(note.get("values"))
+        probabilities = numbers_by_move(decision.get("probabilities"))
+        values = numbers_by_move(decision.get("values")) or numbers_by_move(note.get("values"))
     except (RecursionError, OverflowError):
         return {**_NOTHING, "move": move, "note": {}}
-    told = {
+    return {
+        **_NOTHING,
+        "move": move,
+        "probabilities": probabilities,
+        "values": values,
         "value": _number(decision.get("value")),
         "latency_ms": _number(decision.get("latency_ms")),
+        "note": note,
     }
-    return {**_NOTHING, "move": move, **numbers, **told, "note": note}
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, int | float) and abs(value) < 1e15:
-        shown = json_able(value)
-    else:
-        shown = None
-    return None if shown is None else float(shown)
+    """The value if it is a number of a size that pages can show; otherwise None, NaN included."""
+    if isinstance(value, int | float) and abs(value) < _LARGEST:
+        return float(value)
+    return None

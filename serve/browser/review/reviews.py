@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -90,28 +90,15 @@ class Reviews:
         """Return the open games for the page that lists them, the one that was opened last
         first.
         """
-        found = reversed(list(self._open.values()))
-        told = (
-            {
-                "name": game.name,
-                "path": game.path,
-                "turns": game.last_turn,
-                "snakes": [name for _, name in game.snakes],
-                "done": (
-                    sum(1.0 if side.state in ("done", "refused") else side.done for side in sides)
-                    / len(sides)
-                ),
-            }
-            for game, sides in found
-        )
-        return list(told)
+        return [_list_entry(game, sides) for game, sides in reversed(list(self._open.values()))]
 
     def sides(self, game_id: str) -> list[Side] | None:
         """Return the snakes of a game, in the order in which they are analysed; None if it isn't
         open.
         """
-        found = self._open.get(game_id)
-        return found and found[1]
+        # Another thread may close the game meanwhile, so it is looked up once.
+        entry = self._open.get(game_id)
+        return entry and entry[1]
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -127,8 +114,8 @@ class Reviews:
             thread.join()
 
     def _work(self) -> None:
-        while (found := self._next()) is not None:
-            game, side = found
+        while (work := self._next()) is not None:
+            game, side = work
             side.state = "running"
             try:
                 side.analysis = self._judge(game.recording, side.snake, self._teller(game, side))
@@ -170,10 +157,9 @@ class Reviews:
         live.
         """
         if live:
-            shown = []
-        else:
-            shown = [game.entry() for game, _ in reversed(list(self._open.values()))]
-        return [entry for entry in shown if entry is not None][offset : offset + limit]
+            return []
+        entries = [game.entry() for game, _ in reversed(list(self._open.values()))]
+        return [entry for entry in entries if entry is not None][offset : offset + limit]
 
     def bodies(self, game_id: str) -> list[dict[str, Any]]:
         """Return a game as each of its snakes saw it (`GameArchive.bodies`)."""
@@ -186,8 +172,8 @@ class Reviews:
         """Return a game as one snake saw it (`GameArchive.game`); `analysis` is the address of what
         `sides` tells.
         """
-        found = self._open.get(game_id) if snake == SNAKE else None
-        return found and found[0].entry(you)
+        game = self._opened(game_id, snake)
+        return game and game.entry(you)
 
     def turns(
         self,
@@ -199,16 +185,24 @@ class Reviews:
         limit: int | None = None,
     ) -> list[dict[str, Any]]:
         """Return a game's turns (`GameArchive.turns`)."""
-        shown = self.game(game_id, snake, you)
-        found = self._open.get(game_id)
-        if shown and found:
-            return found[0].turns(shown["you"], since, limit)
-        return []
+        game = self._opened(game_id, snake)
+        entry = game and game.entry(you)
+        if not game or not entry:
+            return []
+        return game.turns(entry["you"], since, limit)
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
         """Return a game as a recording."""
-        found = self._open.get(game_id) if self.game(game_id, snake, you) else None
-        return found and found[0].recording
+        game = self._opened(game_id, snake)
+        if not game or not game.entry(you):
+            return None
+        return game.recording
+
+    def _opened(self, game_id: str, snake: str) -> OpenedGame | None:
+        entry = self._open.get(game_id)
+        if entry is None or snake != SNAKE:
+            return None
+        return entry[0]
 
     def statistics(self) -> dict[str, Any]:
         """Return figures in the form of `GameArchive.statistics`, of which only the number of games
@@ -222,3 +216,15 @@ class Reviews:
             "snakes": {},
             **dict.fromkeys(("p50", "p95", "p99")),
         }
+
+
+def _list_entry(game: OpenedGame, sides: Sequence[Side]) -> dict[str, Any]:
+    """A game in the list of open games, with the share of its analyses that is done."""
+    shares = [1.0 if side.state in ("done", "refused") else side.done for side in sides]
+    return {
+        "name": game.name,
+        "path": game.path,
+        "turns": game.last_turn,
+        "snakes": [name for _, name in game.snakes],
+        "done": sum(shares) / len(shares),
+    }

@@ -5,12 +5,12 @@
 | `GET /analyse` | | the page |
 | `GET /api/analyses` | | the games that are open |
 | `POST /api/analyses?name=…` | a recording's file | `path`, the address of the game's page |
-| `GET /api/analyses/<game>` | | how far each snake's analysis is, and the curves that the probabilities come from |
-| `GET /api/analyses/<game>/<number>` | | the analysis of the snake of this number, as `procsnake analyse --json` prints it |
+| `GET /api/analyses/<game>` | | how far each snake's analysis is, and `fit_in_json` |
+| `GET /api/analyses/<game>/<number>` | | the analysis of the snake of this number |
 
-A file that can't be read is answered with status 400 and `error`, one line. An analysis costs
-seconds of processor time, so all this is for the machine itself, and only for the pages of this
-server."""
+An analysis has the form that `procsnake analyse --json` prints. A file that can't be read is
+answered with status 400 and `error`, one line. An analysis costs seconds of processor time, so all
+this is for the machine itself, and only for the pages of this server."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ def _pages(reviews: Reviews, curves: WinProbability) -> Blueprint:
     @pages.get("/api/analyses/<game_id>/<int:number>")
     def analysis(game_id: str, number: int) -> Response:
         sides = reviews.sides(game_id) or []
-        found = sides[number].analysis if number < len(sides) else None
-        return jsonify(found or abort(404, "there is no such analysis, or it isn't done"))
+        if number >= len(sides) or not sides[number].analysis:
+            abort(404, "there is no such analysis, or it isn't done")
+        return jsonify(sides[number].analysis)
 
     return pages
 
@@ -81,10 +82,15 @@ def fit_in_json(curves: WinProbability) -> dict[str, Any]:
     These are `held_out`, the positions with the mean loss in nats and that of the mean result
     alone, and `bins`, each the number of its positions, the mean of the fitted probabilities, and
     the share of points that were won."""
-    known = {name: curves.training.get(name) for name in ("held_out", "bins")}
-    measured = {name: value if isinstance(value, dict) else {} for name, value in known.items()}
-    told = {
-        group: {name: value.get(group) for name, value in measured.items()}
-        for group in curves.curves
+    held_out = _by_group(curves, "held_out")
+    bins = _by_group(curves, "bins")
+    return {
+        group: {**asdict(curve), "held_out": held_out.get(group), "bins": bins.get(group)}
+        for group, curve in curves.curves.items()
     }
-    return {group: {**asdict(curve), **told[group]} for group, curve in curves.curves.items()}
+
+
+def _by_group(curves: WinProbability, name: str) -> dict[str, Any]:
+    """An entry of what a fit's file tells of its training; a user's own file may hold anything."""
+    entry = curves.training.get(name)
+    return entry if isinstance(entry, dict) else {}

@@ -27,11 +27,25 @@ _TOKEN = re.compile(rf"[A-Za-z0-9._~-]{{{MIN_TOKEN},{MAX_TOKEN}}}")
 # What proxies, tunnels and content networks add, from their manuals; a browser on this machine
 # sends none of it.
 _HANDED_ON = re.compile(
-    r"forwarded|via|x-forwarded(-.*)?|x-original-.*|x-real-(ip|port)|x-(client|cluster-client|proxyuser|remote)-(ip|addr)|client-ip"
-    r"|true-client-ip|x-remote-addr|(wl-)?proxy-client-ip|max-forwards|cdn-loop|surrogate-capability|x-varnish|x-request-start"
-    r"|cf-.*|fly-.*|fastly-.*|akamai-.*|x-akamai-.*|x-envoy-.*|x-amzn?-.*|cloudfront-.*|x-appengine-.*|x-cloud-trace-context"
-    r"|x-azure-.*|x-arr-.*|x-vercel-.*|x-nf-.*|x-railway-.*|x-render-.*|rndr-id|tailscale-.*|ngrok-.*|x-scheme|front-end-https"
+    r"forwarded|via|x-forwarded(-.*)?|x-original-.*|x-real-(ip|port)"
+    r"|x-(client|cluster-client|proxyuser|remote)-(ip|addr)|client-ip|true-client-ip"
+    r"|x-remote-addr|(wl-)?proxy-client-ip|max-forwards|cdn-loop|surrogate-capability"
+    r"|x-varnish|x-request-start|cf-.*|fly-.*|fastly-.*|akamai-.*|x-akamai-.*|x-envoy-.*"
+    r"|x-amzn?-.*|cloudfront-.*|x-appengine-.*|x-cloud-trace-context|x-azure-.*|x-arr-.*"
+    r"|x-vercel-.*|x-nf-.*|x-railway-.*|x-render-.*|rndr-id|tailscale-.*|ngrok-.*|x-scheme"
+    r"|front-end-https"
 )
+_SCHEME_HEADERS = (
+    "X-Forwarded-Proto",
+    "X-Forwarded-Scheme",
+    "X-Scheme",
+    "CF-Visitor",
+    "CloudFront-Forwarded-Proto",
+    "Forwarded",
+)
+_SWITCH_HEADERS = ("X-Forwarded-Ssl", "Front-End-Https")
+"""Where proxies say which scheme the browser used, by its name or by "on" for HTTPS."""
+_HTTPS = re.compile(r"\bhttps\b", re.IGNORECASE)
 
 
 class Access:
@@ -65,23 +79,10 @@ class Access:
         if self.allows():
             return None
         if self._token is None:
-            return (
-                jsonify(
-                    error=(
-                        "only shown on the machine itself; the owner can set a token:"
-                        " --viewer-token"
-                    )
-                ),
-                403,
-            )
-        return (
-            jsonify(
-                error=(
-                    "needs the viewer's token: open /watch?token=…, or send Authorization: Bearer …"
-                )
-            ),
-            401,
-        )
+            reason = "only shown on the machine itself; the owner can set a token: --viewer-token"
+            return jsonify(error=reason), 403
+        reason = "needs the viewer's token: open /watch?token=…, or send Authorization: Bearer …"
+        return jsonify(error=reason), 401
 
     def is_token(self, text: str) -> bool:
         """Whether `text` is the token. Without a token it never is."""
@@ -131,25 +132,13 @@ def is_encrypted(request: Request) -> bool:
     A proxy's header is believed, because a lie harms only the liar's own cookie. Without such a
     header the browser tells: it sends `Sec-Fetch-Site` only over HTTPS or to the machine itself
     (w3.org/TR/fetch-metadata)."""
-    told = [
-        request.headers.get(name, "")
-        for name in ("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme", "CF-Visitor")
-    ]
-    told += [
-        request.headers.get("CloudFront-Forwarded-Proto", ""),
-        request.headers.get("Forwarded", ""),
-    ]
-    says_so = any(re.search(r"\bhttps\b", text, re.IGNORECASE) for text in told)
-    is_on = any(
-        request.headers.get(name, "").lower() == "on"
-        for name in ("X-Forwarded-Ssl", "Front-End-Https")
-    )
-    return (
-        request.is_secure
-        or says_so
-        or is_on
-        or ("Sec-Fetch-Site" in request.headers and not _is_for_here(request))
-    )
+    if request.is_secure:
+        return True
+    if any(_HTTPS.search(request.headers.get(name, "")) for name in _SCHEME_HEADERS):
+        return True
+    if any(request.headers.get(name, "").lower() == "on" for name in _SWITCH_HEADERS):
+        return True
+    return "Sec-Fetch-Site" in request.headers and not _is_for_here(request)
 
 
 def is_a_web_pages(request: Request) -> bool:
@@ -173,10 +162,10 @@ def _is_for_here(request: Request) -> bool:
 
 def _is_loopback(address: str) -> bool:
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
 
 
 def _same(text: str, secret: str) -> bool:

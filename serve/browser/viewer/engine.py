@@ -71,7 +71,8 @@ def _boards(turns: Sequence[Mapping[str, Any]], last: Board | None) -> list[Boar
     """Boards with the dead among the living. `last`: the board before, if there was one."""
     if not turns:
         return []
-    eliminated = with_bodies(turns, [] if last is None else last["snakes"])
+    snakes_before = last["snakes"] if last is not None else []
+    eliminated = with_bodies(turns, snakes_before)
     requests = [
         {"turn": turn["turn"], "board": turn["board"], EXTRAS: {"eliminated": dead}}
         for turn, dead in zip(turns, eliminated, strict=True)
@@ -104,17 +105,19 @@ def frame(board: Board) -> Entry:
 
 def _snake(snake: Mapping[str, Any]) -> Entry:
     look = snake.get("customizations") or {}
-    dead = {
-        "Cause": snake["eliminatedCause"],
-        "Turn": snake["eliminatedOnTurn"],
-        "EliminatedBy": snake["eliminatedBy"],
-    }
+    death = None
+    if snake["eliminatedCause"]:
+        death = {
+            "Cause": snake["eliminatedCause"],
+            "Turn": snake["eliminatedOnTurn"],
+            "EliminatedBy": snake["eliminatedBy"],
+        }
     return {
         "ID": snake["id"],
         "Name": snake.get("name", ""),
         "Body": _points(snake["body"]),
         "Health": snake["health"],
-        "Death": dead if snake["eliminatedCause"] else None,
+        "Death": death,
         "Color": look.get("color") or "#888888",
         "HeadType": look.get("head") or "default",
         "TailType": look.get("tail") or "default",

@@ -111,16 +111,15 @@ class HostedGame:
         if self.game(game_id, snake, you) is None:
             return []
         with self._lock:
-            shown = len(self._boards) if self._ended else len(self._answers)
-            return [
-                self._turn(number, self._slot(you))
-                for number in range(min(since, shown), shown)[:limit]
-            ]
+            count = len(self._boards) if self._ended else len(self._answers)
+            numbers = range(min(since, count), count)[:limit]
+            return [self._turn(number, self._slot(you)) for number in numbers]
 
     def statistics(self) -> dict[str, Any]:
         """Return the figures of this one game (`GameArchive.statistics`)."""
         game = self._entry(self._default)
         counted = Counter([game["result"]])
+        causes = {game["cause"]: 1} if game["cause"] else {}
         return {
             "games": 1,
             "live": int(game["ended"] is None),
@@ -128,7 +127,7 @@ class HostedGame:
             **{result: counted[result] for result in (WON, LOST, DRAW)},
             "timeouts": game["timeouts"],
             "errors": game["errors"],
-            "causes": {game["cause"]: 1} if game["cause"] else {},
+            "causes": causes,
             "snakes": {SNAKE: 1},
             **{share: game[share] for share in ("p50", "p95", "p99")},
         }
@@ -139,7 +138,9 @@ class HostedGame:
             return None
         # A file of that name may be an earlier game's while this one goes on.
         growing = unfinished(self._recording)
-        return Recording.read(growing if growing.is_file() else self._recording)
+        if growing.is_file():
+            return Recording.read(growing)
+        return Recording.read(self._recording)
 
     def _is(self, game_id: str, snake: str) -> bool:
         return bool(self._boards) and (game_id, snake) == (self._referee.game["id"], SNAKE)
@@ -152,50 +153,49 @@ class HostedGame:
     def _keep(self, frame: Frame) -> None:
         """A frame is a board, and what was decided on the one before."""
         if self._boards:
-            answers = zip(frame.decisions, frame.latencies_ms, strict=True)
-            self._answers.append(
-                [_Answer(*told, frame.failures.get(slot)) for slot, told in enumerate(answers)]
+            slots = range(len(frame.decisions))
+            answers = zip(
+                frame.decisions, frame.latencies_ms, map(frame.failures.get, slots), strict=True
             )
+            self._answers.append([_Answer(*answer) for answer in answers])
         snakes = board_from_state(frame.state, 0, self._referee.ids)["snakes"]
         dead = [
             snake for snake in snakes if snake["eliminatedCause"] and snake["id"] not in self._dead
         ]
         self._dead.update(snake["id"] for snake in dead)
-        fates = ("id", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
         request = self._referee.request(0)
-        told = {"turn": request["turn"], "board": request["board"]}
         self._boards.append(
-            {**told, "eliminated": [{part: snake[part] for part in fates} for snake in dead]}
+            {
+                "turn": request["turn"],
+                "board": request["board"],
+                "eliminated": list(map(_fate, dead)),
+            }
         )
 
     def _turn(self, number: int, slot: int) -> dict[str, Any]:
+        answer = _Answer(None, None, None)
         if number < len(self._answers):
             answer = self._answers[number][slot]
-        else:
-            answer = _Answer(None, None, None)
-        decision = answer.decision
-        note = {} if decision is None else decision.note
+        latency_ms = round(answer.latency_ms, 3) if answer.latency_ms is not None else None
         return {
             **self._boards[number],
             "you": self._referee.ids[slot],
-            "move": None if decision is None else MOVE_NAMES[decision.move],
-            "probabilities": None if decision is None else numbers_by_move(decision.probabilities),
-            "values": numbers_by_move(note.get("values")),
-            "value": None if decision is None else json_able(decision.value),
-            "note": json_able(note),
+            **_decision_in_json(answer.decision),
             "fallback": None,
             "failure": answer.failure,
-            "latency_ms": None if answer.latency_ms is None else round(answer.latency_ms, 3),
+            "latency_ms": latency_ms,
         }
 
     def _entry(self, slot: int) -> dict[str, Any]:
         referee = self._referee
         ended = self._ended
         latencies = [answers[slot].latency_ms for answers in list(self._answers)]
+        timeouts = [ms for ms in latencies if ms is not None and ms >= referee.game["timeout"]]
+        cause = result = None
+        if ended:
+            result = self._result(slot)
         if ended and referee.result:
-            cause = CAUSE_NAMES[referee.result.causes[slot]]
-        else:
-            cause = ""
+            cause = CAUSE_NAMES[referee.result.causes[slot]] or None
         return {
             "id": referee.game["id"],
             "snake": SNAKE,
@@ -210,14 +210,9 @@ class HostedGame:
             "is_check": False,
             "is_arena": False,
             "turns": len(self._boards) - 1,
-            "result": self._result(slot) if ended else None,
-            "cause": cause or None,
-            "timeouts": int(
-                sum(
-                    latency is not None and latency >= referee.game["timeout"]
-                    for latency in latencies
-                )
-            ),
+            "result": result,
+            "cause": cause,
+            "timeouts": len(timeouts),
             "errors": len(referee.failures.get(slot, [])),
             **percentiles(latencies),
             "game": referee.game,
@@ -227,13 +222,36 @@ class HostedGame:
         }
 
     def _result(self, slot: int) -> str | None:
-        causes = self._referee.result.causes if self._referee.result else []
+        if self._referee.result is None:
+            return None
+        causes = self._referee.result.causes
         if len(causes) < 2:
             return None
         alive = causes.count(ALIVE)
+        if causes[slot] == ALIVE and alive == 1:
+            return WON
         if causes[slot] == ALIVE:
-            return WON if alive == 1 else DRAW
+            return DRAW
         died = self._referee.state.arrays.death_turn[0]
         if not alive and died[slot] == died.max():
             return DRAW
         return LOST
+
+
+def _fate(snake: dict[str, Any]) -> dict[str, Any]:
+    """How a dead snake of a board died."""
+    parts = ("id", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
+    return {part: snake[part] for part in parts}
+
+
+def _decision_in_json(decision: Decision | None) -> dict[str, Any]:
+    """What a turn tells of a decision; None for whoever wasn't asked."""
+    if decision is None:
+        return {"move": None, "probabilities": None, "values": None, "value": None, "note": {}}
+    return {
+        "move": MOVE_NAMES[decision.move],
+        "probabilities": numbers_by_move(decision.probabilities),
+        "values": numbers_by_move(decision.note.get("values")),
+        "value": json_able(decision.value),
+        "note": json_able(decision.note),
+    }

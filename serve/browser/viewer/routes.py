@@ -159,7 +159,9 @@ def _refusal(access: Access) -> Any:
         if access.is_share_key(arguments["game_id"], arguments["key"]):
             return None
         return abort(404, "no such game")
-    return None if _brings_token(access) else access.refusal()
+    if _brings_token(access):
+        return None
+    return access.refusal()
 
 
 def with_headers(response: BaseResponse) -> BaseResponse:
@@ -196,8 +198,8 @@ def _add_api(viewer: Blueprint, store: Games, access: Access) -> None:
         limit = _number("limit", GAMES_PER_PAGE, most=MAX_GAMES)
         offset = _number("offset", 0)
         # One more than asked for tells whether there are more.
-        found = store.games(live=live, limit=limit + 1, offset=offset)
-        return jsonify(games=found[:limit], more=len(found) > limit)
+        games = store.games(live=live, limit=limit + 1, offset=offset)
+        return jsonify(games=games[:limit], more=len(games) > limit)
 
     @viewer.get("/api/games/<game_id>/<snake>")
     def one_game(game_id: str, snake: str) -> Response:
@@ -212,20 +214,21 @@ def _add_api(viewer: Blueprint, store: Games, access: Access) -> None:
         # The game first: turns that are added meanwhile then belong to a game that is still said to
         # go on.
         game = known_game(game_id, snake)
-        of_it = partial(store.turns, game_id, snake, you=game["you"])
-        found = of_it(since=_number("since", 0), limit=TURNS_PER_ANSWER)
-        more = bool(found and of_it(since=found[-1]["turn"] + 1, limit=1))
-        return jsonify(game=game, turns=found, more=more)
+        its_turns = partial(store.turns, game_id, snake, you=game["you"])
+        page = its_turns(since=_number("since", 0), limit=TURNS_PER_ANSWER)
+        more = bool(page and its_turns(since=page[-1]["turn"] + 1, limit=1))
+        return jsonify(game=game, turns=page, more=more)
 
     @viewer.get("/api/games/<game_id>/<snake>/recording")
     def recording(game_id: str, snake: str) -> Response:
-        found = store.recording(game_id, snake, known_game(game_id, snake)["you"]) or abort(
+        game = store.recording(game_id, snake, known_game(game_id, snake)["you"]) or abort(
             404, "no turn of it is known yet"
         )
-        lines = [found.game, *found.requests, *([found.result] if found.result else [])]
-        answer = Response(
-            "".join(json.dumps(line) + "\n" for line in lines), mimetype="application/x-ndjson"
-        )
+        lines = [game.game, *game.requests]
+        if game.result:
+            lines.append(game.result)
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        answer = Response(text, mimetype="application/x-ndjson")
         answer.headers.set("Content-Disposition", "attachment", filename=f"{game_id}.jsonl")
         return answer
 
@@ -269,11 +272,11 @@ def _add_engine(viewer: Blueprint, store: Games) -> None:
                 501,
                 "this server has no WebSockets: watch at /watch, or run it with procsnake serve",
             )
-        seen = find(game_id)
-        # One snake's turns go on with those of the others, so any tells the whole game; whether it
-        # goes on, the last one tells.
+        game = find(game_id)
+        # One snake's turns go on with those of the others, so any of them will do. Whether the game
+        # goes on is asked of the snake that was seen last, time and again.
         about = partial(as_last_seen, game_id)
         turns = partial(
-            store.turns, game_id, seen["snake"], you=seen["you"], limit=TURNS_PER_ANSWER
+            store.turns, game_id, game["snake"], you=game["you"], limit=TURNS_PER_ANSWER
         )
         return places.show(exchange.spectator, partial(engine.events, about, turns))

@@ -14,7 +14,7 @@ from serve.ladder.royale import (
     chacha_block,
     drawn_sides,
     key_of,
-    seen_sides,
+    sides_that_moved,
     ways_that_fit,
     words_of,
 )
@@ -92,4 +92,14 @@ def test_the_sides_of_an_official_game_are_seen_one_by_one():
     """
     (game,) = (game for game in official_games("royale", "royale") if game["id"] == 122)
     left, right, bottom, top = range(4)
-    assert seen_sides(recorded(game)) == [top, right, bottom, top, bottom, bottom, left, right, top]
+    assert sides_that_moved(recorded(game)) == [
+        top,
+        right,
+        bottom,
+        top,
+        bottom,
+        bottom,
+        left,
+        right,
+        top,
+    ]

@@ -30,14 +30,16 @@ YOU = [(1, 1), (1, 2), (1, 3)]
 RIVAL = [(5, 5), (5, 4), (5, 3)]
 FATES = [
     ([(0, 1), (1, 1), (2, 1)], RIVAL, ["left", "up"], {}, "You left the board on turn 4."),
-    ([(2, 2), (2, 1), (1, 1), (1, 2), (1, 3)], RIVAL, ["left", "up"], {}, "You ran into your own body on turn 4."),
+    ([(2, 2), (2, 1), (1, 1), (1, 2), (1, 3)], RIVAL, ["left", "up"], {},
+     "You ran into your own body on turn 4."),
     ([(4, 4), (3, 4), (2, 4)], RIVAL, ["right", "up"], {}, "You ran into rival's body on turn 4."),
     ([(2, 5), (2, 4), (2, 3)], [(4, 5), (5, 5), (6, 5)], ["right", "left"], {},
      "You met rival head to head, both of one length, on turn 4."),
     ([(2, 5), (2, 4), (2, 3)], [(4, 5), (5, 5), (6, 5), (6, 4)], ["right", "left"], {},
      "You lost a head-to-head with rival on turn 4."),
     (YOU, RIVAL, ["down", "up"], {"health": 1}, "You starved on turn 4."),
-    (YOU, RIVAL, ["down", "up"], {"health": 9, "hazards": [{"x": 1, "y": 0}]}, "You died in a hazard on turn 4."),
+    (YOU, RIVAL, ["down", "up"], {"health": 9, "hazards": [{"x": 1, "y": 0}]},
+     "You died in a hazard on turn 4."),
 ]  # fmt: skip
 
 

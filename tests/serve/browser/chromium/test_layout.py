@@ -54,10 +54,14 @@ def test_every_control_has_a_name_and_can_be_reached_by_tab(page, site):
     open_first_game(page, site)
     page.keyboard.press("ArrowRight")
     nameless = page.evaluate(
-        """() => [...document.querySelectorAll("button, input, select, a, svg[role=img]")].filter(node => {
-            const label = node.getAttribute("aria-label") ?? node.labels?.[0]?.textContent ?? node.textContent;
-            return !node.closest("[hidden]") && !label.trim();
-        }).map(node => node.outerHTML)"""
+        """() => {
+            const controls = document.querySelectorAll("button, input, select, a, svg[role=img]");
+            const label = (node) => node.getAttribute("aria-label")
+                ?? node.labels?.[0]?.textContent ?? node.textContent;
+            return [...controls]
+                .filter(node => !node.closest("[hidden]") && !label(node).trim())
+                .map(node => node.outerHTML);
+        }"""
     )
     assert nameless == []
     reached = set()

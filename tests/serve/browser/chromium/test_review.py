@@ -86,9 +86,8 @@ def shown(page, site, reviews):
 
 
 def open_game(page, site, reviews, recording=None):
-    page.goto(
-        f"{site}{reviews.open(recording or lost_game()[0], 'lost.jsonl', first=victim()).path}?you={victim()}#turn=0"
-    )
+    game = reviews.open(recording or lost_game()[0], "lost.jsonl", first=victim())
+    page.goto(f"{site}{game.path}?you={victim()}#turn=0")
     page.locator("#verdicts > *").first.wait_for()
     page.locator("#waiting").wait_for(state="hidden")
 

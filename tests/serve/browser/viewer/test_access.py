@@ -50,12 +50,14 @@ def test_a_page_that_reaches_us_by_a_forged_name_may_not(host):
 
 
 PROXIES = """
-X-Forwarded-For Forwarded Via X-Real-IP CF-Connecting-IP X-Forwarded-Host x-forwarded-port X-Forwarded-Ssl X-Forwarded
-True-Client-IP X-Client-IP X-Cluster-Client-IP Fastly-Client-IP X-Envoy-External-Address CF-Ray CDN-Loop
-X-Amzn-Trace-Id X-Amz-Cf-Id CloudFront-Forwarded-Proto X-Appengine-User-IP X-Azure-ClientIP X-ARR-SSL X-Vercel-Id
-X-Nf-Client-Connection-Ip X-Request-Start Tailscale-User-Login Ngrok-Trace-Id Fly-Client-IP X-Original-Host
-X-Original-Forwarded-For Proxy-Client-IP WL-Proxy-Client-IP X-Varnish Surrogate-Capability Akamai-Origin-Hop
-X-ProxyUser-Ip X-Scheme Front-End-Https X-Cloud-Trace-Context Client-IP Max-Forwards X-Forwarded-Context X-Forwarded-Prefix
+X-Forwarded-For Forwarded Via X-Real-IP CF-Connecting-IP X-Forwarded-Host x-forwarded-port
+X-Forwarded-Ssl X-Forwarded True-Client-IP X-Client-IP X-Cluster-Client-IP Fastly-Client-IP
+X-Envoy-External-Address CF-Ray CDN-Loop X-Amzn-Trace-Id X-Amz-Cf-Id CloudFront-Forwarded-Proto
+X-Appengine-User-IP X-Azure-ClientIP X-ARR-SSL X-Vercel-Id X-Nf-Client-Connection-Ip
+X-Request-Start Tailscale-User-Login Ngrok-Trace-Id Fly-Client-IP X-Original-Host
+X-Original-Forwarded-For Proxy-Client-IP WL-Proxy-Client-IP X-Varnish Surrogate-Capability
+Akamai-Origin-Hop X-ProxyUser-Ip X-Scheme Front-End-Https X-Cloud-Trace-Context Client-IP
+Max-Forwards X-Forwarded-Context X-Forwarded-Prefix
 """
 """The last two are those of jupyter-server-proxy, which SageMaker Studio has."""
 
