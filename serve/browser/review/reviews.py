@@ -173,7 +173,9 @@ class Reviews:
         `sides` tells.
         """
         game = self._opened(game_id, snake)
-        return game and game.entry(you)
+        if game is None:
+            return None
+        return game.entry(you)
 
     def turns(
         self,
@@ -186,15 +188,17 @@ class Reviews:
     ) -> list[dict[str, Any]]:
         """Return a game's turns (`GameArchive.turns`)."""
         game = self._opened(game_id, snake)
-        entry = game and game.entry(you)
-        if not game or not entry:
+        if game is None:
+            return []
+        entry = game.entry(you)
+        if entry is None:
             return []
         return game.turns(entry["you"], since, limit)
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
         """Return a game as a recording."""
         game = self._opened(game_id, snake)
-        if not game or not game.entry(you):
+        if game is None or game.entry(you) is None:
             return None
         return game.recording
 
