@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, str | None]:
-    """Return the recording in a file, of a game fetched from Arena, or of a game in the archive at
-    `database`, by its id.
+    """Return the recording called `name`, and which of its snakes is meant.
 
-    With it comes `snake` as the game calls it: None, the snake for whom it was recorded, where
-    `snake` is what the server calls that one. Raises `ConfigError` if there is no such game,
+    `name` is a file, or the id of a game that was fetched from Arena or is in the archive at
+    `database`. `snake` is an id or a name in the game, or what our server calls its snake. In the
+    last case None is returned for it, which stands for the snake for whom the game was recorded.
+
+    Raises `ConfigError` if there is no such game,
     `RecordingError` for files that are no recordings, `GamesUnavailableError` if the archive can't
     be read, and `MissingDependencyError` without the extra that reads it."""
     if os.path.isdir(name):
@@ -43,12 +45,16 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
         bodies = archive.bodies(name) if archive.exists else []
         if not bodies:
             places = f"neither {kept_at('arena-games')} nor {without_password(database)}"
-            told = f"there is no file {name}, and {places} has a game of this id"
-            raise ConfigError(f"{told}; {shell_command('games', 'list')} shows those that are kept")
+            raise ConfigError(
+                f"there is no file {name}, and {places} has a game of this id;"
+                f" {shell_command('games', 'list')} shows those that are kept"
+            )
         own = [body for body in bodies if snake in (body["snake"], body["you"])]
-        recording = _kept(archive, (own or bodies)[0])
+        if own:
+            snake = None
+        recording = _from_archive(archive, (own or bodies)[0])
         say_doubts(recording, name)
-        return recording, None if own else snake
+        return recording, snake
 
 
 def _file(name: str) -> Path | None:
@@ -56,10 +62,12 @@ def _file(name: str) -> Path | None:
     if os.path.exists(name) or Path(name).name != name:
         return Path(name)
     try:
-        fetched = recording_path(Path(kept_at("arena-games")), name)
+        path = recording_path(Path(kept_at("arena-games")), name)
     except ConfigError:
         return None
-    return fetched if fetched.exists() else None
+    if path.exists():
+        return path
+    return None
 
 
 def last_games(
@@ -73,9 +81,8 @@ def last_games(
     from Arena as well is read from there, since frames tell all of it, and its name says so. Raises
     `ConfigError` if there is no such place, and as `find_game` does."""
     if names:
-        for path in sorted(
-            recording_files(names), key=lambda path: path.stat().st_mtime, reverse=True
-        ):
+        paths = recording_files(names)
+        for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
             yield path.name, partial(open_recording, path), snake
         return
     with closing(_archive(database)) as archive:
@@ -87,12 +94,13 @@ def last_games(
         for game in archive.every_game(live=False):
             if game["is_check"] or snake not in (None, game["snake"], *game["snakes"]):
                 continue
-            meant = None if snake == game["snake"] else snake
-            fetched = _file(game["id"])
-            if fetched is None or meant is None:
-                yield f"{game['id']} (archive)", partial(_kept, archive, game), meant
+            path = _file(game["id"])
+            if snake in (None, game["snake"]):
+                yield f"{game['id']} (archive)", partial(_from_archive, archive, game), None
+            elif path is None:
+                yield f"{game['id']} (archive)", partial(_from_archive, archive, game), snake
             else:
-                yield f"{game['id']} (fetched)", partial(Recording.read, fetched), meant
+                yield f"{game['id']} (fetched)", partial(Recording.read, path), snake
 
 
 def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]:
@@ -101,7 +109,7 @@ def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]
 
     A game of the archive at `database` is written to `folder`, where it outlives the archive.
     Raises what `find_game` does."""
-    found = []
+    paths = []
     for name in names:
         path = _file(name)
         if path is None:
@@ -113,8 +121,8 @@ def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]
             raise ConfigError(
                 f"there is no {name}; name files or folders of recordings, or games by their ids"
             )
-        found.append(path.absolute())
-    return found
+        paths.append(path.absolute())
+    return paths
 
 
 def _archive(database: str) -> GameArchive:
@@ -124,8 +132,8 @@ def _archive(database: str) -> GameArchive:
     return GameArchive(database)
 
 
-def _kept(archive: GameArchive, game: Mapping[str, Any]) -> Recording:
-    found = archive.recording(game["id"], game["snake"], game["you"])
-    if found is None:
+def _from_archive(archive: GameArchive, game: Mapping[str, Any]) -> Recording:
+    recording = archive.recording(game["id"], game["snake"], game["you"])
+    if recording is None:
         raise ConfigError(f"the game {game['id']} has no turns")
-    return found
+    return recording

@@ -20,8 +20,14 @@ from agents.registry import split_name
 from envs.common.errors import ProcsnakeError
 
 PLAYERS = {
-    "flood": 45.0, "random": 1.0, "greedy": 2.0, "starter-pack": 0.1, "classics": 22.0, "alphabeta": 42.0, "mcts": 30.0,
-}  # fmt: skip
+    "flood": 45.0,
+    "random": 1.0,
+    "greedy": 2.0,
+    "starter-pack": 0.1,
+    "classics": 22.0,
+    "alphabeta": 42.0,
+    "mcts": 30.0,
+}
 """The built-in players, each with the CPU-seconds that it takes to compile after those before it.
 
 They are the times of one run, divided by the number of programs that shared the core: rough, but
