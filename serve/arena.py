@@ -107,12 +107,16 @@ def create_app(
     new_games = NewGames()
     memory = GameMemory()
     # All snakes think on the same cores.
-    shared_cores = Cores(usable_cores() if cores is None else cores)
+    shared_cores = Cores(cores if cores is not None else usable_cores())
     if store is not None:
         store.writer.report = counts.queue
-    prefix = f"/{secret}" if secret is not None else ""
-    # A server with a secret answers nobody at its root but with the owner's page.
-    home_access = access if store is not None and not secret else None
+    prefix = ""
+    home_access: Access | None = None
+    if secret is not None:
+        prefix = f"/{secret}"
+    elif store is not None:
+        # The first snake and the viewer share the root: engines get one, browsers the other.
+        home_access = access
     for number, (name, agent) in enumerate(agents_by_name.items()):
         decider = Decider(agent, cores=shared_cores, memory=memory, max_think_ms=max_think_ms)
         snake = _Snake(
@@ -195,7 +199,7 @@ class _Snake:
 
     def move(self) -> Response:
         exchange = Exchange.of(request.environ)
-        arrived = time.monotonic() if exchange is None else exchange.arrived
+        arrived = exchange.arrived if exchange is not None else time.monotonic()
         body = _body()
         try:
             turn = self._memory.read_move(body)
@@ -256,7 +260,9 @@ class _Snake:
 def _id_in(body: dict[str, Any], name: str) -> str:
     """The text of `body[name]["id"]`, whatever a stranger put there."""
     part = body.get(name)
-    return str(part.get("id")) if isinstance(part, dict) else str(None)
+    if isinstance(part, dict):
+        return str(part.get("id"))
+    return ""
 
 
 class _LastWord:

@@ -94,13 +94,13 @@ def last_games(
         for game in archive.every_game(live=False):
             if game["is_check"] or snake not in (None, game["snake"], *game["snakes"]):
                 continue
-            path = _file(game["id"])
+            file = _file(game["id"])
             if snake in (None, game["snake"]):
                 yield f"{game['id']} (archive)", partial(_from_archive, archive, game), None
-            elif path is None:
+            elif file is None:
                 yield f"{game['id']} (archive)", partial(_from_archive, archive, game), snake
             else:
-                yield f"{game['id']} (fetched)", partial(Recording.read, path), snake
+                yield f"{game['id']} (fetched)", partial(Recording.read, file), snake
 
 
 def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]:
