@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, replace
-from typing import Any
 
-from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.plain import Board, Snake, living_snakes, state_from_board
 from envs.battlesnake.recording import Recording, asked_snake, contradiction
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
@@ -91,25 +90,21 @@ def position_of(recording: Recording, turn: int, *, snake: str | None = None) ->
     snake that doesn't live."""
     board = recording.board(turn)
     you = asked_snake(recording, board) if snake is None else _named(board, snake)
-    others = [
-        snake
-        for snake in board["snakes"]
-        if not snake["eliminatedCause"] and snake["id"] != you["id"]
-    ]
+    others = [snake for snake in living_snakes(board) if snake["id"] != you["id"]]
     snakes = [you, *others]
     settings = recording.settings
     if not others:
         settings = replace(settings, solo=True)
-    living = {**board, "snakes": snakes}
+    living: Board = {**board, "snakes": snakes}
     names = [str(snake.get("name") or snake["id"]) for snake in snakes]
     return Position(state_from_board(living, settings=settings), names, living)
 
 
-def _named(board: Board, name: str) -> dict[str, Any]:
-    living = [snake for snake in board["snakes"] if not snake["eliminatedCause"]]
+def _named(board: Board, name: str) -> Snake:
+    living = living_snakes(board)
     for snake in living:
         if name in (snake["id"], snake.get("name")):
-            return dict(snake)
+            return snake
     raise UnknownNameError(
         "living snake", name, [str(snake.get("name") or snake["id"]) for snake in living]
     )

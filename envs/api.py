@@ -50,15 +50,22 @@ class BatchEnv(VectorEnv):
     These are the arrays, for R = `num_envs` rows and A actions. They hold after `restart` and after
     each `advance`:
 
-    ==================== ================== ===================================================================
-    `observations`       space dtype (R, …) what each row sees now; the *next* episode's first after an ending
-    `valid`              bool (R,)          the row is to act now; False while its snake is dead in a running game
-    `action_mask`        bool (R, A)        actions worth taking (at least one per row), or None if the world has none
-    `rewards`            float32 (R,)       for the action just taken; 0 for rows that were not valid
-    `terminated`         bool (R,)          the row's episode ended by the world's rules with that action
-    `truncated`          bool (R,)          it was cut off (turn limit): bootstrap from `final_observations`
-    `final_observations` space dtype (R, …) last observation of the ended episode; defined where terminated or truncated
-    ==================== ================== ===================================================================
+    ==================== ================== ======================================================
+    `observations`       space dtype (R, …) what each row sees now; after an ending, the *next*
+                                            episode's first observation
+    `valid`              bool (R,)          the row is to act now; False while its snake is dead
+                                            in a running game
+    `action_mask`        bool (R, A)        actions worth taking, at least one per row, or None if
+                                            the world has no mask
+    `rewards`            float32 (R,)       for the action just taken; 0 for rows that were not
+                                            valid
+    `terminated`         bool (R,)          the row's episode ended by the world's rules with that
+                                            action
+    `truncated`          bool (R,)          it was cut off (turn limit): bootstrap from
+                                            `final_observations`
+    `final_observations` space dtype (R, …) last observation of the ended episode; defined where
+                                            terminated or truncated
+    ==================== ================== ======================================================
 
     A row that was not valid when `advance` was called has reward 0 and neither flag, whatever
     action was passed for it.
@@ -210,11 +217,11 @@ class BatchEnv(VectorEnv):
         if ended.any():
             info["final_obs"] = _as_objects(self.final_observations, ended)
             info["_final_obs"] = ended
-            told = self.final_info(ended)
+            final_info = self.final_info(ended)
             # Whoever drives a world this way doesn't drain the columns, and they would grow with
             # every episode.
             columns = self.drain_episodes()
-            info["final_info"] = told or by_row(columns, self.num_envs)
+            info["final_info"] = final_info or by_row(columns, self.num_envs)
             info["_final_info"] = ended
         return (
             self.observations.copy(),

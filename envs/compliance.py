@@ -89,21 +89,20 @@ def _check_description(world: BatchEnv, what: str) -> None:
     numbered = isinstance(actions, Discrete) and actions.start == 0
     _require(isinstance(space, Box), what, f"observations are {space}; trainers know Box only")
     _require(numbered, what, f"actions are {actions}; trainers know Discrete(n) only")
-    known = get_args(Evaluation)
+    evaluations = get_args(Evaluation)
     _require(
-        world.evaluation in known,
+        world.evaluation in evaluations,
         what,
-        f"evaluation is {world.evaluation!r}; it must be one of {', '.join(known)}",
+        f"evaluation is {world.evaluation!r}; it must be one of {', '.join(evaluations)}",
     )
     if contract is not None:
-        is_dict = isinstance(contract, dict)
-        named = (
-            is_dict
+        has_type_and_version = (
+            isinstance(contract, dict)
             and isinstance(contract.get("type"), str)
             and isinstance(contract.get("version"), int)
         )
         _require(
-            named,
+            has_type_and_version,
             what,
             f"observation_contract is {contract}; it needs a type (str) and a version (int)",
         )
@@ -139,9 +138,10 @@ def _survives_json(value: Any) -> bool:
 def _play(
     first: BatchEnv, twin: BatchEnv, num_steps: int, seed: int, network: Any, what: str
 ) -> None:
+    """Play two worlds of one seed by the same random actions, and check them after each step."""
     rng = np.random.default_rng(seed)
-    expected = _Episodes(first)
-    told = _Drained(what)
+    added_up = _AddedUpEpisodes(first)
+    drained = _DrainedEpisodes(what)
     for world in (first, twin):
         world.restart(seed)
         if network is not None:
@@ -159,15 +159,15 @@ def _play(
         _check_arrays(first, where)
         _check_outcome(first, acting, where)
         _require_same(first, twin, where)
-        expected.take_in(first, acting)
+        added_up.take_in(first, acting)
         if step % _DRAINED_EVERY == _DRAINED_EVERY - 1 or step == num_steps - 1:
-            told.take_in(first.drain_episodes())
+            drained.take_in(first.drain_episodes())
             twin.drain_episodes()
-    told.compare(expected, exact=not isinstance(first, BatchWrapper))
+    drained.compare(added_up, exact=not isinstance(first, BatchWrapper))
 
 
 def _random_actions(world: BatchEnv, rng: np.random.Generator) -> np.ndarray:
-    """int64 (R,): one of those that the mask allows; any for rows that are not valid."""
+    """Draw int64 (R,) among the actions that the mask allows; any for rows that are not valid."""
     count = int(world.single_action_space.n)
     weights = rng.random((world.num_envs, count))
     if world.action_mask is not None:
@@ -178,7 +178,7 @@ def _random_actions(world: BatchEnv, rng: np.random.Generator) -> np.ndarray:
 def _check_arrays(world: BatchEnv, where: str) -> None:
     rows = world.num_envs
     space = world.single_observation_space
-    wanted = {
+    shapes_and_dtypes = {
         "observations": ((rows, *space.shape), space.dtype),
         "final_observations": ((rows, *space.shape), space.dtype),
         "valid": ((rows,), np.bool_),
@@ -187,8 +187,8 @@ def _check_arrays(world: BatchEnv, where: str) -> None:
         "truncated": ((rows,), np.bool_),
     }
     if world.action_mask is not None:
-        wanted["action_mask"] = ((rows, int(world.single_action_space.n)), np.bool_)
-    for name, (shape, dtype) in wanted.items():
+        shapes_and_dtypes["action_mask"] = ((rows, int(world.single_action_space.n)), np.bool_)
+    for name, (shape, dtype) in shapes_and_dtypes.items():
         array = getattr(world, name)
         fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype
         _require(fits, where, f"{name} is {_kind(array)}; it must be {np.dtype(dtype)} {shape}")
@@ -213,31 +213,27 @@ def _check_outcome(world: BatchEnv, acting: np.ndarray, where: str) -> None:
     if ended.any():
         info = world.final_info(ended)
         for name, column in info.items():
-            whole = np.shape(column)[:1] == (world.num_envs,) and (
-                name.startswith("_") or f"_{name}" in info
-            )
+            has_all_rows = np.shape(column)[:1] == (world.num_envs,)
+            has_mask = name.startswith("_") or f"_{name}" in info
             _require(
-                whole,
+                has_all_rows and has_mask,
                 where,
                 f"final_info: {name} is no array of {world.num_envs} rows with a mask _{name}"
                 " beside it",
             )
 
 
-def _require_in_space(world: BatchEnv, seen: np.ndarray, name: str, where: str) -> None:
+def _require_in_space(world: BatchEnv, pictures: np.ndarray, name: str, where: str) -> None:
     space = world.single_observation_space
-    _require(
-        bool(((seen >= space.low) & (seen <= space.high)).all()),
-        where,
-        f"{name} leave the space {space}",
-    )
+    is_inside = (pictures >= space.low) & (pictures <= space.high)
+    _require(bool(is_inside.all()), where, f"{name} leave the space {space}")
 
 
 def _check_views(world: BatchEnv, what: str) -> None:
     views = world.views
-    seen = world.observations[world.valid]
     if views is None:
         return
+    observations = world.observations[world.valid]
     _require(
         isinstance(views, Views), what, f"views is a {type(views).__name__}, not an envs.api.Views"
     )
@@ -255,21 +251,28 @@ def _check_views(world: BatchEnv, what: str) -> None:
         what,
         "views: the first must be the world as it is, but changes actions",
     )
-    before = seen.copy()
+    before = observations.copy()
     for k, picture in enumerate(views.pictures):
-        shown = picture(seen)
-        same_kind = shown.shape == seen.shape and shown.dtype == seen.dtype
-        _require(same_kind, what, f"views: picture {k} makes {_kind(shown)} of {_kind(seen)}")
+        view = picture(observations)
         _require(
-            k > 0 or np.array_equal(shown, before),
+            view.shape == observations.shape and view.dtype == observations.dtype,
+            what,
+            f"views: picture {k} makes {_kind(view)} of {_kind(observations)}",
+        )
+        _require(
+            k > 0 or np.array_equal(view, before),
             what,
             "views: the first must be the world as it is, but changes pictures",
         )
-        _require(np.array_equal(seen, before), what, f"views: picture {k} changes what it is given")
+        _require(
+            np.array_equal(observations, before),
+            what,
+            f"views: picture {k} changes what it is given",
+        )
 
 
 def _require_same(first: BatchEnv, twin: BatchEnv, where: str) -> None:
-    """What may be looked at must be equal."""
+    """Require that two worlds show the same, wherever anybody may look."""
     _require(
         np.array_equal(first.valid, twin.valid),
         where,
@@ -289,10 +292,8 @@ def _require_same(first: BatchEnv, twin: BatchEnv, where: str) -> None:
             )
 
 
-class _Episodes:
-    """Returns and lengths of the episodes that end, by row, as whoever looks at the arrays adds
-    them up.
-    """
+class _AddedUpEpisodes:
+    """Returns and lengths of the episodes that end, added up from the arrays of each step."""
 
     def __init__(self, world: BatchEnv) -> None:
         self.running = np.zeros((world.num_envs, 2))
@@ -305,8 +306,8 @@ class _Episodes:
             self.running[row] = 0
 
 
-class _Drained:
-    """What `drain_episodes` says of them."""
+class _DrainedEpisodes:
+    """Returns and lengths of the episodes that end, as `drain_episodes` reports them."""
 
     def __init__(self, what: str) -> None:
         self.what = f"{what}, drain_episodes"
@@ -323,24 +324,32 @@ class _Drained:
         )
         self.parts.append(np.stack([columns[name].astype(float) for name in _ALWAYS], axis=1))
 
-    def compare(self, expected: _Episodes, *, exact: bool) -> None:
-        """Row by row in order of ending; with `exact` returns and lengths, too."""
-        told = np.concatenate(self.parts)
-        seen = np.array(expected.ended, float).reshape(-1, 3)
-        told, seen = (part[np.argsort(part[:, 0], kind="stable")] for part in (told, seen))
+    def compare(self, added_up: _AddedUpEpisodes, *, exact: bool) -> None:
+        """Require that the same rows ended, in the same order for each row; with `exact` also equal
+        returns and lengths.
+        """
+        reported = _sorted_by_row(np.concatenate(self.parts))
+        counted = _sorted_by_row(np.array(added_up.ended, float).reshape(-1, 3))
         _require(
-            np.array_equal(told[:, 0], seen[:, 0]),
+            np.array_equal(reported[:, 0], counted[:, 0]),
             self.what,
-            f"{len(told)} episodes, but {len(seen)} rows ended, or others",
+            f"{len(reported)} episodes, but {len(counted)} rows ended, or others",
         )
         if exact:
-            same_returns = np.allclose(told[:, 1], seen[:, 1], rtol=_TOLERANCE, atol=_TOLERANCE)
+            same_returns = np.allclose(
+                reported[:, 1], counted[:, 1], rtol=_TOLERANCE, atol=_TOLERANCE
+            )
             _require(same_returns, self.what, "return is not the sum of the episode's rewards")
             _require(
-                np.array_equal(told[:, 2], seen[:, 2]),
+                np.array_equal(reported[:, 2], counted[:, 2]),
                 self.what,
                 "length is not the number of actions in the episode",
             )
+
+
+def _sorted_by_row(episodes: np.ndarray) -> np.ndarray:
+    """Sort (row, return, length) by the row, and leave the episodes of one row in their order."""
+    return episodes[np.argsort(episodes[:, 0], kind="stable")]
 
 
 def _check_progress(first: BatchEnv, later: BatchEnv, seed: int, network: Any, what: str) -> None:

@@ -48,9 +48,14 @@ def as_text(picture: np.ndarray, *, color: bool, columns: int | None = None) -> 
     pixels = np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX)).astype(int)
     pairs = zip(pixels[::2], pixels[1::2], strict=True)
     if not color:
-        shades = [(upper + lower).mean(1) * (len(_SHADES) - 1) / 510 for upper, lower in pairs]
-        return "\n".join("".join(_SHADES[round(shade)] for shade in line) for line in shades)
+        return "\n".join(_greys(upper, lower) for upper, lower in pairs)
     return "\n".join("".join(map(_half_blocks, upper, lower)) + "\x1b[0m" for upper, lower in pairs)
+
+
+def _greys(upper: np.ndarray, lower: np.ndarray) -> str:
+    """Return two rows of pixels as one line of shades."""
+    shades = (upper + lower).mean(1) * (len(_SHADES) - 1) / 510
+    return "".join(_SHADES[round(shade)] for shade in shades)
 
 
 def _half_blocks(upper: np.ndarray, lower: np.ndarray) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.plain import Board, Point, Snake, living_snakes, state_from_board
 from envs.battlesnake.recording import Recording, RecordingError
 from envs.battlesnake.settings import Settings
 from envs.common.errors import InvalidStateError, UnknownNameError
@@ -38,29 +37,35 @@ def changed(board: Board, x: int, y: int, tool: str, snake: str = "") -> Board:
         raise InvalidStateError(
             f"({x}, {y}) is off the board, which is {board['width']}x{board['height']}"
         )
-    point = {"x": x, "y": y}
+    point: Point = {"x": x, "y": y}
     if tool == "snake":
         return {**board, "snakes": _lengthened(board, point, snake)}
     if tool == "erase":
-        others = [s for s in board["snakes"] if point not in s["body"]]
         return {
             **board,
-            "snakes": others,
-            **{kind: _without(board[kind], point) for kind in ("food", "hazards")},
+            "snakes": [snake for snake in board["snakes"] if point not in snake["body"]],
+            "food": _without(board["food"], point),
+            "hazards": _without(board["hazards"], point),
         }
-    kind = "food" if tool == "food" else "hazards"
-    here = point in board[kind]
-    return {**board, kind: _without(board[kind], point) if here else [*board[kind], point]}
+    if tool == "food":
+        return {**board, "food": _toggled(board["food"], point)}
+    return {**board, "hazards": _toggled(board["hazards"], point)}
 
 
-def _without(points: list[dict[str, int]], point: dict[str, int]) -> list[dict[str, int]]:
+def _without(points: list[Point], point: Point) -> list[Point]:
     return [other for other in points if other != point]
 
 
-def _lengthened(board: Board, point: dict[str, int], name: str) -> list[dict[str, Any]]:
+def _toggled(points: list[Point], point: Point) -> list[Point]:
+    if point in points:
+        return _without(points, point)
+    return [*points, point]
+
+
+def _lengthened(board: Board, point: Point, name: str) -> list[Snake]:
     own = [s for s in board["snakes"] if s["id"] == name]
     if not own:
-        return [*board["snakes"], {"id": name, "name": name, "health": _HEALTHY, "body": [point]}]
+        return [*board["snakes"], _new_snake(name, point)]
     tail = own[0]["body"][-1]
     if abs(tail["x"] - point["x"]) + abs(tail["y"] - point["y"]) > 1:
         raise InvalidStateError(
@@ -69,6 +74,18 @@ def _lengthened(board: Board, point: dict[str, int], name: str) -> list[dict[str
             " its head"
         )
     return [{**s, "body": [*s["body"], point]} if s is own[0] else s for s in board["snakes"]]
+
+
+def _new_snake(name: str, head: Point) -> Snake:
+    return {
+        "id": name,
+        "name": name,
+        "health": _HEALTHY,
+        "body": [head],
+        "eliminatedCause": "",
+        "eliminatedBy": "",
+        "eliminatedOnTurn": 0,
+    }
 
 
 def read_position(text: str) -> tuple[Board, Settings]:
@@ -100,13 +117,9 @@ def read_position(text: str) -> tuple[Board, Settings]:
 def position(recording: Recording, turn: int) -> tuple[Board, Settings]:
     """Return the board of a recorded turn, with its living snakes, and the game's rules."""
     board = recording.board(turn)
-    board = {
-        **board,
-        "snakes": [
-            {**s, "name": s.get("name") or s["id"]}
-            for s in board["snakes"]
-            if not s["eliminatedCause"]
-        ],
-    }
+    named: list[Snake] = [
+        {**snake, "name": snake.get("name") or snake["id"]} for snake in living_snakes(board)
+    ]
+    board = {**board, "snakes": named}
     state_from_board(board, settings=recording.settings)
     return board, recording.settings

@@ -17,7 +17,7 @@ from agents.measure.evaluation.referee import RemoteSnake
 from agents.registry import is_server, make
 from agents.workbench import arrangement
 from envs.battlesnake.games import play_turn, start_games
-from envs.battlesnake.plain import Board, board_from_state, state_from_board
+from envs.battlesnake.plain import Board, Snake, board_from_state, state_from_board
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.scene import PALETTE, to_hex
 from envs.battlesnake.settings import Settings
@@ -196,15 +196,17 @@ class Bench:
         self.settings = settings
         own = {snake["id"] for snake in snakes} <= set(self.names)
         names = [snake["id"] for snake in snakes] if own else self.names
-        renamed = [
+        renamed: list[Snake] = [
             {**snake, "id": name, "name": name} for snake, name in zip(snakes, names, strict=False)
         ]
         self._arrange({**board, "snakes": renamed})
 
     def _arrange(self, board: Board) -> None:
         snakes = sorted(board["snakes"], key=lambda snake: self.names.index(snake["id"]))
-        shown = [{**s, "customizations": {"color": _color(s["id"])}} for s in snakes]
-        self.board = {**board, "snakes": shown}
+        colored: list[Snake] = [
+            {**snake, "customizations": {"color": _color(snake["id"])}} for snake in snakes
+        ]
+        self.board = {**board, "snakes": colored}
         self.turns = []
 
     def _rules(self, num_snakes: int) -> Settings:
@@ -218,8 +220,8 @@ class Bench:
     def _board(self, state: State, names: Sequence[str]) -> Board:
         board = board_from_state(state, 0, names)
         for snake in board["snakes"]:
-            told = f"{snake['id']}: {self._player_of(snake['id'])}"
-            snake.update(name=told, customizations={"color": _color(snake["id"])})
+            snake["name"] = f"{snake['id']}: {self._player_of(snake['id'])}"
+            snake["customizations"] = {"color": _color(snake["id"])}
         return board
 
     def _player_of(self, name: str) -> str:

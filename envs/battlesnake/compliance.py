@@ -44,9 +44,9 @@ def check_map(
 
     Raises `ComplianceError` if one of these fails, and `ConfigError` if the map refuses such games.
     """
-    chosen = Settings(map=name, solo=settings.pop("solo", num_snakes == 1), **settings)
-    maps.check_game(chosen, width=width, height=height, num_snakes=num_snakes)
-    games = partial(State, width=width, height=height, num_snakes=num_snakes, settings=chosen)
+    rules = Settings(map=name, solo=settings.pop("solo", num_snakes == 1), **settings)
+    maps.check_game(rules, width=width, height=height, num_snakes=num_snakes)
+    games = partial(State, width=width, height=height, num_snakes=num_snakes, settings=rules)
     first = _play(games(num_games), seed, num_turns, step_board, f"map {name!r}")
     second = _play(games(num_games), seed, num_turns, step_board, f"map {name!r}")
     _require_equal(
@@ -80,9 +80,9 @@ def check_ruleset(
 
     Raises `ComplianceError` if one of these fails.
     """
-    chosen = settings or Settings(solo=num_snakes == 1)
+    settings = settings or Settings(solo=num_snakes == 1)
     games = partial(
-        State, num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen
+        State, num_games, width=width, height=height, num_snakes=num_snakes, settings=settings
     )
     first, second = (_play(games(), seed, num_turns, step, "the ruleset") for _ in range(2))
     _require_equal(

@@ -19,12 +19,14 @@ def start_games(state: State, boards: np.ndarray | None = None) -> np.ndarray:
     Board b's game is a function of the state's seed, of b, and of the number of games that were
     played on b before. Returns bool (n,), which is False where the game is over before its first
     turn. Raises `ConfigError` if the map can't be set up."""
-    chosen = np.arange(state.num_boards) if boards is None else np.asarray(boards)
-    running = np.empty(len(chosen), np.bool_)
-    _empty_boards(state.arrays, chosen)
-    maps.set_up(state, chosen)
-    _initialise_boards(state.arrays, state.rules, chosen, running)
-    state.arrays.game[chosen] += 1
+    if boards is None:
+        boards = np.arange(state.num_boards)
+    boards = np.asarray(boards)
+    running = np.empty(len(boards), np.bool_)
+    _empty_boards(state.arrays, boards)
+    maps.set_up(state, boards)
+    _initialise_boards(state.arrays, state.rules, boards, running)
+    state.arrays.game[boards] += 1
     return running
 
 

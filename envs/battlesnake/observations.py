@@ -50,32 +50,37 @@ class EgocentricPlanes:
     """The observation uint8 (rows, columns, 12), or 16 with `reach`: the board as one snake sees
     it.
 
-    ===================== ==========================================================================================
+    ===================== ========================================================================
     plane                 value of a cell
-    ===================== ==========================================================================================
-    `edge`                1 on the cells just off the board; 0 if the board is wrapped or `view` is "board"
+    ===================== ========================================================================
+    `edge`                1 on the cells just off the board; 0 if the board is wrapped or `view` is
+                          "board"
     `food`                how many pieces of food lie there
     `hazard`              how many hazard layers lie there
     `my_head`             on this snake's head: its health, 1..100
-    `my_body`             turns until the cell is free if the snake does not eat: 1 at the tail, its length at the head
+    `my_body`             turns until the cell is free if the snake does not eat: 1 at the tail, its
+                          length at the head
     `other_body`          the same for all other living snakes
-    `stronger_head`       on heads of snakes that are at least as long, so that they win or draw head to head: their health
+    `stronger_head`       on heads of snakes that are at least as long, so that they win or draw
+                          head to head: their health
     `weaker_head`         on heads of shorter snakes: their health
     `length_difference`   on heads of other snakes: 11 + own length - theirs, limited to 1..21
     `stacked_tail`        1 on each tail, of any snake, that will stay on its cell next turn
     `opponents`           on this snake's head: the number of other living snakes
     `threat`              1 where a snake with a `stronger_head` can go next turn
-    ===================== ==========================================================================================
+    ===================== ========================================================================
 
     With `reach`, there is also what this snake reaches (`envs.battlesnake.reach`) from each cell
     beside its head, unless moving there is certain death:
 
-    ===================== ==========================================================================================
+    ===================== ========================================================================
     `space`               cells that it reaches alive from there, if tails move on and nobody eats
-    `reached_first`       those that it reaches before any other snake could; of two at once the longer one is first
+    `reached_first`       those that it reaches before any other snake could; of two at once the
+                          longer one is first
     `roomy`               1 if `space` is at least its length
-    `near_food`           255 divided by the moves to the nearest food that it reaches first; 0 if there is none
-    ===================== ==========================================================================================
+    `near_food`           255 divided by the moves to the nearest food that it reaches first; 0 if
+                          there is none
+    ===================== ========================================================================
 
     All values are capped at 255. Row 0 is the top of the picture.
 
@@ -123,20 +128,15 @@ class EgocentricPlanes:
         """The number of actions: 3 (left, ahead, right) if rotated, otherwise 4 (up, down, left,
         right).
         """
-        return 3 if self.rotate else 4
+        if self.rotate:
+            return 3
+        return 4
 
     def contract(self) -> dict[str, Any]:
         """Return a JSON-able description from which `observation_from_contract` makes an equal
         object.
         """
-        # Versions of procsnake before these options refuse them, and can play policies that don't
-        # use them.
-        options = {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in ("cyclic", "reach") or value
-        }
-        return {"type": _EGOCENTRIC, "version": 1, **options}
+        return {"type": _EGOCENTRIC, "version": 1, **asdict(self)}
 
     def space(self, width: int, height: int) -> Box:
         """Return the observation space on a board of that size."""
@@ -155,6 +155,12 @@ class EgocentricPlanes:
         return pictures[:, : view.size].reshape(
             len(boards), *self._shape(state.width, state.height), self._num_planes
         )
+
+    def plane_scales(self) -> list[float]:
+        """Return one factor per plane that brings it to about 0..1 for a network's first layer."""
+        if self.reach:
+            return [*PLANE_SCALES, *REACH_PLANE_SCALES]
+        return list(PLANE_SCALES)
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Return bool (n, num_actions): False where an action is certain death. If every action is,
@@ -180,13 +186,16 @@ class EgocentricPlanes:
 
     def kernel_view(self, width: int, height: int, wrapped: bool) -> View:
         """Return the kernels' form of this observation type for boards of that size."""
-        centred = self.view == "window"
-        radius = self._shape(width, height)[0] // 2 if centred else None
+        radius = None
+        if self.view == "window":
+            radius = self._shape(width, height)[0] // 2
         return make_view(width, height, wrapped, radius, self.rotate, self.cyclic, self.reach)
 
     @property
     def _num_planes(self) -> int:
-        return len(PLANES) + (len(REACH_PLANES) if self.reach else 0)
+        if self.reach:
+            return len(PLANES) + len(REACH_PLANES)
+        return len(PLANES)
 
     def _shape(self, width: int, height: int) -> tuple[int, int]:
         if self.view == "board":
@@ -276,30 +285,33 @@ def observation_from_contract(contract: dict[str, Any]) -> Observation:
     options = dict(contract)
     name = str(options.pop("type", None))
     version = options.pop("version", None)
-    chosen = _TYPES.find(name)
+    observation_type = _TYPES.find(name)
     if version != 1:
         raise ConfigError(
             f"observation version is {version!r}; this procsnake knows version 1. Update procsnake"
         )
     try:
-        made = chosen(**options)
+        observation: Observation = observation_type(**options)
     except TypeError as error:
         raise ConfigError(
             f"observation options {sorted(map(str, options))} are not understood: {error}"
         ) from error
-    _require_methods(made, f"the observation type {name!r}")
-    return made
+    _require_methods(observation, f"the observation type {name!r}")
+    return observation
 
 
 _METHODS = ("space", "observe", "num_actions", "contract", "action_mask", "to_moves")
 
 
-def _require_methods(given: Any, what: str) -> None:
-    missing = [method for method in _METHODS if not hasattr(given, method)]
+def _require_methods(observation: Any, what: str) -> None:
+    """Raise `ConfigError` unless the object has all methods of `Observation`. The message begins
+    with `what`.
+    """
+    missing = [method for method in _METHODS if not hasattr(observation, method)]
     if len(missing) == len(_METHODS):
         raise ConfigError(
-            f"{what} is {given!r}; it must be a type's name, a dict of options, or an observation"
-            " object"
+            f"{what} is {observation!r}; it must be a type's name, a dict of options, or an"
+            " observation object"
         )
     if missing:
         raise ConfigError(
@@ -309,33 +321,39 @@ def _require_methods(given: Any, what: str) -> None:
 
 
 def choose_observation(
-    given: Observation | str | dict[str, Any] | None, num_snakes: int
+    option: Observation | str | dict[str, Any] | None, num_snakes: int
 ) -> Observation:
-    """Make the observation type that an environment was given as its option `observation`.
+    """Return the observation type that an environment's option `observation` stands for.
 
-    `given` is an observation object, the name of a type, or a dict of options. A dict names its
+    The option is an observation object, the name of a type, or a dict of options. A dict names its
     `type`, unless it holds options of `EgocentricPlanes`. None stands for rotated planes. Raises
     `UnknownNameError` or `ConfigError` as `observation_from_contract` does, and for a type whose
     contract wouldn't be known again."""
-    if given is None:
+    if option is None:
         return EgocentricPlanes(rotate=True)
-    if isinstance(given, str):
-        given = {"type": given}
-    if not isinstance(given, dict):
-        _require_methods(given, "observation")
-        chosen = given
+    if isinstance(option, str):
+        observation = _observation_from_options({"type": option})
+    elif isinstance(option, dict):
+        observation = _observation_from_options(option)
     else:
-        chosen = observation_from_contract({"type": _EGOCENTRIC, "version": 1, **given})
-        try:
-            observation_from_contract(json.loads(json.dumps(chosen.contract())))
-        except (TypeError, ProcsnakeError) as error:
-            raise ConfigError(
-                f"the observation type {given.get('type')!r} can't be made again from its contract,"
-                f" as for a bundle: {error}"
-            ) from error
-    if isinstance(chosen, StarterPackObservation):
-        return chosen.for_snakes(num_snakes)
-    return chosen
+        _require_methods(option, "observation")
+        observation = option
+    if isinstance(observation, StarterPackObservation):
+        return observation.for_snakes(num_snakes)
+    return observation
+
+
+def _observation_from_options(options: dict[str, Any]) -> Observation:
+    """Make the observation type, and require that its contract makes it again."""
+    observation = observation_from_contract({"type": _EGOCENTRIC, "version": 1, **options})
+    try:
+        observation_from_contract(json.loads(json.dumps(observation.contract())))
+    except (TypeError, ProcsnakeError) as error:
+        raise ConfigError(
+            f"the observation type {options.get('type')!r} can't be made again from its contract,"
+            f" as for a bundle: {error}"
+        ) from error
+    return observation
 
 
 def headings(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:

@@ -1,8 +1,7 @@
 """What a snake can reach: a flood fill that moves one cell a turn, among bodies whose tails move
 on.
 
-Most kernels take `s: Boards` (`envs.battlesnake.state`), a board `b`, a slot `i` or `j`, and `r:
-Rules` (`envs.battlesnake.settings`)."""
+`envs.battlesnake.state` explains the kernels' one-letter arguments."""
 
 from __future__ import annotations
 
@@ -28,19 +27,22 @@ _NEVER = 32000
 
 
 class ReachArrays(NamedTuple):
-    """Scratch arrays of a fill on C padded cells."""
+    """Scratch arrays of a fill on C padded cells, all int16 (C,)."""
 
-    free_at: np.ndarray  # int16 (C,): the move after which a head may enter the cell
-    latest: (
-        np.ndarray
-    )  # int16 (C,): the last move on which the cell is reached before anybody else could be there
-    health: np.ndarray  # int16 (C,): health on arrival, 0 where the fill has not come
-    moves: np.ndarray  # int16 (C,): the move on which the fill arrives
-    queue: np.ndarray  # int16 (C,)
+    free_at: np.ndarray
+    """The move after which a head may enter the cell."""
+    latest: np.ndarray
+    """The last move on which the snake comes to the cell before anybody else could."""
+    health: np.ndarray
+    """Health on arrival, 0 where the fill has not come."""
+    moves: np.ndarray
+    """The move on which the fill arrives."""
+    queue: np.ndarray
+    """The cells in the order in which the fill comes to them."""
 
 
 class Reach(NamedTuple):
-    """What a fill found."""
+    """What one snake reaches by a flood fill from one cell."""
 
     area: int
     """Cells that can be reached alive, the first one included."""
@@ -55,7 +57,10 @@ class Reach(NamedTuple):
 
 
 def new_reach_arrays(cells: int) -> ReachArrays:
-    """Allocate the arrays for boards of that many padded cells. Nobody else is to be anywhere."""
+    """Allocate the arrays for boards of that many padded cells.
+
+    `latest` is filled in as if no other snake could come anywhere.
+    """
     free_at, health, moves, queue = (np.zeros(cells, np.int16) for _ in range(4))
     return ReachArrays(free_at, np.full(cells, _NEVER, np.int16), health, moves, queue)
 
@@ -86,10 +91,12 @@ def note_bodies(s: Boards, b: int, i: int, r: Rules, grown: int, arrays: ReachAr
             length = s.length[b, j]
             for entry in range(length):
                 cell = body_cell(s, b, j, entry)
-                leaves = length - entry + (grown if j == i and entry < length - 1 else 0)
-                arrays.free_at[cell] = max(
-                    arrays.free_at[cell], _NEVER if r.constrictor else leaves
-                )
+                leaves = length - entry
+                if r.constrictor:
+                    leaves = _NEVER
+                elif j == i and entry < length - 1:
+                    leaves += grown
+                arrays.free_at[cell] = max(arrays.free_at[cell], leaves)
 
 
 @kernel
@@ -151,7 +158,9 @@ def _beside(s: Boards, r: Rules, cell: int, direction: int) -> int:
     other = cell + step_offset(r.width, direction)
     if s.opposite[np.uint64(other)] == other:
         return other
-    return int(s.opposite[np.uint64(other)]) if r.wrapped else -1
+    if r.wrapped:
+        return int(s.opposite[np.uint64(other)])
+    return -1
 
 
 @kernel
@@ -159,8 +168,10 @@ def health_on(s: Boards, b: int, r: Rules, cell: int, health: int) -> int:
     """Health after a step onto the cell; 0 or less is death."""
     if s.food[b, np.uint64(cell)]:
         return FULL_HEALTH
-    left = min(FULL_HEALTH, health - 1 - s.hazards[b, np.uint64(cell)] * r.hazard_damage)
-    return FULL_HEALTH if r.constrictor and left > 0 else left
+    health_after = min(FULL_HEALTH, health - 1 - s.hazards[b, np.uint64(cell)] * r.hazard_damage)
+    if r.constrictor and health_after > 0:
+        return FULL_HEALTH
+    return health_after
 
 
 @kernel
@@ -204,6 +215,6 @@ def note_latest(s: Boards, b: int, i: int, arrivals: np.ndarray, arrays: ReachAr
     arrays.latest[:] = _NEVER
     for j in range(s.cause.shape[1]):
         if j != i and is_alive(s, b, j):
-            late = 1 if s.length[b, j] >= s.length[b, i] else 0
+            late = int(s.length[b, j] >= s.length[b, i])
             for cell in range(arrivals.shape[1]):
                 arrays.latest[cell] = min(arrays.latest[cell], arrivals[j, cell] - late)

@@ -121,8 +121,21 @@ class Rewards:
 
 
 EVENTS = tuple(field.name for field in fields(Rewards))
-(ANOTHER_TURN, ATE_FOOD, WON, DIED, ATE_ANOTHER_SNAKE, HIT_WALL, HIT_OTHER_SNAKE, HIT_SELF, WAS_EATEN, OTHER_SNAKE_HIT_BODY,
- FORBIDDEN_MOVE, STARVED, DIED_IN_HAZARD) = range(len(EVENTS))  # fmt: skip
+(
+    ANOTHER_TURN,
+    ATE_FOOD,
+    WON,
+    DIED,
+    ATE_ANOTHER_SNAKE,
+    HIT_WALL,
+    HIT_OTHER_SNAKE,
+    HIT_SELF,
+    WAS_EATEN,
+    OTHER_SNAKE_HIT_BODY,
+    FORBIDDEN_MOVE,
+    STARVED,
+    DIED_IN_HAZARD,
+) = range(len(EVENTS))
 
 PRESETS = {
     "win": Rewards(won=1.0, died=-1.0),
@@ -130,11 +143,14 @@ PRESETS = {
     "starter-pack": Rewards(another_turn=1.0),
 }
 
-# The event that goes with each cause of death; index: cause code.
+# The event that goes with each cause of death, at the index of the cause's code.
 _EVENT_OF_CAUSE = np.zeros(8, np.int64)
-_EVENT_OF_CAUSE[[BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION, OUT_OF_HEALTH, HAZARD]] = [
-    HIT_OTHER_SNAKE, HIT_SELF, WAS_EATEN, HIT_WALL, STARVED, DIED_IN_HAZARD
-]  # fmt: skip
+_EVENT_OF_CAUSE[BODY_COLLISION] = HIT_OTHER_SNAKE
+_EVENT_OF_CAUSE[SELF_COLLISION] = HIT_SELF
+_EVENT_OF_CAUSE[HEAD_COLLISION] = WAS_EATEN
+_EVENT_OF_CAUSE[WALL_COLLISION] = HIT_WALL
+_EVENT_OF_CAUSE[OUT_OF_HEALTH] = STARVED
+_EVENT_OF_CAUSE[HAZARD] = DIED_IN_HAZARD
 
 RewardFunction = Callable[[np.ndarray], np.ndarray]
 """A reward function of a user's own: it takes event counts, uint8 (rows, events), and returns
@@ -150,24 +166,26 @@ def register(name: str, rewards: Rewards | RewardFunction | str) -> None:
 
 
 def choose_rewards(
-    given: str | Rewards | dict[str, float] | RewardFunction,
+    option: str | Rewards | dict[str, float] | RewardFunction,
 ) -> Rewards | RewardFunction:
-    """Return what an environment pays that was given `given` as its option `rewards`.
+    """Return the weights or the reward function that an environment's option `rewards` stands for.
 
     A name is a preset's, one that was registered, or "module:function". A function is called once,
     with no events. Raises `UnknownNameError` or `ConfigError`, also for a function that doesn't
     return one number per row."""
-    chosen = _NAMED.find(given) if isinstance(given, str) else given
-    if not callable(chosen):
-        return Rewards.from_options(chosen)
-    paid = np.asarray(chosen(np.zeros((2, len(EVENTS)), np.uint8)))
+    rewards = option
+    if isinstance(option, str):
+        rewards = _NAMED.find(option)
+    if not callable(rewards):
+        return Rewards.from_options(rewards)
+    paid = np.asarray(rewards(np.zeros((2, len(EVENTS)), np.uint8)))
     if paid.shape != (2,) or paid.dtype.kind not in "fiub":
-        name = getattr(chosen, "__name__", chosen)
+        name = getattr(rewards, "__name__", rewards)
         raise ConfigError(
             f"the reward function {name!r} returns {paid.dtype} {paid.shape} for the events of two"
             f" snakes, uint8 (2, {len(EVENTS)}); it must return one number per row, (2,)"
         )
-    return chosen
+    return rewards
 
 
 class PotentialShaping:

@@ -2,8 +2,8 @@
 pipeline.
 
 The source is the behaviour of the official rules module (December 2025), which every recorded game
-in `tests/data` agrees with. A step leads from the board of turn T to the board of turn T + 1. All
-kernels take `s: Boards`, the number `b` of a board, and `r: Rules`; `i` is a slot."""
+in `tests/data` agrees with. A step leads from the board of turn T to the board of turn T + 1.
+`envs.battlesnake.state` explains the one-letter arguments."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def is_over(s: Boards, b: int, r: Rules) -> bool:
     """Whether the game is over: at most one snake is left, or none in a game that is played
     solo.
     """
-    return s.num_alive[b] == 0 if r.solo else s.num_alive[b] <= 1
+    if r.solo:
+        return s.num_alive[b] == 0
+    return s.num_alive[b] <= 1
 
 
 @kernel
@@ -184,7 +186,9 @@ def grow(s: Boards, b: int, i: int) -> None:
         return
     tail = tail_cell(s, b, i)
     place = s.head[b, i] + length
-    s.body[b, i, place - ring if place >= ring else place] = tail
+    if place >= ring:
+        place -= ring
+    s.body[b, i, place] = tail
     s.length[b, i] = length + 1
     if is_alive(s, b, i):
         s.occupied[b, tail] += 1
@@ -196,6 +200,7 @@ def eliminate_snakes(s: Boards, b: int) -> None:
 
     Then all collisions are judged at once.
     """
+    # 1. Hunger and walls.
     for i in range(s.cause.shape[1]):
         if is_alive(s, b, i):
             cell = head_cell(s, b, i)
@@ -203,11 +208,13 @@ def eliminate_snakes(s: Boards, b: int) -> None:
                 eliminate(s, b, i, OUT_OF_HEALTH, NOBODY)
             elif s.opposite[cell] != cell:
                 eliminate(s, b, i, WALL_COLLISION, NOBODY)
-    judged = False
+    # 2. Collisions. Whoever is judged dead still counts as an obstacle for the others.
+    anybody_dies = False
     for i in range(s.cause.shape[1]):
         if is_alive(s, b, i) and s.occupied[b, head_cell(s, b, i)] > 1:
-            judged = judge_collision(s, b, i) or judged
-    if judged:
+            anybody_dies = judge_collision(s, b, i) or anybody_dies
+    # 3. The victims of collisions leave the board together.
+    if anybody_dies:
         for i in range(s.cause.shape[1]):
             if s.cause[b, i] >= _JUDGED:
                 eliminate(s, b, i, s.cause[b, i] - _JUDGED, s.killer[b, i])

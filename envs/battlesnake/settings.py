@@ -37,11 +37,11 @@ OFFICIAL_MAPS = (
     "solo_maze",
 )
 
-# The one map that is compiled into the batch kernels.
 STANDARD_MAP = "standard"
+"""The one map that is compiled into the batch kernels."""
 
-# Maps by name; the number is how the kernels know them. `envs.battlesnake.maps.register_map` adds a
-# user's.
+# The number of each map, by which the kernels know it. `envs.battlesnake.maps.register_map` adds
+# users' maps.
 MAP_IDS = {name: number for number, name in enumerate(OFFICIAL_MAPS)}
 
 

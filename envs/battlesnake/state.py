@@ -1,7 +1,33 @@
 """The state of N games as arrays, and the functions that reach inside them.
 
-Cells are numbered on a board that is padded by one cell on every side: cell = (y + 1) * (width + 2)
-+ (x + 1), y up. So a head that has left the board still has a number, and one step is one addition.
+Cells are numbered on a board that is padded by one cell on every side, with y up: cell = (y + 1) *
+(width + 2) + (x + 1). So a head that has left the board still has a number, and one step is one
+addition: width + 2 up, -(width + 2) down, -1 left, 1 right. On a board of 3 x 3:
+
+    y =  3   20  21  22  23  24
+    y =  2   15 |16  17  18| 19
+    y =  1   10 |11  12  13| 14        the board is what lies between the bars
+    y =  0    5 | 6   7   8|  9
+    y = -1    0   1   2   3   4
+         x = -1   0   1   2   3
+
+A body is a ring of places. The head lies at the place `head`, and the entries behind it follow
+upwards, from the last place on to the first. A move writes the new head one place below the old
+one, and nothing else; the tail is left behind because the snake stays as long as it was. Here a
+snake of 4 entries in a ring of 6 places goes up from cell 13 to cell 18:
+
+    place      0   1   2   3   4   5
+    before    11   6   .   .  13  12     head = 4, length = 4: cells 13, 12, 11, 6
+    after     11  (6)  .  18  13  12     head = 3, length = 4: cells 18, 13, 12, 11
+
+Kernels call what they get by the same letters everywhere:
+
+    s: Boards    the arrays of all boards
+    b            the number of a board
+    i            the slot of the snake that a kernel is about
+    j            the slot of each other snake in turn
+    r: Rules     the rules of the game, as integers (`envs.battlesnake.settings`)
+    n, k         counters of what the line says: rows, items, attempts
 """
 
 from __future__ import annotations
@@ -31,7 +57,8 @@ UP, DOWN, LEFT, RIGHT = range(4)
 MOVE_NAMES = ("up", "down", "left", "right")
 MOVE_STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 """How far each move goes, as (x, y)."""
-_STEP_X, _STEP_Y = map(np.array, zip(*MOVE_STEPS, strict=True))
+_STEP_X = np.array([x for x, _ in MOVE_STEPS])
+_STEP_Y = np.array([y for _, y in MOVE_STEPS])
 
 (
     ALIVE,
@@ -60,35 +87,52 @@ class Boards(NamedTuple):
     Kernels take this as `s`.
     """
 
-    body: np.ndarray  # int16 (N, S, L): cells, a ring that starts at `head`
-    head: np.ndarray  # int16 (N, S): where in the ring the head is
-    length: np.ndarray  # int16 (N, S): body entries, repeats included
-    health: np.ndarray  # int16 (N, S): 0..100
-    cause: (
-        np.ndarray
-    )  # uint8 (N, S): ALIVE, a cause of death, or ABSENT (nobody plays in this slot)
-    killer: np.ndarray  # int8 (N, S): slot of who is blamed, or NOBODY
-    death_turn: (
-        np.ndarray
-    )  # int32 (N, S): turn of the board on which it was first dead, 0 while alive
-    food_eaten: np.ndarray  # int16 (N, S)
-    hazard_turns: np.ndarray  # int16 (N, S): turns that ended with the head on a hazard
-    trail: (
-        np.ndarray
-    )  # int16 (N, S, 2): (cell, layers) of hazards to come, which snail_mode keeps above the board
-    occupied: np.ndarray  # int16 (N, C): body entries of living snakes on the cell, heads included
-    food: np.ndarray  # uint8 (N, C): food on the cell, repeats included
-    hazards: np.ndarray  # int16 (N, C): hazard layers on the cell, 0..MAX_LAYERS
-    num_food: np.ndarray  # int16 (N,)
-    num_hazards: np.ndarray  # int32 (N,): layers on the board, all cells together
-    num_alive: np.ndarray  # int16 (N,)
-    turn: np.ndarray  # int32 (N,)
-    stream: (
-        np.ndarray
-    )  # uint64 (N,): from the seed and the board's index; all games of this board derive from it
-    game: np.ndarray  # uint32 (N,): ordinal of the current game on this board
-    key: np.ndarray  # uint64 (N,): from stream and game; all draws of this game derive from it
-    opposite: np.ndarray  # int16 (C,), shared: the cell where a wrapped head re-enters; the cell itself if on the board
+    body: np.ndarray
+    """int16 (N, S, L): the cells of a body, a ring that starts at `head`."""
+    head: np.ndarray
+    """int16 (N, S): where in the ring the head is."""
+    length: np.ndarray
+    """int16 (N, S): the number of body entries, repeats included."""
+    health: np.ndarray
+    """int16 (N, S): 0..100."""
+    cause: np.ndarray
+    """uint8 (N, S): ALIVE, a cause of death, or ABSENT where nobody plays in this slot."""
+    killer: np.ndarray
+    """int8 (N, S): the slot of the snake that is blamed, or NOBODY."""
+    death_turn: np.ndarray
+    """int32 (N, S): the turn of the first board on which the snake was dead, 0 while it lives."""
+    food_eaten: np.ndarray
+    """int16 (N, S): how many pieces of food the snake has eaten."""
+    hazard_turns: np.ndarray
+    """int16 (N, S): the number of turns that ended with the head on a hazard."""
+    trail: np.ndarray
+    """int16 (N, S, 2): (cell, layers) of hazards to come, which snail_mode keeps above the board.
+    """
+    occupied: np.ndarray
+    """int16 (N, C): body entries of living snakes on the cell, heads included."""
+    food: np.ndarray
+    """uint8 (N, C): pieces of food on the cell."""
+    hazards: np.ndarray
+    """int16 (N, C): hazard layers on the cell, 0..MAX_LAYERS."""
+    num_food: np.ndarray
+    """int16 (N,): pieces of food on the board."""
+    num_hazards: np.ndarray
+    """int32 (N,): hazard layers on the board, all cells together."""
+    num_alive: np.ndarray
+    """int16 (N,): living snakes."""
+    turn: np.ndarray
+    """int32 (N,): the number of the board, 0 before the first move."""
+    stream: np.ndarray
+    """uint64 (N,): made of the seed and the board's index. All games on this board derive from it.
+    """
+    game: np.ndarray
+    """uint32 (N,): the ordinal of the current game on this board."""
+    key: np.ndarray
+    """uint64 (N,): made of `stream` and `game`. All draws of this game derive from it."""
+    opposite: np.ndarray
+    """int16 (C,), shared by all boards: the cell where a head re-enters that has crossed an edge.
+    A cell on the board is its own opposite.
+    """
 
 
 class State:
@@ -156,8 +200,10 @@ class State:
         """Return the points that a per-cell count array (food[b], hazards[b]) counts, each as
         often, sorted by x, then y.
         """
-        cells = np.flatnonzero(counts).tolist()
-        return sorted(p for cell in cells for p in [self.point(cell)] * int(counts[cell]))
+        points = []
+        for cell in np.flatnonzero(counts).tolist():
+            points += [self.point(cell)] * int(counts[cell])
+        return sorted(points)
 
     def place_snake(
         self,
@@ -182,6 +228,7 @@ class State:
             raise InvalidStateError(
                 f"{field}.health is {health}; it lies between 0 and {FULL_HEALTH}"
             )
+        # Only the dead may lie off the board, by one cell.
         margin = 0 if cause == ALIVE else 1
         for x, y in set(body):
             if not (-margin <= x < self.width + margin and -margin <= y < self.height + margin):
@@ -193,7 +240,9 @@ class State:
             raise InvalidStateError(f"{field} is taken already")
         cells = np.array(body, np.int64) @ np.array((1, self.width + 2)) + self.cell(0, 0)
         a.body[board, slot, : len(cells)] = cells
-        a.head[board, slot], a.length[board, slot], a.health[board, slot] = 0, len(cells), health
+        a.head[board, slot] = 0
+        a.length[board, slot] = len(cells)
+        a.health[board, slot] = health
         a.cause[board, slot] = cause
         if cause == ALIVE:
             np.add.at(a.occupied[board], cells, 1)
@@ -214,12 +263,16 @@ class State:
         be given several times.
         """
         other = copy.copy(self)
-        fields = {
-            k: v.copy() if k == "opposite" else v[boards] for k, v in self.arrays._asdict().items()
-        }
-        other.arrays = Boards(**fields)
+        fields = {name: array[boards] for name, array in self._arrays_of_boards().items()}
+        other.arrays = Boards(**fields, opposite=self.arrays.opposite.copy())
         other.num_boards = len(boards)
         return other
+
+    def _arrays_of_boards(self) -> dict[str, np.ndarray]:
+        """Return the arrays whose first axis is the boards."""
+        arrays = self.arrays._asdict()
+        del arrays["opposite"]
+        return arrays
 
 
 def _allocate(n: int, s: int, max_length: int, width: int, height: int) -> Boards:
@@ -301,7 +354,9 @@ def body_cell(s: Boards, b: int, i: int, entry: int) -> int:
     """Return the cell of a body entry, from 0 (head) to length - 1 (tail)."""
     place = s.head[b, i] + entry
     ring = s.body.shape[2]
-    return s.body[b, i, place - ring if place >= ring else place]
+    if place >= ring:
+        place -= ring
+    return s.body[b, i, place]
 
 
 @kernel

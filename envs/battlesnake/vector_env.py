@@ -82,21 +82,36 @@ MAX_TURNS = (1 << 31) - 1
 class BatchArrays(NamedTuple):
     """The arrays of a `BatchEnv` with R rows, in the form that the kernels take."""
 
-    moves: np.ndarray  # int8 (N, S)
-    ate: np.ndarray  # int16 (N, S): food eaten before the turn
-    pictures: np.ndarray  # uint8 (R, …): the observations, and room behind each
+    moves: np.ndarray
+    """int8 (N, S): the move of each snake in this turn."""
+    ate: np.ndarray
+    """int16 (N, S): pieces of food that each snake had eaten before the turn."""
+    pictures: np.ndarray
+    """uint8 (R, …): the observations, and room behind each."""
     final_pictures: np.ndarray
-    scene: Scene  # one place a thread
-    mask: np.ndarray  # bool (R, A)
+    """The same for the last observations of episodes that end."""
+    scene: Scene
+    """Scratch memory, with one place per thread."""
+    mask: np.ndarray
+    """bool (R, A): False where an action is certain death."""
     valid: np.ndarray
+    """bool (R,): whose snake plays."""
     rewards: np.ndarray
-    events: np.ndarray  # uint8 (R, events), or (0, events) if nobody asks
+    """float32 (R,): the rewards of this turn."""
+    events: np.ndarray
+    """uint8 (R, events): counts of this turn's events; (0, events) if no reward function asks."""
     terminated: np.ndarray
+    """bool (R,): whose snake died or won with this turn."""
     truncated: np.ndarray
-    restart: np.ndarray  # bool (N,): the game ended with this turn, or was cut off
-    returns: np.ndarray  # float64 (R,): of the running episode
-    ended_returns: np.ndarray  # float64 (R,): of the episode that just ended
-    ended: np.ndarray  # int32 (R, len(EPISODE_COLUMNS)): of the episode that just ended
+    """bool (R,): whose game was cut off at `max_turns`."""
+    restart: np.ndarray
+    """bool (N,): the game ended with this turn, or was cut off."""
+    returns: np.ndarray
+    """float64 (R,): the return of the running episode."""
+    ended_returns: np.ndarray
+    """float64 (R,): the return of the episode that ended last."""
+    ended: np.ndarray
+    """int32 (R, len(EPISODE_COLUMNS)): the columns of the episode that ended last."""
 
 
 class BattlesnakeVectorEnv(BatchEnv):
@@ -148,12 +163,12 @@ class BattlesnakeVectorEnv(BatchEnv):
         self.max_turns = check_range("max_turns", max_turns, 1, MAX_TURNS)
         self._num_threads = check_range("num_threads", num_threads, 1, MAX_THREADS)
         num_games = check_range("num_games", num_games, 1, MAX_BOARDS)
-        chosen = _settings(settings, settings_options)
+        settings = _settings(settings, settings_options)
         if num_snakes == 1:
-            chosen = replace(chosen, solo=True)
-        maps.check_game(chosen, width=width, height=height, num_snakes=num_snakes)
+            settings = replace(settings, solo=True)
+        maps.check_game(settings, width=width, height=height, num_snakes=num_snakes)
         self.state = State(
-            num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen
+            num_games, width=width, height=height, num_snakes=num_snakes, settings=settings
         )
         width = self.state.width
         height = self.state.height
@@ -165,50 +180,60 @@ class BattlesnakeVectorEnv(BatchEnv):
             observation_space=self.observation.space(width, height),
             action_space=Discrete(self.observation.num_actions),
         )
-        self.observation_contract, self.views = (
-            self.observation.contract(),
-            views_of_snakes(self.observation, width, height),
-        )
-        paid = choose_rewards(rewards)
-        self._reward_function = None if isinstance(paid, Rewards) else paid
-        self._weights = (paid if isinstance(paid, Rewards) else Rewards()).weights()
+        self.observation_contract = self.observation.contract()
+        self.views = views_of_snakes(self.observation, width, height)
+        self._choose_pay(rewards)
         self._rules = self.state.rules
         if isinstance(self.observation, EgocentricPlanes):
-            egocentric = self.observation
+            painted = self.observation
         else:
-            egocentric = None
-        # Other types aren't painted by the kernels, which play the moves that a type makes of its
-        # actions.
+            # The kernels don't paint other types, but need a view whose actions are moves.
+            painted = EgocentricPlanes(view="board")
+        self._view = painted.kernel_view(width, height, self._rules.wrapped)
+        # A type of a user's own makes moves of its actions itself, and so has its own mask.
         self._is_own_type = not isinstance(
             self.observation, EgocentricPlanes | StarterPackObservation
-        )
-        self._view = (egocentric or EgocentricPlanes(view="board")).kernel_view(
-            width, height, self._rules.wrapped
         )
         self._rows = self._allocate_rows(num_snakes)
         self._columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._chunks = _split(num_games, self._num_threads)
         self._function_returns = np.zeros(self.num_envs)
         self._make_ready()
-        self._fused = chosen.map == STANDARD_MAP and egocentric is not None
+        # One kernel plays and paints, if it knows the map and the observation.
+        self._fused = settings.map == STANDARD_MAP and self._is_painted
         self._seed = None if seed is None else whole_seed(seed)
         self._started = False
+
+    def _choose_pay(self, option: str | Rewards | dict[str, float] | RewardFunction) -> None:
+        """Set the weights that the kernels pay by, and the reward function, if there is one."""
+        rewards = choose_rewards(option)
+        self._reward_function: RewardFunction | None = None
+        if not isinstance(rewards, Rewards):
+            self._reward_function = rewards
+            rewards = Rewards()
+        self._weights = rewards.weights()
 
     def _allocate_rows(self, num_snakes: int) -> BatchArrays:
         rows = self.num_envs
         pictures = self._allocate_pictures()
-        mask = self.action_mask = np.ones((rows, self.observation.num_actions), np.bool_)
-        self._own_mask = mask if self._is_own_type else None
+        mask = np.ones((rows, self.observation.num_actions), np.bool_)
+        self.action_mask = mask
+        self._own_mask: np.ndarray | None = None
+        if self._is_own_type:
+            # The kernels write a mask of moves, which nobody reads.
+            self._own_mask = mask
+            mask = np.ones((rows, len(MOVE_NAMES)), np.bool_)
+        counted_rows = rows if self._reward_function else 0
         return BatchArrays(
             moves=np.zeros((self.num_games, num_snakes), np.int8),
             ate=np.zeros((self.num_games, num_snakes), np.int16),
             pictures=pictures[0],
             final_pictures=pictures[1],
             scene=make_scene(self.state.arrays, self._num_threads),
-            mask=np.ones((rows, len(MOVE_NAMES)), np.bool_) if self._is_own_type else mask,
+            mask=mask,
             valid=self.valid,
             rewards=self.rewards,
-            events=np.zeros((rows if self._reward_function else 0, len(EVENTS)), np.uint8),
+            events=np.zeros((counted_rows, len(EVENTS)), np.uint8),
             terminated=self.terminated,
             truncated=self.truncated,
             restart=np.zeros(self.num_games, np.bool_),
@@ -249,22 +274,22 @@ class BattlesnakeVectorEnv(BatchEnv):
         return isinstance(self.observation, EgocentricPlanes)
 
     def __getstate__(self) -> dict[str, Any]:
-        # NumPy copies a view as an array of its own, which the kernels would not write to.
-        remade = {
-            "_pool",
-            "_step",
-            *(("observations", "final_observations") if self._is_painted else ()),
-        }
-        return {name: value for name, value in vars(self).items() if name not in remade}
+        attributes = dict(vars(self))
+        del attributes["_pool"], attributes["_step"]
+        if self._is_painted:
+            # NumPy copies a view as an array of its own, which the kernels would not write to.
+            del attributes["observations"], attributes["final_observations"]
+        return attributes
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._make_ready()
 
     def restart(self, seed: int | None = None) -> None:
-        seed = self._seed if seed is None and not self._started else seed
         if seed is None and not self._started:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
+            seed = self._seed
+            if seed is None:
+                seed = int(np.random.SeedSequence().generate_state(1)[0])
         if seed is not None:
             self.state.seed(seed)
         self._started = True
@@ -278,18 +303,19 @@ class BattlesnakeVectorEnv(BatchEnv):
         actions = np.ascontiguousarray(self.checked_actions(actions), np.int64)
         if not self._started:
             raise InvalidActionError("the games have not begun; call reset() or restart() first")
-        self._acted = self.valid.copy() if self._reward_function else self.valid
+        if self._reward_function:
+            acted = self.valid.copy()
         if self._fused:
             num_ended = self._advance_fused(actions)
         else:
             num_ended = self._advance_in_phases(actions)
         if self._reward_function:
-            self._pay_by_function(self._reward_function)
+            self._pay_by_function(self._reward_function, acted)
         if num_ended:
             self._note_endings()
 
     def _advance_fused(self, actions: np.ndarray) -> int:
-        """Returns how many rows' episodes ended."""
+        """Play one turn by one kernel, and return how many rows' episodes ended."""
         arguments = (
             self.state.arrays,
             self._rules,
@@ -306,15 +332,16 @@ class BattlesnakeVectorEnv(BatchEnv):
         step = self._step
         return sum(self._threads().map(lambda chunk: step(*arguments, *chunk), self._chunks))
 
-    def _pay_by_function(self, function: RewardFunction) -> None:
-        self.rewards[:] = np.where(self._acted, function(self._rows.events), 0.0)
+    def _pay_by_function(self, function: RewardFunction, acted: np.ndarray) -> None:
+        """Pay the rows that played this turn, `acted` bool (R,), by a user's own function."""
+        self.rewards[:] = np.where(acted, function(self._rows.events), 0.0)
         self._function_returns += self.rewards
         ended = self.terminated | self.truncated
         self._rows.ended_returns[ended] = self._function_returns[ended]
         self._function_returns[ended] = 0.0
 
     def _advance_in_phases(self, actions: np.ndarray) -> int:
-        """`_advance_boards` for other maps and for observation types that are not compiled into
+        """Do what `_advance_boards` does, for maps and observation types that aren't compiled into
         it.
         """
         s = self.state.arrays
@@ -395,12 +422,13 @@ class BattlesnakeVectorEnv(BatchEnv):
         """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one
         entry per row.
         """
-        columns = dict(zip(EPISODE_COLUMNS, self._rows.ended.T, strict=True)) | {
-            "return": self._rows.ended_returns
-        }
-        return {name: np.where(ended, column, 0) for name, column in columns.items()} | {
-            f"_{name}": ended for name in columns
-        }
+        columns = dict(zip(EPISODE_COLUMNS, self._rows.ended.T, strict=True))
+        columns["return"] = self._rows.ended_returns
+        info = {}
+        for name, column in columns.items():
+            info[name] = np.where(ended, column, 0)
+            info[f"_{name}"] = ended
+        return info
 
     def picture(self, game: int = 0) -> np.ndarray:
         from envs.battlesnake.render.rgb import rgb_array
@@ -408,9 +436,8 @@ class BattlesnakeVectorEnv(BatchEnv):
         return rgb_array(self.state, game)
 
     def close_extras(self, **kwargs: Any) -> None:
-        pool: ThreadPoolExecutor | None = getattr(
-            self, "_pool", None
-        )  # Gymnasium closes what a failed constructor left, too
+        # Gymnasium closes what a failed constructor left, too.
+        pool: ThreadPoolExecutor | None = getattr(self, "_pool", None)
         if pool is not None:
             pool.shutdown()
 
@@ -421,10 +448,10 @@ def _settings(settings: Settings | None, options: dict[str, Any]) -> Settings:
             f"settings is {settings!r}; it must be a Settings object. Or give its fields as"
             " options: map='royale'"
         )
-    known = set(Settings.__dataclass_fields__)
+    fields_of_settings = set(Settings.__dataclass_fields__)
     for name in options:
-        if name not in known:
-            raise UnknownNameError("option", name, known | set(_OPTIONS))
+        if name not in fields_of_settings:
+            raise UnknownNameError("option", name, fields_of_settings | set(_OPTIONS))
     return replace(settings or Settings(), **options)
 
 
@@ -482,7 +509,7 @@ def _advance_boards(
 
 @kernel
 def _show_endings(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int) -> None:
-    """What the rows saw last whose episodes ended with this turn."""
+    """Paint the last observations of the rows whose episodes ended with this turn."""
     items = -1
     for i in range(s.cause.shape[1]):
         row = b * s.cause.shape[1] + i
@@ -534,7 +561,7 @@ def _play_board(
     weights: np.ndarray,
     actions: np.ndarray,
 ) -> None:
-    """The ruleset's step and the pay for it."""
+    """Play the ruleset's step on board b and pay for it."""
     snakes = s.cause.shape[1]
     for i in range(snakes):
         rows.ate[b, i] = s.food_eaten[b, i]
@@ -591,9 +618,11 @@ def _note_episode(
 def _show_board(
     s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int, paint: bool
 ) -> None:
-    """Validity and mask of all rows of a board, and what they see if `paint`."""
+    """Write validity and mask of all rows of a board, and what they see if `paint`."""
     snakes = s.cause.shape[1]
-    items = list_scene(s, b, r, view, rows.scene, place) if paint else 0
+    items = 0
+    if paint:
+        items = list_scene(s, b, r, view, rows.scene, place)
     move_tails(s, b, -1)
     for i in range(snakes):
         row = b * snakes + i
@@ -616,7 +645,7 @@ def _show_board(
 def _write_mask(
     s: Boards, b: int, i: int, r: Rules, view: View, heading: int, mask: np.ndarray, row: int
 ) -> None:
-    """Mask of one row while the tails are gone."""
+    """Write the mask of one row, while the tails are off the board (`move_tails`)."""
     if mask.shape[1] == 4:
         write_safe_moves(s, b, i, r, mask, row, True)
         return

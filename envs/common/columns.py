@@ -18,19 +18,21 @@ def in_columns(
 
     A column of numbers stands on the right, any other on the left. `heads` name the columns in a
     line above. Cells may be strangers' texts: what a terminal would obey is escaped."""
-    cells = [[printable(cell) for cell in row] for row in rows]
-    right = [all(_NUMBER.fullmatch(cell) for cell in column) for column in zip(*cells, strict=True)]
-    lines = [list(heads), *cells] if heads else cells
+    lines = [list(map(printable, row)) for row in rows]
+    is_right = [all(map(_NUMBER.fullmatch, column)) for column in zip(*lines, strict=True)]
+    if heads:
+        lines.insert(0, list(heads))
+        is_right = is_right or [False] * len(heads)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(indent + _line(line, widths, right or [False] * len(widths)) for line in lines)
+    return "\n".join(indent + _line(line, widths, is_right) for line in lines)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    placed = (
-        cell.rjust(width) if on_right else cell.ljust(width)
-        for cell, width, on_right in zip(cells, widths, right, strict=True)
-    )
-    return "  ".join(placed).rstrip()
+def _line(cells: Sequence[str], widths: Sequence[int], is_right: Sequence[bool]) -> str:
+    """Return one line, with each cell in its column's width, on the right or the left of it."""
+    padded = []
+    for cell, width, on_right in zip(cells, widths, is_right, strict=True):
+        padded.append(cell.rjust(width) if on_right else cell.ljust(width))
+    return "  ".join(padded).rstrip()
 
 
 def counted(number: int, thing: str) -> str:

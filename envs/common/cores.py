@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path, PurePosixPath
 
 MAX_THREADS = 256
@@ -45,8 +46,9 @@ def _quotas() -> Iterator[float]:
 
 
 def _folders() -> Iterator[Path]:
-    """Where the limits of our groups lie, and of those around them. A container may see its own
-    group as the root.
+    """Yield the folders with the limits of our control groups, and of those around them.
+
+    A container may see its own group as the root.
     """
     yield from (_GROUPS, _GROUPS / "cpu")
     with suppress(OSError):
@@ -55,8 +57,6 @@ def _folders() -> Iterator[Path]:
             if controllers and "cpu" not in controllers.split(","):
                 continue
             inside = PurePosixPath(path).relative_to("/")
-            for group in (inside, *inside.parents):
-                yield from (
-                    _GROUPS / mount / group
-                    for mount in ((controllers, "cpu") if controllers else ("", "unified"))
-                )
+            mounts = (controllers, "cpu") if controllers else ("", "unified")
+            for group, mount in product((inside, *inside.parents), mounts):
+                yield _GROUPS / mount / group

@@ -38,17 +38,19 @@ def _remade(kind: type[ProcsnakeError], message: str, attributes: dict[str, Any]
 
 
 class UnknownNameError(ProcsnakeError):
-    """Nothing is registered under this name. The message offers the nearest known names."""
+    """Nothing is registered under this name. The message offers the nearest of the `names` that
+    are.
+    """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, names: Iterable[str], *, hint: str = "") -> None:
         self.kind = kind
         self.name = name
-        self.known = sorted(known)
-        near = difflib.get_close_matches(str(name), self.known, n=3, cutoff=0.5)
+        self.names = sorted(names)
+        near = difflib.get_close_matches(str(name), self.names, n=3, cutoff=0.5)
         if near:
             offer = f"Did you mean {' or '.join(repr(n) for n in near)}?"
         else:
-            offer = f"Known: {', '.join(self.known)}."
+            offer = f"Known: {', '.join(self.names)}."
         super().__init__(" ".join(filter(None, (f"unknown {kind} {name!r}.", offer, hint))))
 
 
@@ -84,8 +86,7 @@ class MissingDependencyError(ProcsnakeError):
         None for any other module.
         """
         package = (error.name or "").partition(".")[0]
-        extra = _extra_with(package) if package else None
-        if extra:
+        if package and (extra := _extra_with(package)):
             return cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]"))
         return None
 
@@ -147,7 +148,8 @@ def install_beside(extra: str) -> str:
     environment that doesn't have it."""
     place = f".venv-{extra}"
     minor = min(sys.version_info.minor, 12)
-    source = _HOME if (_HOME / "setup.py").is_file() else "procsnake"
+    is_clone = (_HOME / "setup.py").is_file()
+    source = _HOME if is_clone else "procsnake"
     return (
         f"python3.{minor} -m venv {place} && {place}/bin/pip install"
         f" {shlex.quote(f'{source}[train,{extra}]')}"
@@ -155,14 +157,15 @@ def install_beside(extra: str) -> str:
 
 
 def _extra_with(package: str) -> str | None:
-    """The extra of procsnake that asks for the distribution of this import name. They differ in
-    dashes and capitals at most.
-    """
+    """Return the extra of procsnake that asks for the distribution of this import name.
+
+    The two names differ in dashes and capitals at most."""
     pattern = re.compile(rf"{re.escape(package)}\b.*;.*\bextra == [\"'](?!dev)(\w+)", re.IGNORECASE)
     try:
-        asked = metadata.requires("procsnake") or []
+        requirements = metadata.requires("procsnake") or []
     except metadata.PackageNotFoundError:
         return None
-    return next(
-        (found[1] for one in asked if (found := pattern.match(one.replace("-", "_")))), None
-    )
+    for requirement in requirements:
+        if match := pattern.match(requirement.replace("-", "_")):
+            return match[1]
+    return None

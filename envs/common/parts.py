@@ -26,17 +26,17 @@ class Parts:
     def __init__(self, kind: str, group: str, built_in: Mapping[str, Any]) -> None:
         self.kind = kind
         self.group = group
-        self._known = dict(built_in)
+        self._parts = dict(built_in)
 
     def register(self, name: str, part: Any) -> None:
         """Add a part under `name`, or its place as "module:name", which is imported when the part
         is first needed.
         """
-        self._known[name] = part
+        self._parts[name] = part
 
     def names(self) -> list[str]:
         """Return all names, sorted, without those of the form "module:name"."""
-        return sorted({*self._known, *self._installed()})
+        return sorted({*self._parts, *self._installed()})
 
     def find(self, name: str) -> Any:
         """Return the part of that name.
@@ -63,17 +63,18 @@ class Parts:
         "module:name".
         """
         place = f"{part.__module__}:{part.__qualname__}"
-        return next(
-            (name for name, known in self._known.items() if known is part or known == place), place
-        )
+        for name, registered in self._parts.items():
+            if registered is part or registered == place:
+                return name
+        return place
 
     def has(self, name: str) -> bool:
         """Whether `find` knows the name, or would look for it in a module."""
-        return name in self._known or is_path(name) or name in self._installed()
+        return name in self._parts or is_path(name) or name in self._installed()
 
     def _of(self, name: str) -> Any:
-        if name in self._known:
-            return self._known[name]
+        if name in self._parts:
+            return self._parts[name]
         if (place := self._installed().get(name)) is not None:
             return place
         if not is_path(name):
@@ -117,8 +118,10 @@ def modules_named_in(value: Any) -> Iterator[str]:
     """
     if isinstance(value, str) and is_path(value):
         yield value.partition(":")[0]
-    elif isinstance(value, Mapping | list | tuple):
-        for item in value.values() if isinstance(value, Mapping) else value:
+    elif isinstance(value, Mapping):
+        yield from modules_named_in(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for item in value:
             yield from modules_named_in(item)
 
 

@@ -18,14 +18,12 @@ def printable(text: object, *, keep: str = "") -> str:
 
     `keep` are characters that stay as they are, such as "\\n" where several lines are wanted.
     """
-    return "".join(
-        (
-            letter
-            if letter.isprintable() or letter in keep
-            else letter.encode("unicode_escape").decode()
-        )
-        for letter in str(text)
-    )
+    letters = []
+    for letter in str(text):
+        if not letter.isprintable() and letter not in keep:
+            letter = letter.encode("unicode_escape").decode()
+        letters.append(letter)
+    return "".join(letters)
 
 
 def in_one_line(text: object) -> str:
@@ -44,5 +42,5 @@ def file_name(*texts: str) -> str:
     parts = [re.sub(r"[^A-Za-z0-9_-]", "_", text)[:_MOST_IN_A_NAME] for text in texts]
     if "--".join(parts).split("--") == list(texts):
         return "--".join(parts)
-    told = hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:_HASH_DIGITS]
-    return "--".join([*(part[:_MOST_BESIDE_A_HASH] for part in parts), told])
+    digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:_HASH_DIGITS]
+    return "--".join([*(part[:_MOST_BESIDE_A_HASH] for part in parts), digest])

@@ -9,6 +9,7 @@ import sysconfig
 import traceback
 from functools import cache
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -68,5 +69,5 @@ def is_users(file: str) -> bool:
 @cache
 def _packages_with_parts() -> frozenset[str]:
     """The top-level modules that installed packages name in our groups of entry points."""
-    points = (point for group in _GROUPS for point in metadata.entry_points(group=group))
+    points = chain.from_iterable(metadata.entry_points(group=group) for group in _GROUPS)
     return frozenset(re.split(r"[.:]", point.value)[0] for point in points)

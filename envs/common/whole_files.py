@@ -49,8 +49,10 @@ def replace_whole(path: Path, content: str | bytes) -> None:
     """
     # Two processes may write the same file, so each has a part of its own.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    if isinstance(content, str):
+        content = content.encode()
     try:
-        part.write_bytes(content.encode() if isinstance(content, str) else content)
+        part.write_bytes(content)
         os.replace(part, path)
     except BaseException:
         with suppress(OSError):

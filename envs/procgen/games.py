@@ -18,9 +18,23 @@ from envs.common.errors import (
 )
 
 GAMES = (
-    "bigfish", "bossfight", "caveflyer", "chaser", "climber", "coinrun", "dodgeball", "fruitbot",
-    "heist", "jumper", "leaper", "maze", "miner", "ninja", "plunder", "starpilot",
-)  # fmt: skip
+    "bigfish",
+    "bossfight",
+    "caveflyer",
+    "chaser",
+    "climber",
+    "coinrun",
+    "dodgeball",
+    "fruitbot",
+    "heist",
+    "jumper",
+    "leaper",
+    "maze",
+    "miner",
+    "ninja",
+    "plunder",
+    "starpilot",
+)
 
 MODES: dict[str, tuple[str, ...]] = {
     "easy": GAMES,
@@ -84,7 +98,7 @@ def load_library() -> ModuleType:
 
 def missing_system_library(error: OSError) -> MissingDependencyError:
     """Return an error that says what to install when the dynamic linker can't load the games."""
-    found = re.search(r"(lib[\w.+-]+\.so[.\d]*): cannot open", str(error))
-    name = found[1] if found else str(error)
+    match = re.search(r"(lib[\w.+-]+\.so[.\d]*): cannot open", str(error))
+    name = match[1] if match else str(error)
     install = _PACKAGES.get(name, f"the system package that holds {name} (apt-file search {name})")
     return MissingDependencyError(f"the system library {name}", feature="Procgen", install=install)

@@ -34,9 +34,12 @@ class Levels(NamedTuple):
                 " or 500:1000"
             )
         count = int(num)
-        levels = {"train": cls(0, count), "test": cls(count, NUM_SEEDS - count)}.get(start) or cls(
-            int(start), count
-        )
+        if start == "train":
+            levels = cls(0, count)
+        elif start == "test":
+            levels = cls(count, NUM_SEEDS - count)
+        else:
+            levels = cls(int(start), count)
         if levels.num < 1 or levels.start + levels.num > NUM_SEEDS:
             raise ConfigError(
                 f"levels {text!r} are {levels.num} from {levels.start} on; there are 0 to"
@@ -61,11 +64,9 @@ def require_disjoint(train: str, test: str) -> None:
     if tested.num == NUM_SEEDS and trained.num < NUM_SEEDS:
         return
     if trained.start < tested.start + tested.num and tested.start < trained.start + trained.num:
+        hint = "train on fewer, e.g. train:200"
         if trained.start == 0 and trained.num < NUM_SEEDS:
-            unseen = f"test:{trained.num}"
-        else:
-            unseen = None
-        hint = f"; try {unseen}" if unseen else "; train on fewer, e.g. train:200"
+            hint = f"try test:{trained.num}"
         raise ConfigError(
-            f"levels {test!r} for testing overlap with levels {train!r} of training{hint}"
+            f"levels {test!r} for testing overlap with levels {train!r} of training; {hint}"
         )

@@ -38,7 +38,9 @@ def make_procgen(
         world = ActionRepeat(world, action_repeat, idle=NO_KEYS)
     if frame_stack is not None or gap_stack is not None:
         world = FrameStack(world, frame_stack or gap_stack or 0, gap=gap_stack is not None)
-    return ShapedRewards(world) if shape_rewards else world
+    if shape_rewards:
+        world = ShapedRewards(world)
+    return world
 
 
 def innermost(world: BatchEnv) -> ProcgenVectorEnv:

@@ -22,21 +22,48 @@ class Bounds(NamedTuple):
 
 
 EASY = {
-    "bigfish": Bounds(1, 40), "bossfight": Bounds(0.5, 13), "caveflyer": Bounds(3.5, 12), "chaser": Bounds(0.5, 13),
-    "climber": Bounds(2, 12.6), "coinrun": Bounds(5, 10), "dodgeball": Bounds(1.5, 19), "fruitbot": Bounds(-1.5, 32.4),
-    "heist": Bounds(3.5, 10), "jumper": Bounds(1, 10), "leaper": Bounds(1.5, 10), "maze": Bounds(5, 10),
-    "miner": Bounds(1.5, 13), "ninja": Bounds(3.5, 10), "plunder": Bounds(4.5, 30), "starpilot": Bounds(2.5, 64),
-}  # fmt: skip
+    "bigfish": Bounds(1, 40),
+    "bossfight": Bounds(0.5, 13),
+    "caveflyer": Bounds(3.5, 12),
+    "chaser": Bounds(0.5, 13),
+    "climber": Bounds(2, 12.6),
+    "coinrun": Bounds(5, 10),
+    "dodgeball": Bounds(1.5, 19),
+    "fruitbot": Bounds(-1.5, 32.4),
+    "heist": Bounds(3.5, 10),
+    "jumper": Bounds(1, 10),
+    "leaper": Bounds(1.5, 10),
+    "maze": Bounds(5, 10),
+    "miner": Bounds(1.5, 13),
+    "ninja": Bounds(3.5, 10),
+    "plunder": Bounds(4.5, 30),
+    "starpilot": Bounds(2.5, 64),
+}
 """Cobbe et al. 2020, appendix C."""
 HARD = {
-    "bigfish": Bounds(0, 40), "bossfight": Bounds(0.5, 13), "caveflyer": Bounds(2, 13.4), "chaser": Bounds(0.5, 14.2),
-    "climber": Bounds(1, 12.6), "coinrun": Bounds(5, 10), "dodgeball": Bounds(1.5, 19), "fruitbot": Bounds(-0.5, 27.2),
-    "heist": Bounds(2, 10), "jumper": Bounds(1, 10), "leaper": Bounds(1.5, 10), "maze": Bounds(4, 10),
-    "miner": Bounds(1.5, 20), "ninja": Bounds(2, 10), "plunder": Bounds(3, 30), "starpilot": Bounds(1.5, 35),
-}  # fmt: skip
+    "bigfish": Bounds(0, 40),
+    "bossfight": Bounds(0.5, 13),
+    "caveflyer": Bounds(2, 13.4),
+    "chaser": Bounds(0.5, 14.2),
+    "climber": Bounds(1, 12.6),
+    "coinrun": Bounds(5, 10),
+    "dodgeball": Bounds(1.5, 19),
+    "fruitbot": Bounds(-0.5, 27.2),
+    "heist": Bounds(2, 10),
+    "jumper": Bounds(1, 10),
+    "leaper": Bounds(1.5, 10),
+    "maze": Bounds(4, 10),
+    "miner": Bounds(1.5, 20),
+    "ninja": Bounds(2, 10),
+    "plunder": Bounds(3, 30),
+    "starpilot": Bounds(1.5, 35),
+}
 PRIVATE = {
-    "caterpillar": Bounds(8.25, 24), "gemjourney": Bounds(1.1, 16), "hovercraft": Bounds(0.2, 18), "safezone": Bounds(0.2, 10),
-}  # fmt: skip
+    "caterpillar": Bounds(8.25, 24),
+    "gemjourney": Bounds(1.1, 16),
+    "hovercraft": Bounds(0.2, 18),
+    "safezone": Bounds(0.2, 10),
+}
 """The competition's own games in easy mode. The library doesn't have them."""
 
 
@@ -52,15 +79,23 @@ class PublishedPPO(NamedTuple):
 
 
 PPO = {
-    "bigfish": PublishedPPO(10.4, 2.9, 20.2, 4.8), "bossfight": PublishedPPO(7.5, 5.0, 9.0, 7.5),
-    "caveflyer": PublishedPPO(5.9, 4.4, 7.3, 5.3), "chaser": PublishedPPO(2.6, 2.4, 6.9, 6.1),
-    "climber": PublishedPPO(6.6, 5.1, 10.3, 5.9), "coinrun": PublishedPPO(8.0, 8.2, 9.1, 8.7),
-    "dodgeball": PublishedPPO(1.9, 1.2, 6.5, 2.0), "fruitbot": PublishedPPO(26.1, 23.4, 29.0, 26.3),
-    "heist": PublishedPPO(3.8, 2.3, 7.1, 2.7), "jumper": PublishedPPO(7.1, 5.8, 7.8, 5.7),
-    "leaper": PublishedPPO(5.6, 3.7, 7.3, 5.9), "maze": PublishedPPO(7.4, 5.3, 9.9, 5.5),
-    "miner": PublishedPPO(7.3, 6.5, 11.1, 9.5), "ninja": PublishedPPO(5.9, 5.1, 8.2, 5.8),
-    "plunder": PublishedPPO(7.1, 4.8, 14.6, 4.6), "starpilot": PublishedPPO(27.5, 18.4, 33.0, 23.8),
-}  # fmt: skip
+    "bigfish": PublishedPPO(10.4, 2.9, 20.2, 4.8),
+    "bossfight": PublishedPPO(7.5, 5.0, 9.0, 7.5),
+    "caveflyer": PublishedPPO(5.9, 4.4, 7.3, 5.3),
+    "chaser": PublishedPPO(2.6, 2.4, 6.9, 6.1),
+    "climber": PublishedPPO(6.6, 5.1, 10.3, 5.9),
+    "coinrun": PublishedPPO(8.0, 8.2, 9.1, 8.7),
+    "dodgeball": PublishedPPO(1.9, 1.2, 6.5, 2.0),
+    "fruitbot": PublishedPPO(26.1, 23.4, 29.0, 26.3),
+    "heist": PublishedPPO(3.8, 2.3, 7.1, 2.7),
+    "jumper": PublishedPPO(7.1, 5.8, 7.8, 5.7),
+    "leaper": PublishedPPO(5.6, 3.7, 7.3, 5.9),
+    "maze": PublishedPPO(7.4, 5.3, 9.9, 5.5),
+    "miner": PublishedPPO(7.3, 6.5, 11.1, 9.5),
+    "ninja": PublishedPPO(5.9, 5.1, 8.2, 5.8),
+    "plunder": PublishedPPO(7.1, 4.8, 14.6, 4.6),
+    "starpilot": PublishedPPO(27.5, 18.4, 33.0, 23.8),
+}
 LARS_8M_ALL = {
     "bigfish": 26.3,
     "chaser": 10.8,
@@ -85,9 +120,11 @@ def highest_return(world: str, options: Mapping[str, Any]) -> float | None:
     game = world.removeprefix("procgen/")
     if not world.startswith("procgen/") or game not in bounds:
         return None
-    # Shaping pays at most 0.501 for each 1 (`envs.wrappers.shaped`).
-    share = _SHAPED_SHARE if options.get("shape_rewards") else 1.0
-    return bounds[game].highest * share
+    highest = bounds[game].highest
+    if options.get("shape_rewards"):
+        # Shaping pays at most 0.501 for each 1 (`envs.wrappers.shaped`).
+        highest *= _SHAPED_SHARE
+    return highest
 
 
 def normalised(
@@ -102,9 +139,10 @@ def normalised(
         raise ConfigError(
             f"there are no constants to normalise {distribution_mode!r} by, only for easy and hard"
         )
-    ranges = {**EASY, **PRIVATE} if distribution_mode == "easy" else HARD
-    if game not in ranges:
-        raise UnknownNameError("Procgen game", game, ranges)
-    return (np.asarray(returns, np.float64) - ranges[game].blind) / (
-        ranges[game].highest - ranges[game].blind
-    )
+    bounds_by_game = {**EASY, **PRIVATE}
+    if distribution_mode == "hard":
+        bounds_by_game = HARD
+    if game not in bounds_by_game:
+        raise UnknownNameError("Procgen game", game, bounds_by_game)
+    bounds = bounds_by_game[game]
+    return (np.asarray(returns, np.float64) - bounds.blind) / (bounds.highest - bounds.blind)

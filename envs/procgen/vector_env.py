@@ -148,18 +148,18 @@ class ProcgenVectorEnv(BatchEnv):
             )
         self.game = game
         self.render_mode = render_mode
-        if distribution_mode == "exploration":
-            chosen = {}
-        else:
-            chosen = Levels.parse(levels).native()
-        played: dict[str, Any] = {
+        native_levels = {}
+        if distribution_mode != "exploration":
+            native_levels = Levels.parse(levels).native()
+        # What decides how the game goes: states fit a batch only if these are equal.
+        game_options: dict[str, Any] = {
             **_checked(switches),
-            **chosen,
+            **native_levels,
             "distribution_mode": distribution_mode,
             "debug_mode": debug_mode,
         }
-        self._options = {**played, "num_threads": num_threads, "render_mode": render_mode}
-        self._kind = zlib.crc32(repr((game, played)).encode())
+        self._options = {**game_options, "num_threads": num_threads, "render_mode": render_mode}
+        self._kind = zlib.crc32(repr((game, game_options)).encode())
         space = Box(0, 255, (64, 64, 3), np.uint8)
         super().__init__(
             num_games=num_games,
@@ -222,7 +222,8 @@ class ProcgenVectorEnv(BatchEnv):
         np.copyto(self.final_observations, self.observations)
         self._native.act(actions)
         self._native.observe()
-        self.rewards[:], self.terminated[:] = self._rewards, self._first
+        self.rewards[:] = self._rewards
+        self.terminated[:] = self._first
         self._returns += self.rewards
         self._lengths += 1
         if self.terminated.any():
@@ -243,7 +244,10 @@ class ProcgenVectorEnv(BatchEnv):
     def drain_episodes(self) -> dict[str, np.ndarray]:
         parts = [_NONE, *self._columns]
         self._columns = []
-        return {name: np.concatenate([part[name] for part in parts]) for name in _NONE}
+        columns = {}
+        for name in _NONE:
+            columns[name] = np.concatenate([part[name] for part in parts])
+        return columns
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
         """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one
@@ -283,7 +287,9 @@ class ProcgenVectorEnv(BatchEnv):
         Raises `InvalidActionError` before the first restart, and `ConfigError` for a row that isn't
         there."""
         self._require_begun()
-        return [self._state_of(row) for row in (range(self.num_envs) if rows is None else rows)]
+        if rows is None:
+            rows = range(self.num_envs)
+        return [self._state_of(row) for row in rows]
 
     def _state_of(self, row: int) -> GameState:
         check_range("row", row, 0, self.num_envs - 1)
@@ -340,11 +346,12 @@ class ProcgenVectorEnv(BatchEnv):
         return super().picture(game)
 
     def close_extras(self, **kwargs: Any) -> None:
-        if (
-            getattr(self, "_native", None) is not None
-        ):  # Gymnasium closes what a failed constructor left, too
+        # Gymnasium closes what a failed constructor left, too.
+        if getattr(self, "_native", None) is not None:
             # The pictures lie in the library's memory.
-            self.observations, self._native = self.observations.copy(), self._native.close()
+            self.observations = self.observations.copy()
+            self._native.close()
+            self._native = None
 
 
 _NONE = {
@@ -377,7 +384,7 @@ def _open_library_once(ffi: Any) -> None:
 
 
 def _native_seed(seed: int) -> int:
-    """The seed as the library takes it. Raises `ConfigError` if it is no integer."""
+    """Return the seed as the library takes it. Raises `ConfigError` if it is no integer."""
     whole = whole_seed(seed)
     if 0 <= whole < NUM_SEEDS:
         return whole

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from envs.battlesnake.plain import living_snakes
 from envs.battlesnake.recording import Recording, deviations
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.webhook import game_object
@@ -125,15 +126,16 @@ def recording_of(
     game = game_object(_SETTINGS[game_type], game_id, source="arena")
     requests = [{**request, "game": game} for request in recording.requests]
     last = recording.boards()[-1]
-    living = [snake for snake in last["snakes"] if not snake["eliminatedCause"]]
+    living = living_snakes(last)
     has_rivals = len(last["snakes"]) > 1
-    winner = {}
+    winner_id = winner_name = ""
     if has_rivals and len(living) == 1:
-        winner = living[0]
+        winner_id = living[0]["id"]
+        winner_name = living[0].get("name", "")
     result = {
-        "winnerId": winner.get("id", ""),
-        "winnerName": winner.get("name", ""),
-        "isDraw": has_rivals and not winner,
+        "winnerId": winner_id,
+        "winnerName": winner_name,
+        "isDraw": has_rivals and len(living) != 1,
     }
     return Recording(game, requests, result)
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.plain import Board, Snake, is_dead, living_snakes, state_from_board
+from envs.battlesnake.plain.board import has_known_fate
 from envs.battlesnake.recording import UNKNOWN_CAUSE, Recording, likely_cause
 from envs.battlesnake.rules import is_over, step_board
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
+from envs.battlesnake.state import MOVE_NAMES, State
 from envs.common.errors import ConfigError, UnknownNameError
 
 UNREADABLE_MAPS = ("solo_maze",)
@@ -45,9 +46,9 @@ class Position:
         return self.moves.get(self.snake)
 
     @property
-    def living(self) -> list[dict[str, Any]]:
+    def living(self) -> list[Snake]:
         """Return the snakes that are alive on this board."""
-        return [snake for snake in self.board["snakes"] if not snake["eliminatedCause"]]
+        return living_snakes(self.board)
 
     def state(self) -> tuple[State, int]:
         """Return the position with the snake's slot. The dead whose cause isn't known are left out
@@ -172,7 +173,7 @@ def game_of_each(recording: Recording) -> list[SnakeGame]:
     raise ConfigError("the recording has no snakes on its first board")
 
 
-def _find_snake(first: Board, name: str | None, you: Any) -> dict[str, Any]:
+def _find_snake(first: Board, name: str | None, you: Any) -> Snake:
     """The snake of this name or id on the first board; by default `you`, or else the first one."""
     snakes = first["snakes"]
     if name is None:
@@ -189,7 +190,7 @@ def _positions(
 ) -> list[Position]:
     positions: list[Position] = []
     for n, board in enumerate(boards):
-        alive = {one["id"] for one in board["snakes"] if not one["eliminatedCause"]}
+        alive = {one["id"] for one in living_snakes(board)}
         if snake not in alive or len(alive) < 2:
             break
         if positions and board["turn"] != positions[-1].turn + 1:
@@ -222,16 +223,16 @@ def result_of(recording: Recording, snake: str) -> str:
     # The recording has no result: judge by who lives on its last board.
     snakes = recording.boards()[-1]["snakes"]
     ending = next(one for one in snakes if one["id"] == snake)
-    alive = [one["id"] for one in snakes if not one["eliminatedCause"]]
-    if not ending["eliminatedCause"]:
+    alive = [one["id"] for one in snakes if not is_dead(one)]
+    if not is_dead(ending):
         return "won" if alive == [snake] else ""
     last_ones = [one for one in snakes if one["eliminatedOnTurn"] >= ending["eliminatedOnTurn"]]
     died_together = not alive and len(last_ones) > 1
     return "draw" if died_together else "lost"
 
 
-def _placed(board: Board) -> list[dict[str, Any]]:
-    return [snake for snake in board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES]
+def _placed(board: Board) -> list[Snake]:
+    return [snake for snake in board["snakes"] if has_known_fate(snake)]
 
 
 def after(position: Position, move: int) -> tuple[State, int]:

@@ -40,19 +40,21 @@ def seated(
 
     Raises `ConfigError` if the number of opponents is wrong, or one can't play.
     """
-    asked = default if opponents is None else opponents
-    if not isinstance(asked, Sequence):
-        asked = [asked] * seats
-    if len(asked) != seats:
+    if opponents is None:
+        opponents = default
+    if not isinstance(opponents, Sequence):
+        opponents = [opponents] * seats
+    if len(opponents) != seats:
         raise ConfigError(
-            f"{len(asked)} opponents for {seats} seats; num_snakes counts the learning snake too"
+            f"{len(opponents)} opponents for {seats} seats; num_snakes counts the learning snake"
+            " too"
         )
-    for opponent in asked:
+    for opponent in opponents:
         if not callable(getattr(opponent, "act_batch", opponent)):
             raise ConfigError(
                 f"opponent {opponent!r} can't play: it has no act_batch and is no function"
             )
-    return list(asked)
+    return list(opponents)
 
 
 def moves_of(opponent: Opponent, state: State, boards: np.ndarray, slot: int) -> np.ndarray:

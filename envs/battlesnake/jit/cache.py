@@ -53,15 +53,16 @@ def _sources(folder: Path) -> list[bytes]:
 
 @lru_cache
 def cache_folder(package: str) -> Path | None:
-    """Where the kernels of `envs` or `agents` are kept; None, and they are compiled anew in each
-    process, if it isn't writable.
+    """Return where the kernels of `envs` or `agents` are kept.
+
+    None means that nothing can be written there, so that each process compiles them anew.
 
     Kernels of agents call those of the world, never the other way round.
     """
     world = Path(__file__).parents[1]
-    sources = _sources(world) + (
-        _sources(world.parents[1] / "agents") if package == "agents" else []
-    )
+    sources = _sources(world)
+    if package == "agents":
+        sources += _sources(world.parents[1] / "agents")
     digest = hashlib.sha256(b"".join(sources))
     digest.update(f"{numba.__version__} {sys.version} {BOUNDSCHECK}".encode())
     folder = root() / digest.hexdigest()[:16]
@@ -87,7 +88,9 @@ def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     knows of them.
     """
     package = function.__module__.partition(".")[0]
-    folder = cache_folder(package) if package in ("envs", "agents") else None
+    if package not in ("envs", "agents"):
+        return None
+    folder = cache_folder(package)
     if folder is None:
         return None
     numba_config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
@@ -141,13 +144,14 @@ class KernelCache(FunctionCache):
         self._depth = 0
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = super().load_overload(sig, target_context)
-        if found is None:
+        overload = super().load_overload(sig, target_context)
+        if overload is None:
             self._acquire()
-            found = super().load_overload(sig, target_context)
-            if found is not None:
+            # Another process may have compiled it while this one waited for the lock.
+            overload = super().load_overload(sig, target_context)
+            if overload is not None:
                 self.release()
-        return found
+        return overload
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
@@ -193,7 +197,7 @@ def _wait_for(lock: int) -> None:
 
 
 class _Failures(event.Listener):
-    """Gives the lock of a kernel free that couldn't be compiled: Numba doesn't save it."""
+    """Releases the lock of a kernel that couldn't be compiled, because Numba never saves it."""
 
     def on_start(self, event: event.Event) -> None:
         pass

@@ -76,9 +76,9 @@ def check_board(map: str, *, width: int, height: int, num_snakes: int) -> None:
         raise UnknownNameError("map", map, MAP_IDS)
     limits = LIMITS[map]
     if limits.sizes and (width, height) not in limits.sizes:
-        known = " or ".join(f"{w}x{h}" for w, h in limits.sizes)
+        its_sizes = " or ".join(f"{w}x{h}" for w, h in limits.sizes)
         raise ConfigError(
-            f"width x height is {width}x{height}; map {map!r} is made for {known} only"
+            f"width x height is {width}x{height}; map {map!r} is made for {its_sizes} only"
         )
     if min(width, height) < limits.smallest_side:
         raise ConfigError(

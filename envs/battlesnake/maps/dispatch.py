@@ -65,7 +65,9 @@ def set_up_board(s: Boards, b: int, r: Rules) -> int:
         return set_up_drawn(s, b, r)
     if r.map_id == PITS:
         code = place_among_pits(s, b, r)
-        return code if code != OK else place_first_food(s, b, r)
+        if code != OK:
+            return code
+        return place_first_food(s, b, r)
     code = set_up_standard(s, b, r)
     if code != OK:
         return code

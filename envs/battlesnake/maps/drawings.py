@@ -221,15 +221,17 @@ def size(name: str) -> tuple[int, int]:
 
 
 def _cells(name: str, letters: str) -> list[int]:
-    """Padded numbers of the cells that bear one of the letters, by column and then upwards."""
+    """Return the padded numbers of the cells that bear one of the letters, by column and then
+    upwards.
+    """
     rows = DRAWINGS[name].split()[::-1]
     width, height = size(name)
-    return [
-        (y + 1) * (width + 2) + x + 1
-        for x in range(width)
-        for y in range(height)
-        if rows[y][x] in letters
-    ]
+    cells = []
+    for x in range(width):
+        for y in range(height):
+            if rows[y][x] in letters:
+                cells.append((y + 1) * (width + 2) + x + 1)
+    return cells
 
 
 def _table(lists: list[list[int]], columns: int) -> np.ndarray:
@@ -247,10 +249,13 @@ def _hazard_layers() -> np.ndarray:
     return layers
 
 
+def _start_groups(name: str) -> np.ndarray:
+    """Return the cells of the groups a to d, one group per row, int16 (4, 4)."""
+    return _table([_cells(name, letter + letter.upper()) for letter in "abcd"], 4)
+
+
 # What the kernels read, row = map id - FIRST_DRAWN. Lists of padded cells are filled up with -1.
 SIZES = np.array([size(name) for name in DRAWINGS], np.int16)  # (9, 2): width, height
 LAYERS = _hazard_layers()  # (9, cells): hazard layers
 FOOD_SPOTS = _table([_cells(name, "fA") for name in DRAWINGS], 24)  # (9, 24)
-START_GROUPS = np.stack(
-    [_table([_cells(n, g + g.upper()) for g in "abcd"], 4) for n in DRAWINGS]
-)  # (9, 4, 4)
+START_GROUPS = np.stack([_start_groups(name) for name in DRAWINGS])  # (9, 4, 4)

@@ -59,10 +59,11 @@ def set_up_drawn(s: Boards, b: int, r: Rules) -> int:
         return _place_in_castle(s, b, drawing)
     if r.map_id == ARCADE:
         return _set_up_arcade(s, b, r, drawing)
-    code = place_in_quadrants(
-        s, b, START_GROUPS[drawing].astype(np.int64), 4 if START_GROUPS[drawing, 0, 3] >= 0 else 2
-    )
-    return code if code != OK else _place_food_on_banks(s, b, r)
+    cells_per_quadrant = 4 if START_GROUPS[drawing, 0, 3] >= 0 else 2
+    code = place_in_quadrants(s, b, START_GROUPS[drawing].astype(np.int64), cells_per_quadrant)
+    if code != OK:
+        return code
+    return _place_food_on_banks(s, b, r)
 
 
 @kernel
@@ -108,7 +109,11 @@ def _set_up_arcade(s: Boards, b: int, r: Rules, drawing: int) -> int:
     corners = START_GROUPS[drawing, 0].astype(np.int64)
     rng.shuffle(corners, s.key[b], 0, rng.START_CELLS, 0)
     for i in range(snakes):
-        add_snake(s, b, i, corners[i] if i < 4 else START_GROUPS[drawing, i - 3, 0], START_LENGTH)
+        if i < 4:
+            cell = corners[i]
+        else:
+            cell = np.int64(START_GROUPS[drawing, i - 3, 0])
+        add_snake(s, b, i, cell, START_LENGTH)
     if r.minimum_food > 0:
         add_food(s, b, cell_at(r, 9, 11))
     return OK
@@ -129,16 +134,16 @@ def _place_food_on_banks(s: Boards, b: int, r: Rules) -> int:
 
 @kernel
 def _feed_on_spot(s: Boards, b: int, r: Rules, drawing: int, in_castle: bool) -> None:
-    """One food on a random free spot of the map, if there is one."""
+    """Put one food on a free spot of the map, drawn evenly, if there is one."""
     free = 0
-    chosen = -1
+    drawn_cell = -1
     for cell in FOOD_SPOTS[drawing]:
         if cell >= 0 and _is_free_spot(s, b, r, cell, in_castle):
             free += 1
             if rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, free, free) == 0:
-                chosen = cell
-    if chosen >= 0:
-        add_food(s, b, chosen)
+                drawn_cell = cell
+    if drawn_cell >= 0:
+        add_food(s, b, drawn_cell)
 
 
 @kernel

@@ -69,7 +69,7 @@ def update_maze(s: Boards, b: int, r: Rules) -> None:
 def _level(s: Boards, b: int, r: Rules) -> int:
     level = 0
     for x in range(r.width):
-        level = 2 * level + (1 if s.hazards[b, cell_at(r, x, 0)] else 0)
+        level = 2 * level + int(s.hazards[b, cell_at(r, x, 0)] > 0)
     return level
 
 
@@ -82,29 +82,33 @@ def _side(r: Rules, level: int) -> int:
 def _start_level(s: Boards, b: int, r: Rules, level: int) -> None:
     """Lay out walls, snake and food of a level."""
     side = _side(r, level)
-    left = (r.width - side) // 2
-    bottom = (r.height - side) // 2
+    corner_x = (r.width - side) // 2
+    corner_y = (r.height - side) // 2
     clear_hazards(s, b)
     remove_food(s, b)
     for x in range(r.width):
         if level >> (r.width - 1 - x) & 1:
             add_hazard(s, b, cell_at(r, x, 0), 1)
         for y in range(1, r.height):
-            if not (left <= x < left + side and bottom <= y < bottom + side):
+            if not (corner_x <= x < corner_x + side and corner_y <= y < corner_y + side):
                 add_hazard(s, b, cell_at(r, x, y), 1)
-    _divide(s, b, r, left, bottom, side)
-    _replace_snake(s, b, cell_at(r, left, bottom), cell_at(r, left, bottom - 1), level + 3)
+    _divide(s, b, r, corner_x, corner_y, side)
+    head = cell_at(r, corner_x, corner_y)
+    below = cell_at(r, corner_x, corner_y - 1)
+    _replace_snake(s, b, head, below, level + 3)
     _place_food(s, b, r, level)
 
 
 @kernel
 def _replace_snake(s: Boards, b: int, head: int, rest: int, length: int) -> None:
-    """The snake anew: the head in the maze's corner, all else on the cell below. A dead one stays
-    dead, as officially.
+    """Lay the snake out anew: its head on `head`, and all other entries on `rest`.
+
+    A dead snake stays dead, as in the official program.
     """
     if s.cause[b, 0] == ABSENT:
         return
-    present = 1 if is_alive(s, b, 0) else 0
+    # Only living bodies occupy cells.
+    present = int(is_alive(s, b, 0))
     for entry in range(s.length[b, 0]):
         s.occupied[b, body_cell(s, b, 0, entry)] -= present
     length = min(length, s.body.shape[2])
@@ -126,15 +130,16 @@ def _distance(r: Rules, cell: int, other: int) -> int:
 
 @kernel
 def _place_food(s: Boards, b: int, r: Rules, level: int) -> None:
-    """One food on a random open cell of the maze away from the head; after 100 tries in vain there
-    is none.
+    """Put one food on a random open cell of the maze, away from the head.
+
+    After 100 tries in vain there is none.
     """
     side = _side(r, level)
-    left = (r.width - side) // 2
-    bottom = (r.height - side) // 2
+    corner_x = (r.width - side) // 2
+    corner_y = (r.height - side) // 2
     for n in range(_FOOD_TRIES):
-        x = left + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 2 * n, side)
-        y = bottom + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 2 * n + 1, side)
+        x = corner_x + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 2 * n, side)
+        y = corner_y + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 2 * n + 1, side)
         cell = cell_at(r, x, y)
         if s.hazards[b, cell] or _is_on_snake(s, b, cell):
             continue
@@ -152,9 +157,10 @@ def _is_on_snake(s: Boards, b: int, cell: int) -> bool:
 
 
 @allocating_kernel
-def _divide(s: Boards, b: int, r: Rules, left: int, bottom: int, side: int) -> None:
-    """Recursive division of the maze's square, in coordinates of the maze.
+def _divide(s: Boards, b: int, r: Rules, corner_x: int, corner_y: int, side: int) -> None:
+    """Build the maze's walls by recursive division of its square.
 
+    Coordinates count from the maze's lower left corner, which is (corner_x, corner_y) of the board.
     A room spans (x0, y0)..(x1, y1), the wall on its right or upper edge included. No wall may end
     in an older wall's hole: bit k of `holes_x` (`holes_y`) is set if a horizontal (vertical) wall
     around the room has one at x = k (y = k)."""
@@ -174,38 +180,49 @@ def _divide(s: Boards, b: int, r: Rules, left: int, bottom: int, side: int) -> N
             continue
         wall_x = _pick_line(s, b, draws, x0 + 1, x1 - 2, holes_x)
         wall_y = _pick_line(s, b, draws + 1, y0 + 1, y1 - 2, holes_y)
-        if wall_x >= 0:
+        has_wall_x = wall_x >= 0
+        has_wall_y = wall_y >= 0
+        # Where the left and the lower parts of the room end: at its walls, or with the room.
+        end_x = wall_x if has_wall_x else x1
+        end_y = wall_y if has_wall_y else y1
+        if has_wall_x:
             for y in range(y0, y1 + 1):
-                _build(s, b, cell_at(r, left + wall_x, bottom + y))
-        if wall_y >= 0:
+                _build(s, b, cell_at(r, corner_x + wall_x, corner_y + y))
+        if has_wall_y:
             for x in range(x0, x1 + 1):
-                _build(s, b, cell_at(r, left + x, bottom + wall_y))
-        if wall_x >= 0:
+                _build(s, b, cell_at(r, corner_x + x, corner_y + wall_y))
+        if has_wall_x:
             # With both walls three holes join the four parts: below, above and left of the
             # crossing.
-            hole = _pick(s, b, draws + 2, y0, wall_y - 1 if wall_y >= 0 else y1 - 1)
-            _open(s, b, cell_at(r, left + wall_x, bottom + hole))
+            hole = _pick(s, b, draws + 2, y0, end_y - 1)
+            _open(s, b, cell_at(r, corner_x + wall_x, corner_y + hole))
             holes_y |= 1 << hole
-            if wall_y >= 0:
+            if has_wall_y:
                 hole = _pick(s, b, draws + 3, wall_y + 1, y1 - 1)
-                _open(s, b, cell_at(r, left + wall_x, bottom + hole))
+                _open(s, b, cell_at(r, corner_x + wall_x, corner_y + hole))
                 holes_y |= 1 << hole
-        if wall_y >= 0:
-            hole = _pick(s, b, draws + 4, x0, wall_x - 1 if wall_x >= 0 else x1 - 1)
-            _open(s, b, cell_at(r, left + hole, bottom + wall_y))
+        if has_wall_y:
+            hole = _pick(s, b, draws + 4, x0, end_x - 1)
+            _open(s, b, cell_at(r, corner_x + hole, corner_y + wall_y))
             holes_x |= 1 << hole
         draws += 5
-        for right_part in range(2 if wall_x >= 0 else 1):
-            for upper_part in range(2 if wall_y >= 0 else 1):
-                rooms[n, 0] = wall_x + 1 if right_part else x0
-                rooms[n, 1] = wall_y + 1 if upper_part else y0
-                rooms[n, 2] = wall_x if wall_x >= 0 and not right_part else x1
-                rooms[n, 3] = wall_y if wall_y >= 0 and not upper_part else y1
+        for right_part in range(1 + int(has_wall_x)):
+            for upper_part in range(1 + int(has_wall_y)):
+                rooms[n, 0] = x0
+                rooms[n, 1] = y0
+                rooms[n, 2] = end_x
+                rooms[n, 3] = end_y
+                if right_part:
+                    rooms[n, 0] = wall_x + 1
+                    rooms[n, 2] = x1
+                if upper_part:
+                    rooms[n, 1] = wall_y + 1
+                    rooms[n, 3] = y1
                 rooms[n, 4] = holes_x
                 rooms[n, 5] = holes_y
                 n += 1
-        if wall_x < 0 and wall_y < 0:
-            n -= 1
+        if not has_wall_x and not has_wall_y:
+            n -= 1  # The only part is the room itself, which can't be divided.
 
 
 @kernel
@@ -222,13 +239,13 @@ def _pick_line(s: Boards, b: int, index: int, low: int, high: int, barred: int) 
         free += (barred >> line & 1) == 0
     if free == 0:
         return -1
-    wanted = _pick(s, b, index, 0, free - 1)
+    lines_to_skip = _pick(s, b, index, 0, free - 1)
     for line in range(low, high + 1):
         if barred >> line & 1:
             continue
-        if wanted == 0:
+        if lines_to_skip == 0:
             return line
-        wanted -= 1
+        lines_to_skip -= 1
     return -1
 
 

@@ -69,7 +69,11 @@ def update_royale(s: Boards, b: int, r: Rules) -> None:
 def update_sinkholes(s: Boards, b: int, r: Rules) -> None:
     """Add one layer to a square around the centre, without its corners."""
     every = r.shrink_every if r.shrink_every > 0 else _SINKHOLE_PERIOD
-    rings = 3 if r.width == 7 else 7 if r.width == 19 else 5
+    rings = 5
+    if r.width == 7:
+        rings = 3
+    elif r.width == 19:
+        rings = 7
     since = s.turn[b] - 1
     if since % every or since < 0 or s.turn[b] > every * rings:
         return
@@ -120,14 +124,18 @@ def add_pools(s: Boards, b: int, r: Rules) -> int:
     """
     if r.width != r.height or (r.width != 7 and r.width != 11 and r.width != 19):
         return WRONG_SIZE
-    size = 0 if r.width == 7 else 1 if r.width == 11 else 2
+    size = 2
+    if r.width == 7:
+        size = 0
+    elif r.width == 11:
+        size = 1
     options = (1, 4, 2)[size]
     option = rng.below(s.key[b], 0, rng.MAP_HAZARDS, 0, options)
     for pool in range(4):
-        if _POOLS[size, option, pool, 0] >= 0:
-            add_hazard(
-                s, b, cell_at(r, _POOLS[size, option, pool, 0], _POOLS[size, option, pool, 1]), 1
-            )
+        x = _POOLS[size, option, pool, 0]
+        y = _POOLS[size, option, pool, 1]
+        if x >= 0:
+            add_hazard(s, b, cell_at(r, x, y), 1)
     return OK
 
 
@@ -136,9 +144,9 @@ def update_pools(s: Boards, b: int, r: Rules) -> None:
     """Remove a random pool when its time has come."""
     if r.shrink_every < 1 or s.turn[b] == 0 or s.turn[b] % r.shrink_every or s.num_hazards[b] == 0:
         return
-    wanted = rng.below(s.key[b], s.turn[b], rng.MAP_HAZARDS, 0, s.num_hazards[b])
+    layers_to_skip = rng.below(s.key[b], s.turn[b], rng.MAP_HAZARDS, 0, s.num_hazards[b])
     for cell in range(s.hazards.shape[1]):
-        wanted -= s.hazards[b, cell]
-        if wanted < 0:
+        layers_to_skip -= s.hazards[b, cell]
+        if layers_to_skip < 0:
             add_hazard(s, b, cell, -1)
             return

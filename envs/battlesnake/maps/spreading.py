@@ -96,15 +96,16 @@ def update_scatter(s: Boards, b: int, r: Rules) -> None:
 
 @kernel
 def _free_side(s: Boards, b: int, index: int, *free: bool) -> int:
-    """A random one of four sides that are free; -1 if none is."""
+    """Return one of the four sides that are free, drawn evenly; -1 if none is."""
     options = 0
-    chosen = -1
+    drawn_side = -1
     for side in range(4):
         if free[side]:
+            # The n-th option replaces the one before with chance 1/n, so all are equally likely.
             options += 1
             if rng.below(s.key[b], 0, rng.MAP_HAZARDS, 4 * index + side, options) == 0:
-                chosen = side
-    return chosen
+                drawn_side = side
+    return drawn_side
 
 
 @kernel
@@ -155,6 +156,7 @@ def _ring(r: Rules, x: int, y: int, distance: int, out: np.ndarray) -> int:
     """
     n = 0
     for cell_y in range(max(0, y - distance), min(r.height - 1, y + distance) + 1):
+        # The top and bottom rows of a ring are whole; of the others only the two ends belong to it.
         stride = 1 if abs(cell_y - y) == distance else 2 * distance
         for cell_x in range(x - distance, x + distance + 1, max(1, stride)):
             if 0 <= cell_x < r.width:
@@ -195,8 +197,9 @@ def update_expand_scatter(s: Boards, b: int, r: Rules) -> None:
     nth = turn // _SCATTER_PERIOD
     for distance in range(r.width + r.height):
         n = _ring(r, x, y, distance, cells)
-        # The centre is a ring of its own, and takes its turn even if it is off the board.
-        size = max(n, 1) if distance == 0 else n
+        size = n
+        if distance == 0:
+            size = 1  # The centre is a ring of its own, and takes its turn even off the board.
         if nth < size:
             if n:
                 rng.shuffle(cells[:n], s.key[b], 0, rng.MAP_HAZARDS, 2 + 256 * distance)

@@ -29,7 +29,9 @@ def set_up_standard(s: Boards, b: int, r: Rules) -> int:
     code.
     """
     code = place_snakes(s, b, r)
-    return code if code != OK else place_first_food(s, b, r)
+    if code != OK:
+        return code
+    return place_first_food(s, b, r)
 
 
 @kernel
@@ -101,9 +103,11 @@ def _place_in_mirrored_quadrants(s: Boards, b: int, r: Rules) -> int:
         for k in range(4):
             x = near if k < 2 else far
             y = near if k % 2 == 0 else far
-            quadrants[q, k] = cell_at(
-                r, r.width - 1 - x if q % 2 else x, r.height - 1 - y if q >= 2 else y
-            )
+            if q % 2:
+                x = r.width - 1 - x
+            if q >= 2:
+                y = r.height - 1 - y
+            quadrants[q, k] = cell_at(r, x, y)
     return place_in_quadrants(s, b, quadrants, 4)
 
 
@@ -111,9 +115,8 @@ def _place_in_mirrored_quadrants(s: Boards, b: int, r: Rules) -> int:
 def place_in_quadrants(s: Boards, b: int, quadrants: np.ndarray, cells: int) -> int:
     """Deal the snakes to the quadrants in turn, beginning with a random one.
 
-    Each row of `quadrants` (4, 4) has a quadrant's cells.
-
-    Only the first `cells` of a row are used.
+    Each row of `quadrants` (4, 4) has a quadrant's cells, of which only the first `cells` are used.
+    Returns a set-up code.
     """
     for q in range(4):
         rng.shuffle(quadrants[q, :cells], s.key[b], 0, rng.START_CELLS, 32 * q)
@@ -179,7 +182,7 @@ def outward_diagonal(s: Boards, b: int, r: Rules, i: int, avoid: bool) -> int:
     mid_x = (r.width - 1) // 2
     mid_y = (r.height - 1) // 2
     options = 0
-    chosen = -1
+    drawn_cell = -1
     for dx in (-1, 1):
         for dy in (-1, 1):
             x = head_x + dx
@@ -194,10 +197,11 @@ def outward_diagonal(s: Boards, b: int, r: Rules, i: int, avoid: bool) -> int:
                 continue
             if avoid and (s.occupied[b, cell_at(r, x, y)] or s.hazards[b, cell_at(r, x, y)]):
                 continue
+            # The n-th option replaces the one before with chance 1/n, so all are equally likely.
             options += 1
             if rng.below(s.key[b], 0, rng.FIRST_FOOD, 8 * i + options, options) == 0:
-                chosen = cell_at(r, x, y)
-    return chosen
+                drawn_cell = cell_at(r, x, y)
+    return drawn_cell
 
 
 @kernel
@@ -231,9 +235,8 @@ def spawn_food(s: Boards, b: int, r: Rules, count: int, avoid_hazards: bool) -> 
 
 @kernel
 def _random_free_cell(s: Boards, b: int, r: Rules, index: int, avoid_hazards: bool) -> int:
-    """A uniform free cell: a few blind tries, which on an open board nearly always hit, then a
-    count of all cells.
-    """
+    """Return a free cell, drawn evenly; -1 if there is none."""
+    # A few blind tries nearly always hit on an open board, and cost less than counting all cells.
     area = r.width * r.height
     for attempt in range(8):
         k = rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, index + attempt, area)
@@ -245,11 +248,11 @@ def _random_free_cell(s: Boards, b: int, r: Rules, index: int, avoid_hazards: bo
         free += is_free_for_food(s, b, r, cell_at(r, k % r.width, k // r.width), avoid_hazards)
     if free == 0:
         return -1
-    wanted = rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, index + 8, free)
+    cells_to_skip = rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, index + 8, free)
     for k in range(area):
         cell = cell_at(r, k % r.width, k // r.width)
         if is_free_for_food(s, b, r, cell, avoid_hazards):
-            if wanted == 0:
+            if cells_to_skip == 0:
                 return cell
-            wanted -= 1
+            cells_to_skip -= 1
     return -1

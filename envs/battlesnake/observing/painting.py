@@ -2,8 +2,8 @@
 
 Tables that are made once hold all geometry, so the kernels only look up and write bytes.
 
-Most kernels take `s: Boards` (`envs.battlesnake.state`), a board `b`, a slot `i` or `j`, and `r:
-Rules` (`envs.battlesnake.settings`)."""
+`envs.battlesnake.state` explains the kernels' one-letter arguments. Here `place` is the scratch
+memory of one thread, `row` the number of a picture, and `at` a byte in it."""
 
 from __future__ import annotations
 
@@ -39,15 +39,28 @@ PLANES = (
     "opponents",
     "threat",
 )
-(EDGE, FOOD, HAZARD, MY_HEAD, MY_BODY, OTHER_BODY, STRONGER_HEAD, WEAKER_HEAD, LENGTH_DIFFERENCE, STACKED_TAIL,
- OPPONENTS, THREAT) = range(12)  # fmt: skip
+(
+    EDGE,
+    FOOD,
+    HAZARD,
+    MY_HEAD,
+    MY_BODY,
+    OTHER_BODY,
+    STRONGER_HEAD,
+    WEAKER_HEAD,
+    LENGTH_DIFFERENCE,
+    STACKED_TAIL,
+    OPPONENTS,
+    THREAT,
+) = range(len(PLANES))
 REACH_PLANES = ("space", "reached_first", "roomy", "near_food")
 SPACE, REACHED_FIRST, ROOMY, NEAR_FOOD = range(12, 16)
 _MOST_PLANES = len(PLANES) + len(REACH_PLANES)
 
 MAX_COUNT = 255
 _LENGTH_SPAN = 10
-_NOBODYS = 255  # owner of items that look the same to every snake
+_NOBODYS = 255
+"""The owner of items that look the same to every snake."""
 
 
 class View(NamedTuple):
@@ -56,13 +69,20 @@ class View(NamedTuple):
     A frame is a head cell and heading that a picture shows.
     """
 
-    size: int  # bytes of a picture
+    size: int
+    """The number of bytes of a picture."""
     num_planes: int
-    frames_per_cell: int  # frames of a head cell: 4 (one a heading) if rotated, 1 if centred only, 0 if one does for all
-    byte_of: np.ndarray  # uint16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
-    edges: (
-        np.ndarray
-    )  # uint16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
+    """The number of planes, and so of bytes per cell."""
+    frames_per_cell: int
+    """The number of frames of a head cell: 4, one per heading, if rotated; 1 if centred only; 0 if
+    one frame does for all cells.
+    """
+    byte_of: np.ndarray
+    """uint16 (frames, cells + 1): a cell's first byte in the picture. It is `size` for cells that
+    aren't shown, and for the last one, which stands for no cell.
+    """
+    edges: np.ndarray
+    """uint16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes."""
 
 
 @lru_cache(maxsize=16)
@@ -80,9 +100,14 @@ def make_view(
     """
     num_planes = _MOST_PLANES if reach else len(PLANES)
     cells = (width + 2) * (height + 2)
-    frames_per_cell = 0 if radius is None else 4 if rotate else 1
+    if radius is None:
+        frames_per_cell = 0
+        shown_cells = width * height
+    else:
+        frames_per_cell = 4 if rotate else 1
+        shown_cells = (2 * radius + 1) ** 2
     frames = max(1, cells * frames_per_cell)
-    size = (width * height if radius is None else (2 * radius + 1) ** 2) * num_planes
+    size = shown_cells * num_planes
     view = View(
         size=size,
         num_planes=num_planes,
@@ -157,20 +182,30 @@ class Scene(NamedTuple):
     place per thread.
     """
 
-    things: (
-        np.ndarray
-    )  # int16 (N, 1 + cells): how many cells of a board hold food or hazards, and which
-    items: np.ndarray  # int64 (places, items): plane | value << 8 | owner << 16 | cell << 32; owner: whose body, or _NOBODYS
-    heads: np.ndarray  # int16 (places, S, 5): each living head and where it can go; else the last "cell" of a `View`
-    arrivals: np.ndarray  # int16 (places, S, cells): on which move each snake could be there (`envs.battlesnake.reach`)
-    fills: np.ndarray  # int16 (places, 5, cells): the `ReachArrays`
+    things: np.ndarray
+    """int16 (N, 1 + cells): how many cells of a board hold food or hazards, and which."""
+    items: np.ndarray
+    """int64 (places, items): plane | value << 8 | owner << 16 | cell << 32. The owner is the slot
+    whose body it is, or `_NOBODYS`.
+    """
+    heads: np.ndarray
+    """int16 (places, S, 5): the cell of each living head and the four where it can go. What isn't
+    there is the last "cell" of a `View`.
+    """
+    arrivals: np.ndarray
+    """int16 (places, S, cells): the move on which each snake could be there
+    (`envs.battlesnake.reach`).
+    """
+    fills: np.ndarray
+    """int16 (places, 5, cells): the `ReachArrays`."""
 
 
 def make_scene(boards: Boards, places: int) -> Scene:
     """Allocate the lists for boards with the shapes of `boards`, for as many threads as there are
     `places`.
     """
-    (num_boards, snakes, ring), cells = boards.body.shape, boards.food.shape[1]
+    num_boards, snakes, ring = boards.body.shape
+    cells = boards.food.shape[1]
     items = 2 * cells + (snakes + 1) * (ring + 1)
     return Scene(
         things=np.zeros((num_boards, 1 + cells), np.int16),
@@ -215,16 +250,17 @@ def _fills(scene: Scene, place: int) -> ReachArrays:
 
 @kernel
 def _list_head(s: Boards, b: int, j: int, r: Rules, head: np.ndarray) -> None:
+    """Write the cell of a head and the four cells where it can go into `head`, int16 (5,)."""
     nowhere = len(s.opposite)
-    head[0] = head_cell(s, b, j) if is_alive(s, b, j) else nowhere
+    if not is_alive(s, b, j):
+        head[:] = nowhere
+        return
+    head[0] = head_cell(s, b, j)
     for move in range(4):
-        if is_alive(s, b, j):
-            target = np.int64(head[0]) + step_offset(r.width, move)
-            if r.wrapped:
-                target = s.opposite[target]
-            head[1 + move] = target if s.opposite[target] == target else nowhere
-        else:
-            head[1 + move] = nowhere
+        target = np.int64(head[0]) + step_offset(r.width, move)
+        if r.wrapped:
+            target = s.opposite[target]
+        head[1 + move] = target if s.opposite[target] == target else nowhere
 
 
 @kernel
@@ -280,7 +316,7 @@ def _list_body(s: Boards, b: int, j: int, plane: int, owner: int, n: int, items:
     tail = ring[np.uint64(at)]
     for turns_left in range(1, length + 1):
         n = _append(ring[np.uint64(at)], plane, min(MAX_COUNT, turns_left), owner, n, items)
-        at = at - 1 if at > 0 else len(ring) - 1
+        at = at - 1 if at > 0 else len(ring) - 1  # The ring's end comes before its beginning.
     if length > 1 and items[np.uint64(n - length + 1)] >> 32 == tail:
         n = _append(tail, STACKED_TAIL, 1, _NOBODYS, n, items)
     return n
@@ -377,10 +413,10 @@ def _paint_head(
 ) -> None:
     """The head of a snake that is shorter by `difference`, and where it can go."""
     at = byte_of[np.uint64(head[0])]
-    picture[np.uint64(at + (WEAKER_HEAD if difference > 0 else STRONGER_HEAD))] = health
-    picture[np.uint64(at + LENGTH_DIFFERENCE)] = (
-        max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference)) + _LENGTH_SPAN + 1
-    )
+    plane = WEAKER_HEAD if difference > 0 else STRONGER_HEAD
+    limited = max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference))
+    picture[np.uint64(at + plane)] = health
+    picture[np.uint64(at + LENGTH_DIFFERENCE)] = limited + _LENGTH_SPAN + 1
     if difference <= 0:
         for move in range(4):
             picture[np.uint64(byte_of[np.uint64(head[1 + move])] + THREAT)] = 1

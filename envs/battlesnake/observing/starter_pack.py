@@ -36,16 +36,18 @@ class StarterPackObservation:
     Channel 0 is 1 where food lies. Channel 1 + slot shows the body of the snake in that slot. Dead
     snakes and hazards are not shown.
 
-    ================= ============================================================================================
+    ================= ============================================================================
     `kind`            meaning
-    ================= ============================================================================================
+    ================= ============================================================================
     `…-51s`           int8: the head is 5, the body is 1
-    `…-num`           int16: cells count along the body, from 1 at the tail to the length at the head; stacked entries
-                      show the highest number
+    `…-num`           int16: cells count along the body, from 1 at the tail to the length at the
+                      head; stacked entries show the highest number
     `flat-…`          the board alone, (height, width)
-    `bordered-…`      the board with one cell of -1 around it in every channel, (height + 2, width + 2)
-    `max-bordered-…`  21 x 21 with the board in the middle and -1 around it (for even sides it lies half a cell up and left)
-    ================= ============================================================================================
+    `bordered-…`      the board with one cell of -1 around it in every channel, (height + 2, width
+                      + 2)
+    `max-bordered-…`  21 x 21 with the board in the middle and -1 around it; if it can't be in the
+                      middle, because its sides are even, it lies half a cell up and left
+    ================= ============================================================================
 
     Row 0 is the top of the board (y = height - 1). There are four actions: up, down, left, right.
 
@@ -119,11 +121,15 @@ class StarterPackObservation:
         snakes).
         """
         channels = 1 + (self.for_snakes(state.num_snakes).num_snakes or 0)
-        rows, columns, top, left = self._frame(state.width, state.height)
+        rows, columns, first_row, first_column = self._frame(state.width, state.height)
         out = np.full((len(boards), rows, columns, channels), BORDER, self._dtype)
-        on_board = out[:, top : top + state.height, left : left + state.width]
+        on_board = out[
+            :, first_row : first_row + state.height, first_column : first_column + state.width
+        ]
         on_board[:] = 0
-        longest = self._highest(state.width, state.height) if self._numbered else 0
+        longest = 0
+        if self._numbered:
+            longest = self._highest(state.width, state.height)
         _paint_rows(
             state.arrays,
             state.rules,
@@ -153,11 +159,17 @@ class StarterPackObservation:
 
     @property
     def _dtype(self) -> type[np.signedinteger[Any]]:
-        return np.int16 if self._numbered else np.int8
+        if self._numbered:
+            return np.int16
+        return np.int8
 
     def _highest(self, width: int, height: int) -> int:
-        """The longest snake that a game can bring forth (`State`), or a head."""
-        return width * height + 3 if self._numbered else HEAD
+        """Return the highest number in a picture: the length of the longest snake that a game can
+        bring forth (`State`), or that of a head.
+        """
+        if self._numbered:
+            return width * height + 3
+        return HEAD
 
     def _frame(self, width: int, height: int) -> tuple[int, int, int, int]:
         """(rows, columns) of the picture, and the row and column of the board's top left corner in
@@ -186,8 +198,9 @@ def _paint_rows(
     longest: int,
     out: np.ndarray,
 ) -> None:
-    """Paint rows (board, slot) into out (n, height, width, channels), all 0 so far. longest:
-    highest number, 0 for 51s.
+    """Paint the rows (board, slot) into `out` (n, height, width, channels), which is all 0.
+
+    `longest` is the highest number along a body, or 0 for the kinds of 51s.
     """
     for n in range(len(boards)):
         b = boards[n]
@@ -203,9 +216,12 @@ def _paint_rows(
 
 @kernel
 def _channel(i: int, own: int, own_first: bool) -> int:
+    """Return the channel of slot i in the picture of slot `own`."""
     if not own_first or i > own:
         return 1 + i
-    return 1 if i == own else 2 + i
+    if i == own:
+        return 1
+    return 2 + i
 
 
 @kernel
@@ -216,8 +232,10 @@ def _paint_snake(
     length = np.int64(s.length[b, i])
     for number in range(1, length + 1):
         y, x = divmod(np.int64(body_cell(s, b, i, length - number)), r.width + 2)
-        plain = HEAD if number == length else BODY
         if longest:
-            out[n, r.height - y, x - 1, channel] = min(number, longest)
+            value = min(number, longest)
+        elif number == length:
+            value = HEAD
         else:
-            out[n, r.height - y, x - 1, channel] = plain
+            value = BODY
+        out[n, r.height - y, x - 1, channel] = value

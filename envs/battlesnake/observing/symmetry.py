@@ -11,6 +11,7 @@ import numpy as np
 
 from envs.api import View, Views
 from envs.battlesnake.observations import EgocentricPlanes, Observation
+from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
 
 
 def views_of_snakes(observation: Observation, width: int, height: int) -> Views | None:
@@ -25,7 +26,9 @@ def views_of_snakes(observation: Observation, width: int, height: int) -> Views 
     if observation.rotate:
         return Views((_as_it_is, _mirrored), np.array([[0, 1, 2], [2, 1, 0]]))
     rows, columns, _ = observation.space(width, height).shape
-    return _of_the_square(quarter_turns=range(4) if rows == columns else (0, 2))
+    if rows == columns:
+        return _of_the_square(quarter_turns=range(4))
+    return _of_the_square(quarter_turns=(0, 2))
 
 
 def _as_it_is(pictures: np.ndarray) -> np.ndarray:
@@ -41,11 +44,12 @@ def _mirrored_after(turn: View, pictures: np.ndarray) -> np.ndarray:
 
 
 def _of_the_square(quarter_turns: Sequence[int]) -> Views:
-    """Turns to the left, each also mirrored afterwards; actions are up, down, left, right."""
-    up, down, left, right = range(4)
+    """Return the views after so many quarter turns to the left, each also mirrored afterwards.
+    Actions are up, down, left, right.
+    """
     # In a picture that was turned to the left once, going up is what going right was.
-    turned = np.array([right, left, up, down])
-    mirrored = np.array([up, down, right, left])
+    turned = np.array([RIGHT, LEFT, UP, DOWN])
+    mirrored = np.array([UP, DOWN, RIGHT, LEFT])
     pictures: list[View] = []
     actions = []
     for turns in quarter_turns:

@@ -2,21 +2,33 @@
 of their snakes lives.
 """
 
-from envs.battlesnake.plain.boards import (
+from envs.battlesnake.plain.board import (
     Board,
+    Point,
+    Snake,
+    dead_snakes,
+    is_dead,
+    living_snakes,
+)
+from envs.battlesnake.plain.conversion import (
+    Layers,
     board_from_state,
     hazard_layers,
-    map_update,
     place_hazards,
-    ruleset_step,
-    setup_board,
     state_from_board,
 )
+from envs.battlesnake.plain.steps import map_update, ruleset_step, setup_board
 
 __all__ = [
     "Board",
+    "Layers",
+    "Point",
+    "Snake",
     "board_from_state",
+    "dead_snakes",
     "hazard_layers",
+    "is_dead",
+    "living_snakes",
     "map_update",
     "place_hazards",
     "ruleset_step",

@@ -21,7 +21,7 @@ def safest_plain_move(
     """Return the move whose cell has the most free neighbours, among those that are not certain
     death; the first of equals.
 
-    `board` is a dict as in `envs.battlesnake.plain.boards`, of any size, with living snakes only.
+    `board` is a dict as in `envs.battlesnake.plain`, of any size, with living snakes only.
     `hazards` counts the layers on each point. `you` is our place in the list of snakes. The move is
     0 up, 1 down, 2 left or 3 right; if every move is certain death, all are considered."""
     bodies = [[_point(part) for part in snake["body"]] for snake in board["snakes"]]

@@ -14,17 +14,11 @@ was cut off. Our requests may have one more key, `procsnake`, which other tools 
 `Recording.read` also takes the other forms in which people keep games: see
 `envs.battlesnake.recording.parsing`."""
 
+from envs.battlesnake.plain.board import UNKNOWN_CAUSE
 from envs.battlesnake.recording.as_test import asked_snake, to_test
 from envs.battlesnake.recording.causes import likely_cause
-from envs.battlesnake.recording.files import (
-    EXTRAS,
-    UNKNOWN_CAUSE,
-    Recorder,
-    Recording,
-    RecordingError,
-    recording_files,
-    unfinished,
-)
+from envs.battlesnake.recording.files import Recording, RecordingError, recording_files
+from envs.battlesnake.recording.recorder import EXTRAS, Recorder, unfinished
 from envs.battlesnake.recording.replayed import Deviation, contradiction, deviations
 
 __all__ = [

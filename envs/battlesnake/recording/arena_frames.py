@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envs.battlesnake.plain import is_dead
+from envs.battlesnake.recording.recorder import EXTRAS
 from envs.battlesnake.webhook.flat_rules import game_in_webhook_form, integer_of
 
 Entry = dict[str, Any]
@@ -64,11 +66,9 @@ def game_and_requests(
     about = _lower(page.get("game") or {})
     size = {"width": about.get("width") or width, "height": about.get("height") or height}
     if not all(size.values()):
-        told = (
-            'frames don\'t tell the board\'s size; add "Game": {"Width": 11, "Height": 11} to them'
-        )
         raise ValueError(
-            f"{told}, or pass --width and --height to procsnake replay (Python: width= and height=)"
+            'frames don\'t tell the board\'s size; add "Game": {"Width": 11, "Height": 11} to them,'
+            " or pass --width and --height to procsnake replay (Python: width= and height=)"
         )
     game = _game(about)
     return game, [_request(_lower(frame), size, game) for frame in page["frames"]]
@@ -92,20 +92,20 @@ def _game(about: Mapping[str, Any]) -> Entry:
 def _request(frame: Mapping[str, Any], size: Mapping[str, Any], game: Mapping[str, Any]) -> Entry:
     turn = int(frame["turn"])
     snakes = [_snake(_lower(snake), turn) for snake in frame["snakes"] or []]
-    dead = [snake for snake in snakes if snake["eliminatedCause"]]
     board = {
         **size,
         "food": _points(frame.get("food")),
         "hazards": _points(frame.get("hazards")),
-        "snakes": [snake for snake in snakes if not snake["eliminatedCause"]],
+        "snakes": [snake for snake in snakes if not is_dead(snake)],
     }
-    you = snakes[0] if snakes else {}
+    you = next(iter(snakes), {})
+    dead = [snake for snake in snakes if is_dead(snake)]
     return {
         "game": game,
         "turn": turn,
         "board": board,
         "you": you,
-        "procsnake": {"eliminated": dead},
+        EXTRAS: {"eliminated": dead},
     }
 
 
@@ -152,5 +152,5 @@ def _is_message(entry: Mapping[str, Any]) -> bool:
 
 
 def _lower(entry: Mapping[str, Any]) -> Entry:
-    """An object with its keys in lower case; what is below them stays."""
+    """Return an object with its keys in lower case; the keys of inner objects stay."""
     return {key.lower(): value for key, value in entry.items()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from envs.battlesnake.plain import is_dead
 from envs.battlesnake.plain.living import Life, LifeHistory, LifeRules, Sighting
 
 Entry = dict[str, Any]
@@ -31,9 +32,11 @@ class LivingOnly:
         """
         game = request.get("game")
         board = request["board"]
-        rules = LifeRules.of(game if isinstance(game, Mapping) else {})
+        rules = LifeRules()
+        if isinstance(game, Mapping):
+            rules = LifeRules.of(game)
         snakes = board["snakes"] or []
-        if any(snake.get("eliminatedCause") for snake in snakes):
+        if any(map(is_dead, snakes)):
             return request
         if game and not rules.is_arena:
             # Who has no health or has left the board is dead, whoever lists it.
@@ -58,8 +61,8 @@ class LivingOnly:
         return {**request, "board": {**board, "snakes": living}}
 
     def _asked(self, request: Mapping[str, Any]) -> int | None:
-        """The place of `you` in the first request. A later one may be that of `/end`, where `you`
-        may be dead.
+        """Return the place of `you` in the list of the first request; None for later ones, because
+        `you` may be dead in that of `/end`.
         """
         if self._turn >= 0:
             return None

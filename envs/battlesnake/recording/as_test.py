@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs.battlesnake.plain import Board
+from envs.battlesnake.plain import Board, Snake, is_dead, living_snakes
+from envs.battlesnake.plain.board import has_known_fate
 from envs.battlesnake.recording.files import Recording, RecordingError
 from envs.battlesnake.safety import is_certain_death
-from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, head_cell, step_offset
+from envs.battlesnake.state import MOVE_NAMES, head_cell, step_offset
 
 
 def to_test(
@@ -34,33 +35,40 @@ def to_test(
     for. If the position can't be set up, raises what `settings` and `state` raise."""
     board = recording.board(turn)
     recording.state(turn)  # the test will begin with it: better to fail here
-    chosen = _pick_snake(recording, board, snake)
-    moves = sorted(_wanted_moves(recording, board, chosen) if allowed is None else set(allowed))
-    if allowed is None and not moves:
-        raise RecordingError(_why_nothing_is_asked(recording, board, chosen))
+    you = _pick_snake(recording, board, snake)
+    if allowed is None:
+        moves = sorted(_moves_to_require(recording, board, you))
+        if not moves:
+            raise RecordingError(_why_nothing_is_asked(recording, board, you))
+    else:
+        moves = sorted(set(allowed))
     if not moves or not set(moves) <= set(MOVE_NAMES):
         raise RecordingError(
             f"allowed moves are {moves}; pass one or more of {', '.join(MOVE_NAMES)}"
         )
-    request = recording.requests[recording.turns.index(board["turn"])]
-    living = {snake["id"] for snake in board["snakes"] if not snake["eliminatedCause"]}
-    shown = {
-        **request["board"],
-        "snakes": [snake for snake in request["board"]["snakes"] if snake["id"] in living],
+    request = _request_of_test(recording, board, you)
+    literal = pprint.pformat(request, width=120, sort_dicts=False, compact=True)
+    title = f"Turn {turn} of game {recording.game.get('id', '')}, played by {you.get('name', '')}"
+    return _TEST_FILE.format(
+        title=re.sub(r"[^\w .-]", "", title),
+        request=literal,
+        allowed=moves,
+        turn=turn,
+        agent=agent,
+    )
+
+
+def _request_of_test(recording: Recording, board: Board, you: Snake) -> dict[str, Any]:
+    """Return the request that the test sends: as it was recorded, with the living snakes only."""
+    recorded_board = recording.requests[recording.turns.index(board["turn"])]["board"]
+    ids = {snake["id"] for snake in living_snakes(board)}
+    listed = [snake for snake in recorded_board["snakes"] if snake["id"] in ids]
+    return {
+        "game": recording.game,
+        "turn": board["turn"],
+        "board": {**recorded_board, "snakes": listed},
+        "you": you,
     }
-    position = {"turn": board["turn"], "board": shown}
-    literal = pprint.pformat(
-        {"game": recording.game, **position, "you": chosen},
-        width=120,
-        sort_dicts=False,
-        compact=True,
-    )
-    title = re.sub(
-        r"[^\w .-]",
-        "",
-        f"Turn {turn} of game {recording.game.get('id', '')}, played by {chosen.get('name', '')}",
-    )
-    return _TEST_FILE.format(title=title, request=literal, allowed=moves, turn=turn, agent=agent)
 
 
 _TEST_FILE = '''"""{title}. Written by `procsnake replay to-test`."""
@@ -84,46 +92,52 @@ def test_turn_{turn}():
 '''
 
 
-def _pick_snake(recording: Recording, board: Board, wanted: str | None) -> dict[str, Any]:
-    living = [snake for snake in board["snakes"] if not snake["eliminatedCause"]]
-    if wanted is None and len(recording.turns) == 1:
+def _pick_snake(recording: Recording, board: Board, id_or_name: str | None) -> Snake:
+    living = living_snakes(board)
+    if id_or_name is None and len(recording.turns) == 1:
         matching = [asked_snake(recording, board)]
-    elif wanted is None:
+    elif id_or_name is None:
         doomed = [snake for snake in living if _dies(recording, board, snake)]
         matching = doomed or living
     else:
-        matching = [snake for snake in living if wanted in (snake["id"], snake.get("name"))]
+        matching = [snake for snake in living if id_or_name in (snake["id"], snake.get("name"))]
     if not matching:
-        known = ", ".join(str(snake.get("name") or snake["id"]) for snake in living)
+        names = ", ".join(str(snake.get("name") or snake["id"]) for snake in living)
         raise RecordingError(
-            f"no living snake {wanted!r} on turn {board['turn']}; there are: {known or 'none'}"
+            f"no living snake {id_or_name!r} on turn {board['turn']}; there are: {names or 'none'}"
         )
     return matching[0]
 
 
-def asked_snake(recording: Recording, board: Board) -> dict[str, Any]:
+def asked_snake(recording: Recording, board: Board) -> Snake:
     """Return the living snake whose request the recording holds for this board, or else the first
     living one.
 
     Raises `RecordingError` if none lives.
     """
     you = recording.requests[recording.turns.index(board["turn"])].get("you")
-    own_id = you.get("id") if isinstance(you, Mapping) else None
-    living = [snake for snake in board["snakes"] if not snake["eliminatedCause"]]
+    living = living_snakes(board)
     if not living:
         raise RecordingError(f"no snake lives on turn {board['turn']}")
-    return next((snake for snake in living if snake["id"] == own_id), living[0])
+    if isinstance(you, Mapping):
+        for snake in living:
+            if snake["id"] == you.get("id"):
+                return snake
+    return living[0]
 
 
-def _dies(recording: Recording, board: Board, snake: Mapping[str, Any]) -> bool:
+def _dies(recording: Recording, board: Board, snake: Snake) -> bool:
     index = recording.turns.index(board["turn"]) + 1
     if index == len(recording.turns):
         return False
-    after = {s["id"]: s for s in recording.boards()[index]["snakes"]}
-    return bool(after[snake["id"]]["eliminatedCause"])
+    return any(
+        is_dead(after)
+        for after in recording.boards()[index]["snakes"]
+        if after["id"] == snake["id"]
+    )
 
 
-def _why_nothing_is_asked(recording: Recording, board: Board, snake: Mapping[str, Any]) -> str:
+def _why_nothing_is_asked(recording: Recording, board: Board, snake: Snake) -> str:
     turn = board["turn"]
     name = snake.get("name") or snake["id"]
     if len(recording.turns) == 1:
@@ -139,24 +153,25 @@ def _why_nothing_is_asked(recording: Recording, board: Board, snake: Mapping[str
     )
 
 
-def _wanted_moves(recording: Recording, board: Board, snake: Mapping[str, Any]) -> set[str]:
+def _moves_to_require(recording: Recording, board: Board, snake: Snake) -> set[str]:
+    """Return the recorded move, or all others that aren't certain death if it killed the snake or
+    if none is recorded of a single request.
+    """
     turn = board["turn"]
-    played = recording.decisions(turn).get(snake["id"], {}).get("move")
-    is_alone = len(recording.turns) == 1 and played is None
-    if not is_alone and not _dies(recording, board, snake):
-        return set() if played is None else {played}
+    recorded_move = recording.decisions(turn).get(snake["id"], {}).get("move")
+    is_single_request = len(recording.turns) == 1 and recorded_move is None
+    if not is_single_request and not _dies(recording, board, snake):
+        if recorded_move is None:
+            return set()
+        return {recorded_move}
     state = recording.state(turn)
-    slot = [s["id"] for s in board["snakes"] if s["eliminatedCause"] in CAUSE_NAMES].index(
-        snake["id"]
-    )
+    ids_by_slot = [one["id"] for one in board["snakes"] if has_known_fate(one)]
+    slot = ids_by_slot.index(snake["id"])
+    head = head_cell(state.arrays, 0, slot)
+    moves = set()
     # Not `safe_moves`, which leaves a choice where there is none.
-    targets = {
-        name: head_cell(state.arrays, 0, slot) + step_offset(state.rules.width, k)
-        for k, name in enumerate(MOVE_NAMES)
-    }
-    fatal = {
-        name
-        for name, cell in targets.items()
-        if is_certain_death(state.arrays, 0, slot, state.rules, cell)
-    }
-    return targets.keys() - fatal - {played}
+    for move, name in enumerate(MOVE_NAMES):
+        target = head + step_offset(state.rules.width, move)
+        if not is_certain_death(state.arrays, 0, slot, state.rules, target):
+            moves.add(name)
+    return moves - {recorded_move}

@@ -10,8 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from envs.battlesnake.plain import Board, state_from_board
-from envs.battlesnake.recording.files import UNKNOWN_CAUSE, moves_between
+from envs.battlesnake.plain import Board, living_snakes, state_from_board
+from envs.battlesnake.plain.board import UNKNOWN_CAUSE
+from envs.battlesnake.recording.boards import moves_between
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import (
@@ -39,8 +40,8 @@ def likely_cause(before: Board, after: Board, snake: str, settings: Settings) ->
     The survivors' moves are read off their heads. The moves of those that died are tried, the
     snake's own and those of up to three others, and what leaves other survivors than the second
     board can't have been played. It is `UNKNOWN_CAUSE` if nothing explains the death."""
-    survivors = {one["id"] for one in after["snakes"] if not one["eliminatedCause"]}
-    living = [one for one in before["snakes"] if not one["eliminatedCause"]]
+    survivors = {one["id"] for one in living_snakes(after)}
+    living = living_snakes(before)
     moves = {
         one: move["move"] for one, move in moves_between(before, after).items() if one in survivors
     }
@@ -60,8 +61,9 @@ def likely_cause(before: Board, after: Board, snake: str, settings: Settings) ->
 def _outcomes(
     before: Board, moves: dict[str, str], snake: str, settings: Settings
 ) -> Iterator[list[int]]:
-    """The causes of death by slot, ALIVE for survivors, after each choice of the moves that aren't
-    known.
+    """Yield the causes of death by slot after each choice of the moves that aren't known.
+
+    `ALIVE` stands for a survivor. Nothing is yielded for a board that no game can have.
     """
     ids = [one["id"] for one in before["snakes"]]
     try:
@@ -71,12 +73,12 @@ def _outcomes(
     # The walls and the end of the game don't matter here.
     rules = state.rules._replace(royale=False, solo=True)
     unseen = [one for one in ids if one not in moves and one != snake][:_MAX_UNSEEN]
-    chosen = np.full((1, len(ids)), _STRAIGHT_ON, np.int8)
+    all_moves = np.full((1, len(ids)), _STRAIGHT_ON, np.int8)
     for one, move in moves.items():
-        chosen[0, ids.index(one)] = MOVE_NAMES.index(move)
+        all_moves[0, ids.index(one)] = MOVE_NAMES.index(move)
     slots = [ids.index(one) for one in [snake, *unseen]]
-    for tried in product(range(len(MOVE_NAMES)), repeat=len(slots)):
-        chosen[0, slots] = tried
-        played = state.copy()
-        step_board(played.arrays, 0, rules, chosen)
-        yield played.arrays.cause[0].tolist()
+    for attempt in product(range(len(MOVE_NAMES)), repeat=len(slots)):
+        all_moves[0, slots] = attempt
+        next_state = state.copy()
+        step_board(next_state.arrays, 0, rules, all_moves)
+        yield next_state.arrays.cause[0].tolist()

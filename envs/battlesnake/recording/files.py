@@ -1,139 +1,38 @@
-"""Writes and reads recordings."""
+"""Reads recordings."""
 
 from __future__ import annotations
 
 import codecs
-import errno
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.plain.board import has_known_fate
 from envs.battlesnake.recording.arena_frames import game_and_requests, page_of
 from envs.battlesnake.recording.arena_requests import LivingOnly
-from envs.battlesnake.recording.bounds import MAX_KNOWN_SNAKES, check_request
+from envs.battlesnake.recording.boards import BoardHistory, decisions_in, moves_between
+from envs.battlesnake.recording.bounds import check_request
 from envs.battlesnake.recording.parsing import (
     game_requests_result,
     is_of_frames,
     once_per_turn,
     read_entries,
 )
+from envs.battlesnake.recording.recorder import Recorder
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
+from envs.battlesnake.state import MOVE_NAMES, State
 from envs.battlesnake.webhook import WebhookError, read_settings
 from envs.common.errors import ConfigError, ProcsnakeError, reason
 from envs.common.strangers.bounded import read_bytes
-from envs.common.whole_files import not_through_links
 
-EXTRAS = "procsnake"
-UNKNOWN_CAUSE = "unknown"
 MAX_BYTES = 1 << 27
-_ALIVE = {"eliminatedCause": "", "eliminatedBy": "", "eliminatedOnTurn": 0}
-_OFFSETS = {(0, 1): "up", (0, -1): "down", (-1, 0): "left", (1, 0): "right"}
 
 
 class RecordingError(ProcsnakeError):
     """A recording is missing, malformed or empty, or does not hold the turn that was asked for."""
-
-
-def unfinished(path: str | os.PathLike[str]) -> Path:
-    """Return the path at which a recording for `path` lies while its game goes on."""
-    return Path(path).with_name(Path(path).name + ".part")
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[None]:
-    """Turn missing rights, a full disk and the like into a `ConfigError` of one line."""
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(
-            f"the recording {path} can't be written: {error.strerror or error}. Choose another"
-            " place"
-        ) from error
-
-
-class Recorder:
-    """Writes a recording while the game is played. It writes `<path>.part`, which `finish` renames
-    to `path`.
-
-    Use it as a context manager. If the game breaks off, the `.part` file stays, and
-    `Recording.read` can still read it. Raises `ConfigError` where nothing can be written, and once
-    the disk is full."""
-
-    def __init__(self, path: str | os.PathLike[str], game: Mapping[str, Any]) -> None:
-        self.path = Path(path)
-        self._part = unfinished(self.path)
-        with _written(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self.path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, "it is a folder")
-            # Without a buffer, which a full disk would keep from being closed.
-            self._file = open(self._part, "wb", buffering=0, opener=not_through_links)  # noqa: SIM115
-        self._buried: set[str] = set()
-        try:
-            self._write(game)
-        except ConfigError:
-            self._file.close()
-            raise
-
-    def turn(
-        self,
-        request: Mapping[str, Any],
-        *,
-        decisions: Mapping[str, Mapping[str, Any]] | None = None,
-        dead: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        """Add one board.
-
-        `request` is the move request (`webhook.move_request`), `decisions` what each snake decided
-        on this board, by id. `dead` are all dead snakes of this board in the form of
-        `plain.board_from_state`, whenever they died; each is written only once."""
-        extras: dict[str, Any] = {"decisions": dict(decisions)} if decisions else {}
-        new = [snake for snake in dead if snake["id"] not in self._buried]
-        if new:
-            extras["eliminated"] = new
-            self._buried.update(snake["id"] for snake in new)
-        self._write({**request, EXTRAS: extras} if extras else request)
-
-    def finish(self, *, winner_id: str = "", winner_name: str = "", is_draw: bool = False) -> Path:
-        """Add the result and give the file its final name, which is returned."""
-        return self.close_with(
-            {"winnerId": winner_id, "winnerName": winner_name, "isDraw": is_draw}
-        )
-
-    def close_with(self, result: Mapping[str, Any] | None) -> Path:
-        """Do what `finish` does, for a result in the file's form; None leaves it out, as in a game
-        that was cut off.
-        """
-        if result is not None:
-            self._write(result)
-        with _written(self.path):
-            self._file.close()
-            os.replace(self._part, self.path)
-        return self.path
-
-    def _write(self, line: Mapping[str, Any]) -> None:
-        text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
-        with _written(self.path):
-            while text:
-                text = text[self._file.write(text) :]
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.close()
 
 
 @dataclass
@@ -160,12 +59,12 @@ class Recording:
             raise RecordingError(
                 f"the recorded game is {type(self.game).__name__}; expected an object"
             )
-        seen: dict[str, dict[str, Any]] = {}
+        history = BoardHistory()
         living = LivingOnly()
         for request in self.requests:
             try:
                 check_request(request)
-                self._boards.append(_board(living.read(request), seen))
+                self._boards.append(history.board_of(living.read(request)))
                 if len(self._boards) == 1:
                     self.undecided = living.undecided
             except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -269,7 +168,7 @@ class Recording:
         Slots follow the order of `board(turn)["snakes"]`. Snakes whose cause of death isn't known
         are left out."""
         board = self.board(turn)
-        snakes = [snake for snake in board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES]
+        snakes = [snake for snake in board["snakes"] if has_known_fate(snake)]
         return state_from_board({**board, "snakes": snakes}, settings=self.settings)
 
     @property
@@ -301,9 +200,11 @@ class Recording:
 
         What a snake decided isn't what it played if its answer came too late, so the heads on the
         next board count first."""
-        told = {**decisions_in(self.requests[place]), **self._seen_moves(place)}
+        decisions = {**decisions_in(self.requests[place]), **self._seen_moves(place)}
         return {
-            snake: move["move"] for snake, move in told.items() if move.get("move") in MOVE_NAMES
+            snake: decision["move"]
+            for snake, decision in decisions.items()
+            if decision.get("move") in MOVE_NAMES
         }
 
     def _seen_moves(self, place: int) -> dict[str, dict[str, Any]]:
@@ -318,80 +219,13 @@ def recording_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
     Raises `ConfigError` if there is no such file or folder.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for name in names:
         path = Path(name)
         if not os.path.exists(path):
             raise ConfigError(f"there is no {name}; name files or folders of recordings")
-        found += sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    return found
-
-
-def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board:
-    """The board of a request with the dead among the living. `seen`: the latest of each snake so
-    far, kept up here.
-    """
-    board = request["board"]
-    living = [_without_gaps(snake) for snake in board["snakes"] or []]
-    fallen = [_without_gaps(snake) for snake in request.get(EXTRAS, {}).get("eliminated", [])]
-    if alive := [snake["id"] for snake in fallen if not snake["eliminatedCause"]]:
-        raise ValueError(f"{alive[0]!r} is among the eliminated snakes without an eliminatedCause")
-    known = {snake["id"] for snake in [*living, *fallen]}
-    for snake in seen.values():
-        if snake["id"] not in known and not snake["eliminatedCause"]:
-            fallen = [
-                *fallen,
-                {**snake, "eliminatedCause": UNKNOWN_CAUSE, "eliminatedOnTurn": request["turn"]},
-            ]
-    for snake in [*living, *fallen]:
-        seen[snake["id"]] = {**seen.get(snake["id"], {}), **snake}
-    if len(seen) > MAX_KNOWN_SNAKES:
-        raise ValueError(
-            f"{len(seen)} snakes so far; at most {MAX_KNOWN_SNAKES} take part in a game"
-        )
-    return {
-        "turn": request["turn"],
-        "width": board["width"],
-        "height": board["height"],
-        "food": board.get("food") or [],
-        "hazards": board.get("hazards") or [],
-        "snakes": list(seen.values()),
-    }
-
-
-def _without_gaps(snake: Mapping[str, Any]) -> dict[str, Any]:
-    """A snake of a request without its null fields. If it tells nothing of its end, it lives."""
-    return {**_ALIVE, **{name: value for name, value in snake.items() if value is not None}}
-
-
-def decisions_in(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what was recorded of the snakes' decisions in an entry, by id. What has another form
-    is left out.
-    """
-    told = request.get(EXTRAS, {}).get("decisions", {})
-    if isinstance(told, dict):
-        return {snake: one for snake, one in told.items() if isinstance(one, dict)}
-    return {}
-
-
-def moves_between(before: Board, after: Board) -> dict[str, dict[str, Any]]:
-    """Return the moves that the heads show as {id: {"move": name}}, for snakes that live on
-    `before` and are on both boards.
-    """
-    heads = {snake["id"]: snake["body"][0] for snake in after["snakes"]}
-    width = before["width"]
-    height = before["height"]
-    moves = {}
-    for snake in before["snakes"]:
-        if snake["eliminatedCause"] or snake["id"] not in heads:
-            continue
-        dx, dy = (heads[snake["id"]][axis] - snake["body"][0][axis] for axis in "xy")
-        dx = _unwrap(dx, width)
-        dy = _unwrap(dy, height)
-        if (dx, dy) in _OFFSETS:
-            moves[snake["id"]] = {"move": _OFFSETS[dx, dy]}
-    return moves
-
-
-def _unwrap(delta: int, side: int) -> int:
-    return {side - 1: -1, 1 - side: 1}.get(delta, delta)
+        if path.is_dir():
+            files += sorted(path.glob("*.jsonl"))
+        else:
+            files.append(path)
+    return files

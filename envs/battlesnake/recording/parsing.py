@@ -36,7 +36,7 @@ def read_entries(text: str) -> list[Entry]:
         value = parse_json(text, whole_floats_as_integers=True)
     except ValueError:
         return _read_lines(text.rstrip("\n").split("\n"))
-    entries = value if isinstance(value, list) else [value]
+    entries: list[Any] = value if isinstance(value, list) else [value]
     if not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("it is JSON, but not an object or a list of objects")
     return entries
@@ -71,7 +71,9 @@ def game_requests_result(entries: Sequence[Entry]) -> tuple[Any, list[Entry], En
     Raises `ValueError` for the requests of several games.
     """
     rest = list(entries)
-    result = rest.pop() if len(rest) > 1 and "isDraw" in rest[-1] else None
+    result = None
+    if len(rest) > 1 and "isDraw" in rest[-1]:
+        result = rest.pop()
     if _request_in(rest[0]) is None:
         return rest[0], list(once_per_turn(rest[1:])), result
     requests = [request for entry in rest if (request := _request_in(entry)) is not None]
@@ -83,7 +85,7 @@ def game_requests_result(entries: Sequence[Entry]) -> tuple[Any, list[Entry], En
 
 
 def _request_in(entry: Mapping[str, Any]) -> Entry | None:
-    """The request that an entry is or holds; None if there is none."""
+    """Return the request that an entry is or holds; None if there is none."""
     if isinstance(entry.get("board"), Mapping):
         return dict(entry)
     if set(entry) >= _BOARD_KEYS:
@@ -93,7 +95,9 @@ def _request_in(entry: Mapping[str, Any]) -> Entry | None:
         for value in entry.values()
         if isinstance(value, Mapping) and isinstance(value.get("board"), Mapping)
     ]
-    return dict(inner[0]) if len(inner) == 1 else None
+    if len(inner) != 1:
+        return None
+    return dict(inner[0])
 
 
 def _refuse_several_games(requests: Sequence[Mapping[str, Any]]) -> None:
@@ -117,9 +121,11 @@ def _refuse_several_games(requests: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _turn(request: Mapping[str, Any]) -> int:
-    """The turn, to sort by. Whoever reads the request says if it has none."""
+    """Return the turn, to sort by: 0 if it is missing, which whoever reads the request refuses."""
     turn = request.get("turn")
-    return turn if isinstance(turn, int) else 0
+    if isinstance(turn, int):
+        return turn
+    return 0
 
 
 def once_per_turn(requests: Iterable[Entry]) -> Iterator[Entry]:
@@ -129,25 +135,28 @@ def once_per_turn(requests: Iterable[Entry]) -> Iterator[Entry]:
     """
     last: Mapping[str, Any] | None = None
     for request in requests:
-        shown = _shown(request)
-        if shown is None or shown != last:
+        view = _common_view(request)
+        if view is None or view != last:
             yield request
-        last = shown
+        last = view
 
 
-def _shown(request: Mapping[str, Any]) -> Entry | None:
-    """What all snakes see alike of a turn; None if this is no request."""
+def _common_view(request: Mapping[str, Any]) -> Entry | None:
+    """Return what all snakes see alike of a turn, in an order of its own; None if this is no
+    request.
+    """
     board = request.get("board")
-    snakes = board.get("snakes") if isinstance(board, Mapping) else None
-    if (
-        not isinstance(board, Mapping)
-        or not isinstance(snakes, list)
-        or not all(isinstance(s, Mapping) for s in snakes)
-    ):
+    if not isinstance(board, Mapping):
         return None
-    alike = [
-        {key: value for key, value in snake.items() if key not in _ANSWERS} for snake in snakes
-    ]
-    points = {kind: sorted(map(str, board.get(kind) or [])) for kind in ("food", "hazards")}
-    shown = {**board, **points, "snakes": sorted(alike, key=lambda snake: str(snake.get("id")))}
-    return {"turn": request.get("turn"), "board": shown, "more": request.get("procsnake")}
+    snakes = board.get("snakes")
+    if not isinstance(snakes, list) or not all(isinstance(snake, Mapping) for snake in snakes):
+        return None
+    view: Entry = dict(board)
+    for kind in ("food", "hazards"):
+        view[kind] = sorted(map(str, board.get(kind) or []))
+    view["snakes"] = sorted(map(_without_answer, snakes), key=lambda snake: str(snake.get("id")))
+    return {"turn": request.get("turn"), "board": view, "more": request.get("procsnake")}
+
+
+def _without_answer(snake: Mapping[str, Any]) -> Entry:
+    return {key: value for key, value in snake.items() if key not in _ANSWERS}

@@ -8,12 +8,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any
 
-from envs.battlesnake.plain import Board, map_update, ruleset_step
-from envs.battlesnake.recording.files import UNKNOWN_CAUSE, Recording, moves_between
+from envs.battlesnake.plain import (
+    Board,
+    Point,
+    Snake,
+    is_dead,
+    living_snakes,
+    map_update,
+    ruleset_step,
+)
+from envs.battlesnake.plain.board import UNKNOWN_CAUSE
+from envs.battlesnake.recording.boards import moves_between
+from envs.battlesnake.recording.files import Recording
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import MOVE_NAMES
+from envs.common.columns import counted
 from envs.common.errors import ProcsnakeError
 
 SIDES = ("left", "right", "bottom", "top")
@@ -53,7 +63,7 @@ def deviations(recording: Recording) -> Iterator[Deviation]:
     settings = recording.settings
     if settings.map == "solo_maze":
         return
-    trails: list[dict[str, int]] = []
+    trails: list[Point] = []
     for before, after in pairwise(recording.boards()):
         if settings.map == "snail_mode":
             before = {**before, "hazards": [*_within(before), *(_above(before) or trails)]}
@@ -62,34 +72,44 @@ def deviations(recording: Recording) -> Iterator[Deviation]:
             yield Deviation(int(after["turn"]), what)
 
 
-def _within(board: Board) -> list[dict[str, int]]:
+def _within(board: Board) -> list[Point]:
+    """Return the hazards that lie on the board."""
     return [point for point in board["hazards"] if point["y"] < board["height"]]
 
 
-def _above(board: Board) -> list[dict[str, int]]:
-    """What snail_mode keeps above the board: where a trail comes next."""
+def _above(board: Board) -> list[Point]:
+    """Return what snail_mode keeps above the board: where a trail comes next."""
     return [point for point in board["hazards"] if point["y"] >= board["height"]]
 
 
-def _trails_after(before: Board, after: Board, settings: Settings) -> list[dict[str, int]]:
-    """What snail_mode keeps above the board after a turn. Arena's frames leave it out."""
-    moves = {snake: move["move"] for snake, move in moves_between(before, after).items()}
-    order = [
-        None if snake["eliminatedCause"] else moves.get(snake["id"], "")
-        for snake in before["snakes"]
-    ]
+def _trails_after(before: Board, after: Board, settings: Settings) -> list[Point]:
+    """Return what snail_mode keeps above the board after a turn. Arena's frames leave it out."""
+    moves = _moves_by_id(before, after)
+    moves_in_order = _in_order_of(before, {**dict.fromkeys(_ids(before), ""), **moves})
+    damage = {"hazardDamagePerTurn": settings.hazard_damage}
     try:
-        _, stepped = ruleset_step(
-            before,
-            order,
-            settings={"hazardDamagePerTurn": settings.hazard_damage},
-            solo=settings.solo,
-        )
-        return _above(
-            map_update(stepped, map="snail_mode", settings={"foodSpawnChance": 0, "minimumFood": 0})
-        )
+        _, stepped = ruleset_step(before, moves_in_order, settings=damage, solo=settings.solo)
+        return _above(_after_snails(stepped))
     except ProcsnakeError:
         return []
+
+
+def _after_snails(stepped: Board) -> Board:
+    """Return the board after snail_mode's update, without new food."""
+    return map_update(stepped, map="snail_mode", settings={"foodSpawnChance": 0, "minimumFood": 0})
+
+
+def _ids(board: Board) -> list[str]:
+    return [snake["id"] for snake in board["snakes"]]
+
+
+def _moves_by_id(before: Board, after: Board) -> dict[str, str]:
+    return {snake: move["move"] for snake, move in moves_between(before, after).items()}
+
+
+def _in_order_of(board: Board, moves: Mapping[str, str]) -> list[str | None]:
+    """Return the moves in the order of the board's snakes, as `ruleset_step` takes them."""
+    return [None if is_dead(snake) else moves.get(snake["id"]) for snake in board["snakes"]]
 
 
 def contradiction(recording: Recording) -> str:
@@ -115,8 +135,8 @@ def _differences(before: Board, after: Board, settings: Settings) -> Iterator[st
     if after["turn"] != before["turn"] + 1:
         yield f"it follows turn {before['turn']}; the turns between are missing"
         return
-    moves = {snake: move["move"] for snake, move in moves_between(before, after).items()}
-    alive = [snake["id"] for snake in before["snakes"] if not snake["eliminatedCause"]]
+    moves = _moves_by_id(before, after)
+    alive = [snake["id"] for snake in living_snakes(before)]
     vanished = [
         snake["id"] for snake in after["snakes"] if snake["id"] in alive and _is_unknown(snake)
     ]
@@ -129,28 +149,25 @@ def _differences(before: Board, after: Board, settings: Settings) -> Iterator[st
         return
     fewest: list[str] | None = None
     for guess in product(MOVE_NAMES, repeat=len(unseen)):
-        found = list(
-            _by_the_rules(before, after, settings, moves | dict(zip(unseen, guess, strict=True)))
-        )
-        if fewest is None or len(found) < len(fewest):
-            fewest = found
-        if not found:
+        guessed_moves = dict(zip(unseen, guess, strict=True))
+        differences = list(_by_the_rules(before, after, settings, moves | guessed_moves))
+        if not differences:
             return
+        if fewest is None or len(differences) < len(fewest):
+            fewest = differences
     yield from fewest or ()
 
 
-def _is_unknown(snake: Mapping[str, Any]) -> bool:
+def _is_unknown(snake: Snake) -> bool:
     return snake["eliminatedCause"] == UNKNOWN_CAUSE
 
 
 def _by_the_rules(
     before: Board, after: Board, settings: Settings, moves: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield what differs on `after` from the board that the rules make of `before` by the moves."""
     settled = _settled(before)
-    order = [
-        moves.get(snake["id"]) if not snake["eliminatedCause"] else None
-        for snake in settled["snakes"]
-    ]
+    order = _in_order_of(settled, moves)
     # Royale's walls are random, so the ruleset's own would never be the recorded ones.
     ruleset = "standard" if settings.ruleset == "royale" else settings.ruleset
     numbers = {"hazardDamagePerTurn": settings.hazard_damage}
@@ -178,7 +195,7 @@ def _snakes(stepped: Board, after: Board) -> Iterator[str]:
     for snake in after["snakes"]:
         expected = ours.get(snake["id"])
         if _is_unknown(snake):
-            if expected is not None and not expected["eliminatedCause"]:
+            if expected is not None and not is_dead(expected):
                 yield f"{snake.get('name') or snake['id']} is gone; by the rules it lives"
             continue
         if expected is None:
@@ -186,9 +203,9 @@ def _snakes(stepped: Board, after: Board) -> Iterator[str]:
             continue
         name = snake.get("name") or snake["id"]
         cause = snake["eliminatedCause"]
-        wanted = expected["eliminatedCause"]
-        if cause != wanted:
-            yield f"{name} {_fate(cause)}; by the rules it {_fate(wanted)}"
+        expected_cause = expected["eliminatedCause"]
+        if cause != expected_cause:
+            yield f"{name} {_fate(cause)}; by the rules it {_fate(expected_cause)}"
         elif not cause and snake["health"] != expected["health"]:
             yield f"{name} has health {snake['health']}; the rules give {expected['health']}"
         if _cells(snake["body"]) != _cells(expected["body"]):
@@ -199,24 +216,24 @@ def _snakes(stepped: Board, after: Board) -> Iterator[str]:
 
 
 def _fate(cause: str) -> str:
-    return f"dies ({cause})" if cause else "lives"
+    if cause:
+        return f"dies ({cause})"
+    return "lives"
 
 
 def _food(stepped: Board, after: Board) -> Iterator[str]:
     ours = Counter(_cells(stepped["food"]))
     theirs = Counter(_cells(after["food"]))
-    bodies = {
-        cell
-        for snake in after["snakes"]
-        if not snake["eliminatedCause"]
-        for cell in _cells(snake["body"])
-    }
+    bodies: set[tuple[int, int]] = set()
+    for snake in living_snakes(after):
+        bodies.update(_cells(snake["body"]))
     for cell in ours - theirs:
         yield f"the food at {cell} is gone, and no snake ate it"
-    for cell in theirs - ours:
-        on_board = 0 <= cell[0] < after["width"] and 0 <= cell[1] < after["height"]
-        if cell in bodies or not on_board:
-            yield f"new food lies at {cell}, {'under a snake' if on_board else 'off the board'}"
+    for x, y in theirs - ours:
+        if not (0 <= x < after["width"] and 0 <= y < after["height"]):
+            yield f"new food lies at {(x, y)}, off the board"
+        elif (x, y) in bodies:
+            yield f"new food lies at {(x, y)}, under a snake"
 
 
 def _hazards(stepped: Board, after: Board, settings: Settings) -> Iterator[str]:
@@ -226,13 +243,11 @@ def _hazards(stepped: Board, after: Board, settings: Settings) -> Iterator[str]:
     elif settings.ruleset == "royale":
         return
     elif settings.map == "snail_mode":
-        expected = map_update(
-            stepped, map="snail_mode", settings={"foodSpawnChance": 0, "minimumFood": 0}
-        )
-        if _on_board(expected) != theirs:
+        expected = _on_board(_after_snails(stepped))
+        if expected != theirs:
             yield (
                 f"{sum(theirs.values())} hazards lie on the board; the trails give"
-                f" {sum(_on_board(expected).values())}"
+                f" {sum(expected.values())}"
             )
     elif settings.map in _STILL and _on_board(stepped) != theirs:
         yield f"hazards have changed, from {len(stepped['hazards'])} to {len(after['hazards'])}"
@@ -250,22 +265,19 @@ def _walls(stepped: Board, after: Board, every: int) -> Iterator[str]:
     is_empty = sum(sides[:2]) >= after["width"]  # No rectangle is left, so its sides can't be told.
     came = [now - then for now, then in zip(sides, before, strict=True)]
     if not is_empty and (min(came) < 0 or sum(came) != due):
-        moved = (
-            ", ".join(f"{name} {by:+d}" for name, by in zip(SIDES, came, strict=True) if by)
-            or "none"
-        )
-        yield f"royale's walls moved in by: {moved}; {due} side{'s' * (due != 1)} should have"
+        steps = [f"{name} {by:+d}" for name, by in zip(SIDES, came, strict=True) if by]
+        steps_text = ", ".join(steps) or "none"
+        yield f"royale's walls moved in by: {steps_text}; {counted(due, 'side')} should have"
 
 
-def walls(board: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
+def walls(board: Board) -> tuple[int, int, int, int] | None:
     """Return by how many cells royale's walls have moved in from left, right, bottom and top.
 
     None if the hazards don't lie outside a rectangle. A board that is full of hazards counts as
     (width, 0, 0, 0)."""
     width = board["width"]
     height = board["height"]
-    wet = set(_cells(board["hazards"]))
-    dry = [(x, y) for x in range(width) for y in range(height) if (x, y) not in wet]
+    dry = set(product(range(width), range(height))) - set(_cells(board["hazards"]))
     if not dry:
         return width, 0, 0, 0
     xs = [x for x, _ in dry]
@@ -274,14 +286,15 @@ def walls(board: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
     right = width - 1 - max(xs)
     bottom = min(ys)
     top = height - 1 - max(ys)
-    is_rectangle = len(dry) == (width - left - right) * (height - bottom - top)
-    return (left, right, bottom, top) if is_rectangle else None
+    if len(dry) != (width - left - right) * (height - bottom - top):
+        return None
+    return left, right, bottom, top
 
 
-def _cells(points: list[dict[str, int]]) -> list[tuple[int, int]]:
+def _cells(points: list[Point]) -> list[tuple[int, int]]:
     return [(point["x"], point["y"]) for point in points]
 
 
 def _on_board(board: Board) -> Counter[tuple[int, int]]:
-    """Hazard layers by cell. What lies above the board is snail_mode's memory."""
+    """Return the hazard layers by cell, without snail_mode's memory, which lies above the board."""
     return Counter(cell for cell in _cells(board["hazards"]) if cell[1] < board["height"])

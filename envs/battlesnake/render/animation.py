@@ -47,7 +47,9 @@ def save_animation(
             f"fps is {fps} and cell {cell}; fps lies between {MIN_FPS} and 60, cell between 4"
             " and 256"
         )
-    boards = (recording if isinstance(recording, Recording) else Recording.read(recording)).boards()
+    if not isinstance(recording, Recording):
+        recording = Recording.read(recording)
+    boards = recording.boards()
     with writing_whole(target) as part:
         _WRITERS[target.suffix.lower()](boards, part, fps, cell, panel)
     return target

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from envs.battlesnake.plain import Board
+from envs.battlesnake.plain import Board, Point, Snake, is_dead
 from envs.battlesnake.render.scene import (
     FOOD_COLOR,
     Color,
@@ -14,7 +15,6 @@ from envs.battlesnake.render.scene import (
     display_name,
     fate,
     hazard_layers,
-    is_dead,
     look_in_words,
     on_board,
     scene,
@@ -28,6 +28,7 @@ _HEADS = "▲▼◀▶"
 _STEPS = "↑↓←→"
 _EYES = ("''", "..", ": ", " :")
 _SHADES = " ░▒▓"
+_BIT_AND_MOVE = ((1, UP), (2, DOWN), (4, LEFT), (8, RIGHT))
 _DARK: Color = (18, 20, 28)
 _GROUND: tuple[Color, Color] = ((32, 35, 46), (38, 41, 53))
 _HAZARD: Color = (121, 60, 140)
@@ -68,32 +69,43 @@ def draw_board(board: Board, *, color: bool = True, columns: int | None = None) 
     does.
     """
     colors = snake_colors(board)
-    cells = _coloured_cells(board, colors) if color else _plain_cells(board)
-    style = _style if color else _unstyled
+    if color:
+        cells = _coloured_cells(board, colors)
+        style = _style
+    else:
+        cells = _plain_cells(board)
+        style = _unstyled
     edge = "──" * board["width"]
     title = f" turn {board.get('turn', 0)} "
-    lines = [
-        style(
-            "╭" + title + edge[len(title) :] + "╮" if len(title) < len(edge) else f"╭{edge}╮", _GREY
-        )
-    ]
+    top_edge = edge
+    if len(title) < len(edge):
+        top_edge = title + edge[len(title) :]
+    lines = [style(f"╭{top_edge}╮", _GREY)]
     for row in reversed(cells):
         inside = "".join(style(cell.text, cell.ink, cell.ground) for cell in row)
         lines.append(style("│", _GREY) + inside + style("│", _GREY))
     lines.append(style(f"╰{edge}╯", _GREY))
-    panel = [line for i in range(len(colors)) for line in _panel(board, i, colors[i], style)]
+    panel = _panel(board, colors, style)
     if columns is not None and columns < 2 * board["width"] + 4 + _panel_width(board):
         return "\n".join([*lines, *panel]).rstrip()
-    lines += [" " * (2 * board["width"] + 2)] * (len(panel) - len(lines) + 1)
-    return "\n".join(
-        [lines[0]] + [f"{a}  {b}".rstrip() for a, b in zip(lines[1:], panel + [""] * len(lines))]
-    )
+    # The panel begins one line below the top edge, and may be longer than the board.
+    blank = " " * (2 * board["width"] + 2)
+    beside = zip_longest(lines[1:], panel, fillvalue="")
+    rows = [f"{line or blank}  {panel_line}".rstrip() for line, panel_line in beside]
+    return "\n".join([lines[0], *rows])
+
+
+def _grid(board: Board, cell_at: Callable[[int, int], Cell]) -> list[list[Cell]]:
+    """Return the cells of the board by row and column, row 0 first, which is the lowest."""
+    return [_row(board["width"], y, cell_at) for y in range(board["height"])]
+
+
+def _row(width: int, y: int, cell_at: Callable[[int, int], Cell]) -> list[Cell]:
+    return [cell_at(x, y) for x in range(width)]
 
 
 def _plain_cells(board: Board) -> list[list[Cell]]:
-    cells = [
-        [Cell("· ", _GREY, _DARK) for _ in range(board["width"])] for _ in range(board["height"])
-    ]
+    cells = _grid(board, lambda x, y: Cell("· ", _GREY, _DARK))
     for (x, y), layers in hazard_layers(board).items():
         cells[y][x] = Cell(_SHADES[min(3, layers)] * 2, _GREY, _DARK)
     for food in _inside(board, board["food"]):
@@ -112,10 +124,7 @@ def _plain_cells(board: Board) -> list[list[Cell]]:
 
 def _coloured_cells(board: Board, colors: list[Color]) -> list[list[Cell]]:
     hazards = hazard_layers(board)
-    cells = [
-        [_ground(x, y, hazards.get((x, y), 0)) for x in range(board["width"])]
-        for y in range(board["height"])
-    ]
+    cells = _grid(board, lambda x, y: _ground(x, y, hazards.get((x, y), 0)))
     for food in _inside(board, board["food"]):
         cells[food["y"]][food["x"]] = cells[food["y"]][food["x"]]._replace(
             text="● ", ink=FOOD_COLOR
@@ -140,35 +149,36 @@ def _ground(x: int, y: int, layers: int) -> Cell:
     return Cell("░░", blend(tinted, _WHITE, 0.2), tinted)
 
 
-def _spine(board: Board, body: list[dict[str, int]], entry: int) -> str:
-    """Box characters that join a body cell with the ones before and after it."""
+def _spine(board: Board, body: list[Point], entry: int) -> str:
+    """Return two box characters that join a body cell with the ones before and after it."""
     towards = {direction(board, body[entry], body[entry - 1])}
     if entry + 1 < len(body):
         towards.add(direction(board, body[entry], body[entry + 1]))
-    up, down, left, right = (move in towards for move in (UP, DOWN, LEFT, RIGHT))
-    shape = up * 1 + down * 2 + left * 4 + right * 8
-    return " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋"[shape] + ("━" if right else " ")
+    # Each direction is a bit of the shape's number.
+    shape = sum(bit for bit, move in _BIT_AND_MOVE if move in towards)
+    bridge = "━" if RIGHT in towards else " "
+    return " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋"[shape] + bridge
 
 
-def _living(board: Board) -> list[tuple[int, dict[str, Any]]]:
+def _living(board: Board) -> list[tuple[int, Snake]]:
     return [(index, snake) for index, snake in enumerate(board["snakes"]) if not is_dead(snake)]
 
 
-def _inside(board: Board, points: list[dict[str, int]]) -> list[dict[str, int]]:
+def _inside(board: Board, points: list[Point]) -> list[Point]:
     return [point for point in points if on_board(board, point)]
 
 
-def _trace(board: Board, snake: dict[str, Any]) -> list[tuple[int, dict[str, int], int]]:
-    """(entry, point, move towards the head) from tail to head; stacked entries point where the
-    lowest of them does.
+def _trace(board: Board, snake: Snake) -> list[tuple[int, Point, int]]:
+    """Return (entry, point, move towards the head) from tail to head. Stacked entries point where
+    the lowest of them does.
     """
     body = snake["body"]
     traced = []
     towards = UP
     for entry, point in enumerate(body):
         if entry == 0:
-            neck = next((p for p in body if p != point), None)
-            towards = _or_up(direction(board, neck, point) if neck else None)
+            neck = next((p for p in body if p != point), point)
+            towards = _or_up(direction(board, neck, point))
         elif point != body[entry - 1]:
             towards = _or_up(direction(board, point, body[entry - 1]))
         if on_board(board, point):
@@ -177,19 +187,28 @@ def _trace(board: Board, snake: dict[str, Any]) -> list[tuple[int, dict[str, int
 
 
 def _or_up(move: int | None) -> int:
-    return UP if move is None else move
+    if move is None:
+        return UP
+    return move
 
 
 def _panel_width(board: Board) -> int:
-    """Characters of the panel's longest line."""
-    texts = [
-        line for i in range(len(board["snakes"])) for line in _panel(board, i, _GREY, _unstyled)
-    ]
-    return max(map(len, texts), default=0)
+    """Return the number of characters of the panel's longest line."""
+    lines = _panel(board, [_GREY] * len(board["snakes"]), _unstyled)
+    return max(map(len, lines), default=0)
 
 
-def _panel(board: Board, index: int, color: Color, style: Any) -> list[str]:
-    """Name and length, health bar or cause of death, an empty line."""
+def _panel(board: Board, colors: list[Color], style: Any) -> list[str]:
+    lines: list[str] = []
+    for index, color in enumerate(colors):
+        lines += _card(board, index, color, style)
+    return lines
+
+
+def _card(board: Board, index: int, color: Color, style: Any) -> list[str]:
+    """Return three lines about a snake: name and length, health bar or cause of death, and an empty
+    line.
+    """
     snake = board["snakes"][index]
     letter = chr(ord("A") + index)
     name = display_name(snake)
@@ -210,12 +229,18 @@ def _panel(board: Board, index: int, color: Color, style: Any) -> list[str]:
 def _bar(health: int) -> str:
     eighths = round(health / FULL_HEALTH * _BAR_WIDTH * 8)
     full, rest = divmod(eighths, 8)
-    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR_WIDTH)
+    bar = "█" * full
+    if rest:
+        bar += _EIGHTHS[rest]
+    return bar.ljust(_BAR_WIDTH)
 
 
 def _style(text: str, ink: Color, ground: Color | None = None) -> str:
-    back = "" if ground is None else ";48;2;{};{};{}".format(*ground)
-    return "\x1b[38;2;{};{};{}".format(*ink) + f"{back}m{text}\x1b[0m"
+    """Return the text in 24-bit colours, by the escape sequences of terminals."""
+    codes = "38;2;{};{};{}".format(*ink)
+    if ground is not None:
+        codes += ";48;2;{};{};{}".format(*ground)
+    return f"\x1b[{codes}m{text}\x1b[0m"
 
 
 def _unstyled(text: str, ink: Color, ground: Color | None = None) -> str:

@@ -6,10 +6,10 @@ gaps, dead snakes faded."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
-from envs.battlesnake.plain import Board
+from envs.battlesnake.plain import Board, Point, Snake, is_dead
 from envs.battlesnake.render.scene import (
     FOOD_COLOR,
     Color,
@@ -18,7 +18,6 @@ from envs.battlesnake.render.scene import (
     display_name,
     fate,
     hazard_layers,
-    is_dead,
     look_in_words,
     on_board,
     snake_colors,
@@ -39,10 +38,11 @@ _BODY_WIDTH = 0.8
 _TAIL_WIDTH = 0.4
 _HEAD_RADIUS = 0.47
 _PANEL_WIDTH = 8.0
+_CARD_WIDTH = _PANEL_WIDTH - 2 * MARGIN
 _TITLE_HEIGHT = 1.4
 _FATE_CHARACTERS = 36
 _LOOK_CHARACTERS = 48
-_SEEN_DEAD = 0.13
+_OPACITY_OF_DEAD = 0.13
 _OFFSETS = ((0, -1), (0, 1), (-1, 0), (1, 0))
 
 
@@ -129,15 +129,12 @@ def picture(board: Board, *, panel: bool = False) -> Picture:
         height = max(height, 2 * MARGIN + _TITLE_HEIGHT + block * len(colors))
         shapes += _panel(board, colors, width, block)
         width += _PANEL_WIDTH
-    squares = [
-        _cell_box(board, x, y, _SQUARE)
-        for y in range(board["height"])
-        for x in range(board["width"])
-    ]
+    cells = product(range(board["height"]), range(board["width"]))
+    squares = [_cell_box(board, x, y, _SQUARE) for y, x in cells]
     return Picture(width, height, tuple(squares), tuple(shapes))
 
 
-def _center(board: Board, point: dict[str, int]) -> Spot:
+def _center(board: Board, point: Point) -> Spot:
     return MARGIN + point["x"] + 0.5, MARGIN + board["height"] - 1 - point["y"] + 0.5
 
 
@@ -169,15 +166,19 @@ def _food(board: Board) -> list[Disc]:
 
 
 def _snakes(board: Board, colors: list[Color], *, dead: bool) -> list[Any]:
-    drawn: list[Any] = []
+    shapes: list[Any] = []
     for snake, color in zip(board["snakes"], colors, strict=True):
-        if is_dead(snake) == dead:
-            shapes = _snake(board, snake["body"], color)
-            drawn += [Group(tuple(shapes), _SEEN_DEAD)] if dead else shapes
-    return drawn
+        if is_dead(snake) != dead:
+            continue
+        body = _snake(board, snake["body"], color)
+        if dead:
+            shapes.append(Group(tuple(body), _OPACITY_OF_DEAD))
+        else:
+            shapes += body
+    return shapes
 
 
-def _snake(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
+def _snake(board: Board, body: list[Point], color: Color) -> list[Any]:
     runs = _runs(board, body)
     shapes: list[Any] = [Disc(*run[0], _BODY_WIDTH / 2, color) for run in runs[1:] if len(run) == 1]
     if len(runs[-1]) > 1:
@@ -186,9 +187,9 @@ def _snake(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
     return shapes + _head(board, body, color)
 
 
-def _runs(board: Board, body: list[dict[str, int]]) -> list[list[Spot]]:
-    """The body's cell centres from head to tail, repeats left out, cut in two wherever it goes
-    across the edge.
+def _runs(board: Board, body: list[Point]) -> list[list[Spot]]:
+    """Return the body's cell centres from head to tail, without repeats, cut in two wherever it
+    goes across the edge.
 
     It is also cut between cells that are no neighbours, which a recording of another program may
     hold."""
@@ -210,7 +211,7 @@ def _runs(board: Board, body: list[dict[str, int]]) -> list[list[Spot]]:
 
 
 def _tail(end: Spot, root: Spot, color: Color) -> list[Any]:
-    """A taper from full width at the next-to-last cell to a round tip at the last."""
+    """Return a taper from full width at the next-to-last cell to a round tip at the last."""
     across = (end[1] - root[1], root[0] - end[0])
     distance = abs(across[0] + across[1]) or 1.0
     nx = across[0] / distance
@@ -223,16 +224,20 @@ def _tail(end: Spot, root: Spot, color: Color) -> list[Any]:
         (end[0] - nx * thin, end[1] - ny * thin),
         (root[0] - nx * wide, root[1] - ny * wide),
     )
-    at_edge = any((coordinate - MARGIN) % 1 == 0 for coordinate in root)
-    joint = [] if at_edge else [Disc(*root, wide, color)]
-    return [*joint, Polygon(corners, color), Disc(*end, thin, color)]
+    shapes: list[Any] = [Polygon(corners, color), Disc(*end, thin, color)]
+    is_at_edge = any((coordinate - MARGIN) % 1 == 0 for coordinate in root)
+    if not is_at_edge:
+        shapes.insert(0, Disc(*root, wide, color))
+    return shapes
 
 
-def _head(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
+def _head(board: Board, body: list[Point], color: Color) -> list[Any]:
     x, y = _center(board, body[0])
-    neck = next((point for point in body if point != body[0]), None)
-    move = UP if neck is None else direction(board, neck, body[0])
-    fx, fy = _OFFSETS[UP if move is None else move]
+    neck = next((point for point in body if point != body[0]), body[0])
+    move = direction(board, neck, body[0])
+    if move is None:
+        move = UP
+    fx, fy = _OFFSETS[move]
     shapes: list[Any] = [Disc(x, y, _HEAD_RADIUS, color)]
     for side in (-1, 1):
         ex = x + 0.14 * fx - 0.2 * side * fy
@@ -241,33 +246,43 @@ def _head(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
     return shapes
 
 
-def _panel(board: Board, colors: list[Color], left: float, block: float) -> list[Any]:
-    shapes: list[Any] = [Label(left, MARGIN + 0.72, 0.72, f"Turn {board.get('turn', 0)}", _INK)]
+def _panel(board: Board, colors: list[Color], x: float, block: float) -> list[Any]:
+    """Return the panel whose left edge is at x, with a card of height `block` per snake."""
+    shapes: list[Any] = [Label(x, MARGIN + 0.72, 0.72, f"Turn {board.get('turn', 0)}", _INK)]
     for index, (snake, color) in enumerate(zip(board["snakes"], colors, strict=True)):
-        shapes += _card(board, snake, color, left, MARGIN + _TITLE_HEIGHT + index * block)
+        y = MARGIN + _TITLE_HEIGHT + index * block
+        if is_dead(snake):
+            shapes += _title(snake, blend(color, PAPER, 0.75), _FAINT, x, y)
+            shapes.append(Label(x + 0.6, y + 1.05, 0.36, _short_fate(board, snake), _FAINT))
+        else:
+            shapes += _title(snake, color, _INK, x, y)
+            shapes += _state_of_life(snake, color, x, y)
     return shapes
 
 
-def _card(board: Board, snake: dict[str, Any], color: Color, x: float, y: float) -> list[Any]:
-    width = _PANEL_WIDTH - 2 * MARGIN
-    ink = _FAINT if is_dead(snake) else _INK
-    shapes: list[Any] = [
-        Disc(x + 0.2, y + 0.3, 0.2, blend(color, PAPER, 0.75) if is_dead(snake) else color),
+def _title(snake: Snake, color: Color, ink: Color, x: float, y: float) -> list[Any]:
+    """Return a snake's colour, name and length."""
+    length = str(len(snake["body"]))
+    return [
+        Disc(x + 0.2, y + 0.3, 0.2, color),
         Label(x + 0.6, y + 0.49, 0.52, display_name(snake), ink),
-        Label(x + width, y + 0.49, 0.52, str(len(snake["body"])), ink, right=True),
+        Label(x + _CARD_WIDTH, y + 0.49, 0.52, length, ink, right=True),
     ]
-    if is_dead(snake):
-        told = fate(board, snake)
-        if len(told) <= _FATE_CHARACTERS:
-            told = told
-        else:
-            told = told[: _FATE_CHARACTERS - 1] + "…"
-        return [*shapes, Label(x + 0.6, y + 1.05, 0.36, told, _FAINT)]
-    filled = width * max(0, min(FULL_HEALTH, int(snake["health"]))) / FULL_HEALTH
-    bar = [Box(x, y + 0.76, width, 0.34, 0.17, _TRACK)]
-    if filled:
-        bar.append(Box(x, y + 0.76, max(0.34, filled), 0.34, 0.17, color))
-    look = look_in_words(snake)
-    return (
-        shapes + bar + ([Label(x, y + 1.42, 0.3, look[:_LOOK_CHARACTERS], _FAINT)] if look else [])
-    )
+
+
+def _short_fate(board: Board, snake: Snake) -> str:
+    text = fate(board, snake)
+    if len(text) > _FATE_CHARACTERS:
+        return text[: _FATE_CHARACTERS - 1] + "…"
+    return text
+
+
+def _state_of_life(snake: Snake, color: Color, x: float, y: float) -> list[Any]:
+    """Return a living snake's health bar, and the head and tail that it chose."""
+    shapes: list[Any] = [Box(x, y + 0.76, _CARD_WIDTH, 0.34, 0.17, _TRACK)]
+    bar = _CARD_WIDTH * max(0, min(FULL_HEALTH, int(snake["health"]))) / FULL_HEALTH
+    if bar:
+        shapes.append(Box(x, y + 0.76, max(0.34, bar), 0.34, 0.17, color))
+    if look := look_in_words(snake):
+        shapes.append(Label(x, y + 1.42, 0.3, look[:_LOOK_CHARACTERS], _FAINT))
+    return shapes

@@ -2,7 +2,7 @@
 notebook has.
 
 A picture is all that every host shows: Colab, Kaggle and SageMaker Studio reach no page of a server
-on the kernel's machine."""
+on the machine that runs the notebook."""
 
 from __future__ import annotations
 

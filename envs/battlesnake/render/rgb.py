@@ -100,13 +100,9 @@ def _paint_shape(pen: ImageDraw.ImageDraw, shape: object, scale: int) -> None:
             for x, y in spots[1:-1]:
                 _disc(pen, x, y, width * scale / 2, color)
         case Label(x, y, size, text, color, right):
-            pen.text(
-                (x * scale, y * scale),
-                text,
-                fill=color,
-                font=_font(size * scale),
-                anchor="rs" if right else "ls",
-            )
+            anchor = "rs" if right else "ls"
+            font = _font(size * scale)
+            pen.text((x * scale, y * scale), text, fill=color, font=font, anchor=anchor)
 
 
 def _disc(pen: ImageDraw.ImageDraw, x: float, y: float, radius: float, color: Color) -> None:
@@ -114,12 +110,17 @@ def _disc(pen: ImageDraw.ImageDraw, x: float, y: float, radius: float, color: Co
 
 
 def _bar(pen: ImageDraw.ImageDraw, start: Spot, end: Spot, half: float, color: Color) -> None:
-    """A segment along an axis. Rectangles meet the discs at the joints to the pixel, Pillow's thick
-    lines don't.
+    """Paint a segment along an axis.
+
+    Rectangles meet the discs at the joints to the pixel, and Pillow's thick lines don't.
     """
-    (left, right), (top, bottom) = sorted((start[0], end[0])), sorted((start[1], end[1]))
-    dx, dy = (half, 0.0) if left == right else (0.0, half)
-    pen.rectangle((left - dx, top - dy, right + dx - 1, bottom + dy - 1), fill=color)
+    x0, x1 = sorted((start[0], end[0]))
+    y0, y1 = sorted((start[1], end[1]))
+    if x0 == x1:
+        x0, x1 = x0 - half, x1 + half
+    else:
+        y0, y1 = y0 - half, y1 + half
+    pen.rectangle((x0, y0, x1 - 1, y1 - 1), fill=color)
 
 
 @lru_cache(maxsize=32)

@@ -10,16 +10,30 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs.battlesnake.plain import Board, board_from_state
+from envs.battlesnake.plain import Board, Point, Snake, board_from_state
 from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP, State
 
 Color = tuple[int, int, int]
 
 # Sixteen colours that stay apart on light and dark ground, the most distinct ones first.
 PALETTE: tuple[Color, ...] = (
-    (59, 130, 246), (249, 115, 22), (22, 163, 74), (168, 85, 247), (236, 72, 153), (20, 184, 166), (234, 179, 8), (120, 83, 65),
-    (79, 70, 229), (132, 204, 22), (190, 24, 93), (14, 165, 233), (101, 111, 130), (244, 114, 182), (6, 95, 70), (217, 119, 87),
-)  # fmt: skip
+    (59, 130, 246),
+    (249, 115, 22),
+    (22, 163, 74),
+    (168, 85, 247),
+    (236, 72, 153),
+    (20, 184, 166),
+    (234, 179, 8),
+    (120, 83, 65),
+    (79, 70, 229),
+    (132, 204, 22),
+    (190, 24, 93),
+    (14, 165, 233),
+    (101, 111, 130),
+    (244, 114, 182),
+    (6, 95, 70),
+    (217, 119, 87),
+)
 FOOD_COLOR: Color = (239, 68, 92)
 MAX_NAME = 24
 
@@ -38,61 +52,59 @@ def scene(
     `names` has one name per slot (default: snake 1, snake 2, …). `customizations` says for each
     slot how the snake wants to look ("color", "head", "tail"); by default each slot has its own
     colour."""
-    names = names or [f"snake {slot + 1}" for slot in range(state.num_snakes)]
-    drawn = board_from_state(state, board, [str(slot) for slot in range(state.num_snakes)])
-    for snake in drawn["snakes"]:
+    if names is None:
+        names = [f"snake {slot + 1}" for slot in range(state.num_snakes)]
+    if customizations is None:
+        customizations = [{"color": to_hex(color)} for color in PALETTE]
+    plain = board_from_state(state, board, [str(slot) for slot in range(state.num_snakes)])
+    for snake in plain["snakes"]:
         slot = int(snake["id"])
-        snake["name"], snake["customizations"] = (
-            names[slot],
-            customizations[slot] if customizations else {"color": to_hex(PALETTE[slot])},
-        )
-    return drawn
+        snake["name"] = names[slot]
+        snake["customizations"] = dict(customizations[slot])
+    return plain
 
 
-def is_dead(snake: dict[str, Any]) -> bool:
-    """Whether the snake of a board dict has been eliminated."""
-    return bool(snake.get("eliminatedCause"))
+def display_name(snake: Snake) -> str:
+    """Return the snake's name, or else its id, in a form that may be printed."""
+    return printable_name(snake.get("name") or snake["id"])
 
 
-def display_name(snake: dict[str, Any]) -> str:
-    """Return the snake's name in a form that may be printed: without control characters, at most
-    `MAX_NAME` characters.
-    """
-    name = _printable(snake.get("name") or snake["id"])
+def printable_name(text: Any) -> str:
+    """Return a name without control characters, and at most `MAX_NAME` characters of it."""
+    name = _printable(text)
     if len(name) <= MAX_NAME:
         return name
     return name[: MAX_NAME - 1] + "…"
 
 
 def _printable(text: Any) -> str:
-    """The text without control characters."""
+    """Return the text without control characters."""
     return "".join(c for c in str(text) if c.isprintable())
 
 
-def look_in_words(snake: dict[str, Any]) -> str:
+def look_in_words(snake: Snake) -> str:
     """Return the names of the head and tail that the snake chose; "" if it chose none. Painters
     draw all snakes alike.
     """
-    chosen = snake.get("customizations") or {}
-    names = {part: _printable(chosen.get(part) or "")[:MAX_NAME] for part in ("head", "tail")}
-    return ", ".join(
-        f"{part} {name}" for part, name in names.items() if name not in ("", "default")
-    )
+    look = snake.get("customizations") or {}
+    parts = []
+    for part in ("head", "tail"):
+        name = _printable(look.get(part) or "")[:MAX_NAME]
+        if name not in ("", "default"):
+            parts.append(f"{part} {name}")
+    return ", ".join(parts)
 
 
-def fate(board: Board, snake: dict[str, Any]) -> str:
+def fate(board: Board, snake: Snake) -> str:
     """Return in words how a dead snake died: the cause, who is to blame, and the turn."""
-    killers = [
-        display_name(s)
-        for s in board["snakes"]
-        if s["id"] == snake.get("eliminatedBy") != snake["id"]
-    ]
-    by = f" by {killers[0]}" if killers else ""
-    if snake.get("eliminatedOnTurn"):
-        when = f", turn {snake['eliminatedOnTurn']}"
-    else:
-        when = ""
-    return f"{_printable(snake['eliminatedCause'])[:MAX_NAME]}{by}{when}"
+    text = _printable(snake["eliminatedCause"])[:MAX_NAME]
+    killer_id = snake.get("eliminatedBy")
+    killers = [display_name(other) for other in board["snakes"] if other["id"] == killer_id]
+    if killers and killer_id != snake["id"]:
+        text += f" by {killers[0]}"
+    if turn := snake.get("eliminatedOnTurn"):
+        text += f", turn {turn}"
+    return text
 
 
 def snake_colors(board: Board) -> list[Color]:
@@ -100,12 +112,14 @@ def snake_colors(board: Board) -> list[Color]:
 
     The palette's is for snakes that chose none, or one that an earlier snake has.
     """
-    chosen: list[Color | None] = []
+    own_colors: list[Color | None] = []
     for snake in board["snakes"]:
         color = from_hex((snake.get("customizations") or {}).get("color"))
-        chosen.append(None if color in chosen else color)
-    spare = iter([color for color in PALETTE if color not in chosen] * 2)
-    return [color or next(spare, PALETTE[0]) for color in chosen]
+        if color in own_colors:
+            color = None
+        own_colors.append(color)
+    spare = iter([color for color in PALETTE if color not in own_colors] * 2)
+    return [color or next(spare, PALETTE[0]) for color in own_colors]
 
 
 def from_hex(text: Any) -> Color | None:
@@ -129,25 +143,26 @@ def blend(color: Color, other: Color, share: float) -> Color:
     return r, g, b
 
 
-def direction(board: Board, start: dict[str, int], end: dict[str, int]) -> int | None:
+def direction(board: Board, start: Point, end: Point) -> int | None:
     """Return the move that leads from a point to the next, also across an edge; None if they are
     the same or no neighbours.
     """
     dx = end["x"] - start["x"]
     dy = end["y"] - start["y"]
-    for delta, side, forward, back in (
-        (dx, board["width"], RIGHT, LEFT),
-        (dy, board["height"], UP, DOWN),
-    ):
-        other = dy if forward == RIGHT else dx
-        if other == 0 and delta in (1, 1 - side):
-            return forward
-        if other == 0 and delta in (-1, side - 1):
-            return back
+    if dy == 0:
+        if dx in (1, 1 - board["width"]):
+            return RIGHT
+        if dx in (-1, board["width"] - 1):
+            return LEFT
+    if dx == 0:
+        if dy in (1, 1 - board["height"]):
+            return UP
+        if dy in (-1, board["height"] - 1):
+            return DOWN
     return None
 
 
-def on_board(board: Board, point: dict[str, int]) -> bool:
+def on_board(board: Board, point: Point) -> bool:
     """Whether a point is a cell of the board. Heads that hit a wall, and some hazards of
     snail_mode, lie off the board.
     """

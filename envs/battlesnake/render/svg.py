@@ -44,7 +44,8 @@ def animated_svg(
     if len(plans) > 1:
         style = (
             f".turn{{visibility:hidden;animation:show {seconds:.3f}s step-end infinite}}"
-            f"@keyframes show{{0%{{visibility:visible}}{100 / len(plans):.5f}%{{visibility:hidden}}}}"
+            "@keyframes show{0%{visibility:visible}"
+            f"{100 / len(plans):.5f}%{{visibility:hidden}}}}"
         )
     else:
         style = ""

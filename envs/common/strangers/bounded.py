@@ -97,7 +97,7 @@ def parse_yaml(text: str) -> Any:
     ) as error:
         # PyYAML's readers of dates and numbers raise whatever comes first.
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
-    _count(value)
+    _require_few_values(value)
     return value
 
 
@@ -117,12 +117,15 @@ class _Loader(yaml.SafeLoader):
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         tag: str = super().resolve(kind, value, implicit)
         is_of_base_60 = kind is yaml.ScalarNode and ":" in value and tag in _NUMBERS
-        return "tag:yaml.org,2002:str" if is_of_base_60 else tag
+        if is_of_base_60:
+            return "tag:yaml.org,2002:str"
+        return tag
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         merged = [value for key, value in node.value if key.tag == "tag:yaml.org,2002:merge"]
         for value in merged:
-            for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+            parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for part in parts:
                 if isinstance(part, yaml.MappingNode):
                     self.flatten_mapping(part)
                     self._copied += len(part.value)
@@ -131,19 +134,21 @@ class _Loader(yaml.SafeLoader):
         super().flatten_mapping(node)
 
 
-def _count(value: Any) -> None:
-    """Nine aliases of nine aliases … are few in the file and many in memory as soon as they are
-    copied.
-    """
-    found = 0
+def _require_few_values(value: Any) -> None:
+    """Raise `ValueError` for more than `MAX_YAML_VALUES` values, with aliases counted as copies.
+
+    Nine aliases of nine aliases … are few in the file, and many as soon as they are copied."""
+    count = 0
     waiting = [value]
     while waiting:
         item = waiting.pop()
-        found += 1
-        if found > MAX_YAML_VALUES:
+        count += 1
+        if count > MAX_YAML_VALUES:
             raise ValueError(f"it holds more than {MAX_YAML_VALUES} values")
-        if isinstance(item, dict | list):
-            waiting += item.values() if isinstance(item, dict) else item
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
 
 
 def inflate(data: bytes, limit: int) -> bytes:
@@ -180,9 +185,9 @@ class InPieces(io.FileIO):
     """
 
     def read(self, size: int | None = -1, /) -> bytes:
-        content = super().read(
-            PIECE_BYTES + 1 if size is None or not 0 <= size <= PIECE_BYTES else size
-        )
+        if size is None or not 0 <= size <= PIECE_BYTES:
+            size = PIECE_BYTES + 1
+        content = super().read(size)
         if len(content) > PIECE_BYTES:
             raise ValueError(
                 f"its table of contents, or a piece of it, has more than {PIECE_BYTES} bytes"

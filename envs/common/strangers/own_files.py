@@ -51,7 +51,9 @@ def _key() -> bytes | None:
         key = path.read_bytes()
     except (OSError, RuntimeError):
         return None
-    return key if len(key) == _KEY_BYTES else None
+    if len(key) != _KEY_BYTES:
+        return None
+    return key
 
 
 def _write_key(path: Path) -> None:

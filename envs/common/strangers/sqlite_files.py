@@ -109,13 +109,11 @@ def schema_after(statements: Sequence[str]) -> set[SchemaEntry]:
         connection.close()
 
 
-def strange_entry(found: Iterable[SchemaEntry], expected: set[SchemaEntry]) -> str | None:
-    """Return the name of an entry that isn't expected or has another form; None if there is
-    none.
+def strange_entry(schema: Iterable[SchemaEntry], expected: set[SchemaEntry]) -> str | None:
+    """Return the name of an entry of a schema that isn't expected or has another form; None if
+    there is none.
     """
-    return min(
-        (name for kind, name, sql in found if (kind, name, sql) not in expected), default=None
-    )
+    return min((name for _, name, _ in set(schema) - expected), default=None)
 
 
 def _plain(sql: str) -> str:

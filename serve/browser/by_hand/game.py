@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from agents.agent import Agent, Decision
 from agents.measure.evaluation.referee import Referee
+from envs.battlesnake.plain import Board
 from envs.battlesnake.render.scene import direction, scene
 from envs.battlesnake.state import ALIVE, MOVE_NAMES, UP
 from envs.common.errors import ProcsnakeError
@@ -123,7 +123,7 @@ class HumanGame:
         game = self.hosted.game(self.referee.game["id"], SNAKE)
         return None if game is None else game["result"]
 
-    def board(self) -> dict[str, Any]:
+    def board(self) -> Board:
         """Return the board in webhook form with the dead among the living, names and looks. The ids
         are slots.
         """

@@ -4,16 +4,13 @@ search advises.
 
 from __future__ import annotations
 
-from typing import Any
-
 from agents.agent import Decision
 from agents.search.evaluation.evaluate import SURE
-from envs.battlesnake.render.scene import display_name, is_dead
+from envs.battlesnake.plain import Board, Snake, is_dead
+from envs.battlesnake.render.scene import display_name, printable_name
 from envs.battlesnake.state import MOVE_NAMES
 from serve.browser.by_hand.game import HumanGame
 from serve.browser.by_hand.table import MAX_TURNS, YOU
-
-Snake = dict[str, Any]
 
 
 def news(game: HumanGame) -> list[str]:
@@ -27,17 +24,17 @@ def news(game: HumanGame) -> list[str]:
         if is_dead(snake) and snake["eliminatedOnTurn"] == game.turn
     ]
     for slot, why in game.failures.items():
-        name = display_name({"name": game.referee.names[slot]})
+        name = printable_name(game.referee.names[slot])
         sentences.append(f"{name} played its last move again: {why}.")
     return sentences
 
 
-def death(board: dict[str, Any], snake: Snake) -> str:
+def death(board: Board, snake: Snake) -> str:
     """Return how a dead snake of a board died, in a sentence with the turn."""
     return f"{_capital(_who(snake))} {_cause(board, snake)} on turn {snake['eliminatedOnTurn']}."
 
 
-def _cause(board: dict[str, Any], snake: Snake) -> str:
+def _cause(board: Board, snake: Snake) -> str:
     whose = "another snake's"
     against = "another snake"
     is_mutual = False

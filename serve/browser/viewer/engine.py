@@ -132,5 +132,5 @@ def _snake(snake: Mapping[str, Any]) -> Entry:
     }
 
 
-def _points(points: Sequence[Mapping[str, int]]) -> list[dict[str, int]]:
+def _points(points: Sequence[Mapping[str, Any]]) -> list[dict[str, int]]:
     return [{"X": point["x"], "Y": point["y"]} for point in points]

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 from agents.agent import Decision
 from agents.measure.evaluation.referee import Frame, Referee
-from envs.battlesnake.plain import board_from_state
+from envs.battlesnake.plain import board_from_state, is_dead
+from envs.battlesnake.plain.board import end_of
 from envs.battlesnake.recording import Recording, unfinished
 from envs.battlesnake.state import ALIVE, CAUSE_NAMES, MOVE_NAMES
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
@@ -159,16 +160,14 @@ class HostedGame:
             )
             self._answers.append([_Answer(*answer) for answer in answers])
         snakes = board_from_state(frame.state, 0, self._referee.ids)["snakes"]
-        dead = [
-            snake for snake in snakes if snake["eliminatedCause"] and snake["id"] not in self._dead
-        ]
+        dead = [snake for snake in snakes if is_dead(snake) and snake["id"] not in self._dead]
         self._dead.update(snake["id"] for snake in dead)
         request = self._referee.request(0)
         self._boards.append(
             {
                 "turn": request["turn"],
                 "board": request["board"],
-                "eliminated": list(map(_fate, dead)),
+                "eliminated": list(map(end_of, dead)),
             }
         )
 
@@ -236,12 +235,6 @@ class HostedGame:
         if not alive and died[slot] == died.max():
             return DRAW
         return LOST
-
-
-def _fate(snake: dict[str, Any]) -> dict[str, Any]:
-    """How a dead snake of a board died."""
-    parts = ("id", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
-    return {part: snake[part] for part in parts}
 
 
 def _decision_in_json(decision: Decision | None) -> dict[str, Any]:

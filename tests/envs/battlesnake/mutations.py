@@ -34,8 +34,8 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
-    Mutation(rules, "s.num_alive[b] == 0 if r.solo", "s.num_alive[b] <= 1 if r.solo"),
-    Mutation(rules, "else s.num_alive[b] <= 1", "else s.num_alive[b] == 0"),
+    Mutation(rules, "return s.num_alive[b] == 0", "return s.num_alive[b] <= 1"),
+    Mutation(rules, "return s.num_alive[b] <= 1", "return s.num_alive[b] == 0"),
     Mutation(rules, "s.occupied[b, tail_cell(s, b, i)] -= 1", "pass"),
     Mutation(rules, "if r.wrapped:", "if not r.wrapped:"),
     Mutation(
@@ -79,8 +79,8 @@ MUTATIONS = [
     Mutation(
         rules, "    if by_body != NOBODY:\n", "    if by_body != NOBODY and by_head == NOBODY:\n"
     ),
-    Mutation(rules, "_JUDGED + SELF_COLLISION, i", "_JUDGED + BODY_COLLISION, i"),
-    Mutation(rules, "_JUDGED + BODY_COLLISION, by_body", "_JUDGED + BODY_COLLISION, NOBODY"),
+    Mutation(rules, "_JUDGED + SELF_COLLISION", "_JUDGED + BODY_COLLISION"),
+    Mutation(rules, "s.killer[b, i] = by_body", "s.killer[b, i] = NOBODY"),
     Mutation(rules, "range(1, s.length[b, i])", "range(1, s.length[b, i] - 1)"),
     Mutation(rules, "s.turn[b] + 1\n    s.num_alive", "s.turn[b]\n    s.num_alive"),
     Mutation(rules, "(s.turn[b] + 1) // r.shrink_every", "s.turn[b] // r.shrink_every"),
@@ -110,7 +110,7 @@ MUTATIONS = [
     Mutation(patterns, "s.turn[b] + 1 >= r.shrink_every", "s.turn[b] >= r.shrink_every"),
     Mutation(snail, "if layers and not _holds_head(s, b, cell):", "if layers:"),
     Mutation(snail, "s.trail[b, i, 1] = length", "s.trail[b, i, 1] = length - 1"),
-    Mutation(snail, "if is_alive(s, b, i) and length > 1 and", "if length > 1 and"),
+    Mutation(snail, "            is_alive(s, b, i)\n            and length", "            length"),
     Mutation(spreading, "while step > 8 * ring:", "while step >= 8 * ring:"),
     Mutation(spreading, "n + rng.below(s.key[b], 0, rng.MAP_HAZARDS, n, area - n)", "n"),
     Mutation(spreading, "s, b, 2 + n, left > 0, top <", "s, b, 2 + n, left > 1, top <"),

@@ -14,8 +14,7 @@ from envs.battlesnake.games import play_turn
 from envs.battlesnake.plain import state_from_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import MAX_LAYERS, add_hazard
-from envs.battlesnake.webhook import WebhookError, most_hazards, read_move_request
-from envs.battlesnake.webhook import requests as webhook
+from envs.battlesnake.webhook import WebhookError, fields, most_hazards, read_move_request
 from envs.common.errors import InvalidStateError
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.webhook.test_requests import plain_request
@@ -128,7 +127,7 @@ def test_a_long_snails_whole_trail_is_read(long_snail):
 
 
 def test_hazards_beyond_any_games_are_left_out_and_said_once(caplog, monkeypatch):
-    monkeypatch.setattr(webhook, "_told", set())
+    monkeypatch.setattr(fields, "_already_logged", set())
     request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
     request["board"]["hazards"] = [{"x": 6, "y": 6}] * 40_000
     with caplog.at_level(logging.WARNING):

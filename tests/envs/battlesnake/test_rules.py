@@ -1,4 +1,6 @@
-"""The rules against every turn that the official engine was recorded to play."""
+"""The rules: first single turns that a reader can follow, then every turn that the official engine
+was recorded to play.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections import Counter
 import pytest
 
 from envs.battlesnake import ruleset_step
+from envs.battlesnake.plain import is_dead
 from envs.battlesnake.settings import RULESETS
 from tests.envs.battlesnake.maps.test_catalogue import check_royale, points
 from tests.envs.battlesnake.traces import games, start_boards, transitions
@@ -19,6 +22,101 @@ RECORDED = {
     "constrictor": 3215,
     "wrapped_constrictor": 3781,
 }
+
+
+def snake(name, *body, health=90):
+    points = [{"x": x, "y": y} for x, y in body]
+    return {"id": name, "health": health, "body": points}
+
+
+def after_turn(moves, *snakes, food=(), hazards=(), **rules):
+    """Play one turn on a board of 5 x 5, and return the snakes by name."""
+    board = {
+        "turn": 1,
+        "width": 5,
+        "height": 5,
+        "food": [{"x": x, "y": y} for x, y in food],
+        "hazards": [{"x": x, "y": y} for x, y in hazards],
+        "snakes": snakes,
+    }
+    _, after = ruleset_step(board, moves, **{"solo": len(snakes) == 1, **rules})
+    return {one["id"]: one for one in after["snakes"]}
+
+
+def test_the_longer_snake_wins_head_to_head():
+    short = snake("short", (1, 2), (0, 2), (0, 1))
+    long = snake("long", (3, 2), (4, 2), (4, 1), (4, 0))
+    after = after_turn(["right", "left"], short, long)
+    assert after["short"]["eliminatedCause"] == "head-collision"
+    assert after["short"]["eliminatedBy"] == "long"
+    assert not is_dead(after["long"])
+
+
+def test_two_equal_snakes_both_die_head_to_head():
+    west = snake("west", (1, 2), (0, 2), (0, 1))
+    east = snake("east", (3, 2), (4, 2), (4, 1))
+    after = after_turn(["right", "left"], west, east)
+    assert [one["eliminatedCause"] for one in after.values()] == ["head-collision"] * 2
+
+
+def test_a_snake_dies_in_the_body_of_another():
+    runner = snake("runner", (1, 1), (0, 1), (0, 0))
+    wall = snake("wall", (2, 2), (2, 1), (2, 0), (3, 0))
+    after = after_turn(["right", "up"], runner, wall)
+    assert after["runner"]["eliminatedCause"] == "snake-collision"
+
+
+def test_a_tail_that_moves_on_blocks_nobody():
+    chaser = snake("chaser", (1, 0), (0, 0), (0, 1))
+    mover = snake("mover", (2, 2), (2, 1), (2, 0))
+    after = after_turn(["right", "up"], chaser, mover)
+    assert not is_dead(after["chaser"])
+
+
+def test_a_snake_dies_off_the_board():
+    after = after_turn(["left"], snake("a", (0, 2), (1, 2), (2, 2)))
+    assert after["a"]["eliminatedCause"] == "wall-collision"
+
+
+def test_on_a_wrapped_board_a_snake_comes_in_on_the_other_side():
+    after = after_turn(["left"], snake("a", (0, 2), (1, 2), (2, 2)), ruleset="wrapped")
+    assert after["a"]["body"][0] == {"x": 4, "y": 2}
+
+
+def test_a_snake_loses_one_health_a_turn_and_starves_at_none():
+    body = [(2, 2), (2, 1), (2, 0)]
+    assert after_turn(["up"], snake("a", *body, health=90))["a"]["health"] == 89
+    starved = after_turn(["up"], snake("a", *body, health=1))["a"]
+    assert starved["eliminatedCause"] == "out-of-health"
+
+
+def test_food_gives_full_health_and_one_more_entry_at_the_tail():
+    after = after_turn(["up"], snake("a", (2, 2), (2, 1), (2, 0), health=1), food=[(2, 3)])["a"]
+    assert after["health"] == 100
+    assert [(point["x"], point["y"]) for point in after["body"]] == [(2, 3), (2, 2), (2, 1), (2, 1)]
+
+
+def test_each_layer_of_hazard_takes_its_damage():
+    a = snake("a", (2, 2), (2, 1), (2, 0), health=90)
+    damage = {"hazardDamagePerTurn": 14}
+    once = after_turn(["up"], a, hazards=[(2, 3)], settings=damage)["a"]
+    twice = after_turn(["up"], a, hazards=[(2, 3)] * 2, settings=damage)["a"]
+    assert [once["health"], twice["health"]] == [90 - 1 - 14, 90 - 1 - 2 * 14]
+
+
+def test_a_hazard_can_kill_but_not_on_food():
+    a = snake("a", (2, 2), (2, 1), (2, 0), health=10)
+    damage = {"hazardDamagePerTurn": 14}
+    dead = after_turn(["up"], a, hazards=[(2, 3)], settings=damage)["a"]
+    fed = after_turn(["up"], a, hazards=[(2, 3)], food=[(2, 3)], settings=damage)["a"]
+    assert dead["eliminatedCause"] == "hazard"
+    assert fed["health"] == 100
+
+
+def test_in_constrictor_every_snake_grows_and_keeps_full_health():
+    after = after_turn(["up"], snake("a", (2, 2), (2, 1), (2, 0)), ruleset="constrictor")["a"]
+    assert after["health"] == 100
+    assert len(after["body"]) == 4
 
 
 def _multiset(points):

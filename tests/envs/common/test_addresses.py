@@ -19,10 +19,18 @@ from train.tuning.tune import tune
 @pytest.mark.parametrize(
     ("text", "scheme"),
     [
-        ("s3://bucket/runs", "s3"), ("S3://bucket", "s3"), ("file:///tmp/x", "file"), (Path("gs://bucket/x"), "gs"),
-        ("runs", ""), ("/tmp/a:b/c", ""), ("C:/runs", ""), ("C:\\runs", ""), ("a+b", ""), ("flood?nodes=5", ""),
+        ("s3://bucket/runs", "s3"),
+        ("S3://bucket", "s3"),
+        ("file:///tmp/x", "file"),
+        (Path("gs://bucket/x"), "gs"),
+        ("runs", ""),
+        ("/tmp/a:b/c", ""),
+        ("C:/runs", ""),
+        ("C:\\runs", ""),
+        ("a+b", ""),
+        ("flood?nodes=5", ""),
     ],
-)  # fmt: skip
+)
 def test_an_address_is_told_from_a_path(text, scheme):
     assert scheme_of(text) == scheme
 

@@ -26,12 +26,29 @@ OPTION_SETS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "hard-all": ({}, {}),
     "plain-500-up": (
-        {"levels": "500:50", "distribution_mode": "easy", "use_backgrounds": False, "restrict_themes": True,
-         "use_monochrome_assets": True, "center_agent": False, "paint_vel_info": True, "use_sequential_levels": True},
-        {"start_level": 500, "num_levels": 50, "distribution_mode": "easy", "use_backgrounds": False, "restrict_themes": True,
-         "use_monochrome_assets": True, "center_agent": False, "paint_vel_info": True, "use_sequential_levels": True},
+        {
+            "levels": "500:50",
+            "distribution_mode": "easy",
+            "use_backgrounds": False,
+            "restrict_themes": True,
+            "use_monochrome_assets": True,
+            "center_agent": False,
+            "paint_vel_info": True,
+            "use_sequential_levels": True,
+        },
+        {
+            "start_level": 500,
+            "num_levels": 50,
+            "distribution_mode": "easy",
+            "use_backgrounds": False,
+            "restrict_themes": True,
+            "use_monochrome_assets": True,
+            "center_agent": False,
+            "paint_vel_info": True,
+            "use_sequential_levels": True,
+        },
     ),
-}  # fmt: skip
+}
 
 
 def _actions(steps: int, rows: int, seed: int = 0) -> np.ndarray:

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from agents.agent import Decision
-from envs.battlesnake.plain import boards as plain
+from envs.battlesnake.plain import conversion as plain
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import LEFT, MOVE_NAMES, RIGHT, State
 from envs.battlesnake.webhook import read_move_request

@@ -89,7 +89,7 @@ def test_a_second_clone_finds_what_the_first_compiled_unless_its_kernels_differ(
     assert len(said("cache", "1", clone=tmp_path / "clone")) == 1
 
 
-def test_processes_that_need_a_kernel_at_once_compile_it_once_also_after_one_that_can_not_be_compiled(
+def test_processes_that_need_a_kernel_at_once_compile_it_once_even_after_one_that_fails(
     tmp_path: Path,
 ) -> None:
     variables = os.environ | {"PROCSNAKE_CACHE": str(tmp_path)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from envs.battlesnake import rng
-from envs.battlesnake.plain import boards as plain
+from envs.battlesnake.plain import steps as plain
 
 
 def outside(key, turn, every, width, height):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from envs.battlesnake.plain import ruleset_step, setup_board
+from envs.battlesnake.plain import dead_snakes, ruleset_step, setup_board
 from envs.battlesnake.recording import (
     EXTRAS,
     UNKNOWN_CAUSE,
@@ -222,8 +222,14 @@ def test_imports_arena_frames(trace, tmp_path):
     _, boards, _ = trace
 
     def frame(board):
-        death = {s["id"]: {"Cause": s["eliminatedCause"], "Turn": s["eliminatedOnTurn"], "EliminatedBy": s["eliminatedBy"]}
-                 for s in board["snakes"] if s["eliminatedCause"]}  # fmt: skip
+        death = {
+            s["id"]: {
+                "Cause": s["eliminatedCause"],
+                "Turn": s["eliminatedOnTurn"],
+                "EliminatedBy": s["eliminatedBy"],
+            }
+            for s in dead_snakes(board)
+        }
         points = lambda cells: [{"X": p["x"], "Y": p["y"]} for p in cells]  # noqa: E731
         snakes = [
             {

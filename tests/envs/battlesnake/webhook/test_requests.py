@@ -16,11 +16,11 @@ from envs.battlesnake.settings import Settings
 from envs.battlesnake.webhook import (
     UnheldBoardError,
     WebhookError,
+    fields,
     game_object,
     move_request,
     read_move_request,
 )
-from envs.battlesnake.webhook import requests as webhook
 from tests.envs.battlesnake.positions import board, living, random_games
 from tests.envs.battlesnake.traces import DATA
 
@@ -203,7 +203,7 @@ def test_what_no_engine_sends_is_refused_by_field(change, named):
 def test_settings_that_the_official_program_takes_are_read_as_the_nearest_and_said_once(
     sent, read, caplog, monkeypatch
 ):
-    monkeypatch.setattr(webhook, "_told", set())
+    monkeypatch.setattr(fields, "_already_logged", set())
     request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
     request["game"]["ruleset"]["settings"].update(sent)
     with caplog.at_level(logging.WARNING, "envs.battlesnake.webhook"):
@@ -231,7 +231,7 @@ def test_a_maze_snake_longer_than_the_board_is_read():
 
 
 def test_a_board_that_the_engine_cannot_hold_is_told_from_a_faulty_one(caplog, monkeypatch):
-    monkeypatch.setattr(webhook, "_told", set())
+    monkeypatch.setattr(fields, "_already_logged", set())
     request = plain_request(
         board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)], hazards=[(5, 5)] * 3)
     )

@@ -1,0 +1,101 @@
+"""A board in the webhook's form, as requests, recordings and the rules on plain dicts have it.
+
+This file is where the keys of a snake's end (`eliminatedCause`, …) are spelled. Whoever asks who
+lives calls `is_dead`, `living_snakes` or `dead_snakes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from envs.battlesnake.state import CAUSE_NAMES
+
+UNKNOWN_CAUSE = "unknown"
+"""The `eliminatedCause` of a snake that is gone, where a file doesn't tell how it died."""
+
+
+class Point(TypedDict):
+    """A cell of the board. (0, 0) is the lower left corner."""
+
+    x: int
+    y: int
+
+
+class _Appearance(TypedDict, total=False):
+    """What requests and recordings say of a snake besides, and no rule asks for."""
+
+    name: str
+    latency: str
+    """The milliseconds of its last answer, as text."""
+    shout: str
+    customizations: dict[str, str]
+
+
+class Snake(_Appearance):
+    """A snake on a board. Whoever lives has "", "" and 0 in the three fields of its end."""
+
+    id: str
+    health: int
+    body: list[Point]
+    """The points of the body, head first. A point is repeated where entries are stacked."""
+    eliminatedCause: str
+    """The official engine's name of the cause of death ("wall-collision"), "" while it lives."""
+    eliminatedBy: str
+    """The id of the snake that is blamed, "" if there is none."""
+    eliminatedOnTurn: int
+    """The turn of the first board on which it is dead, 0 while it lives."""
+
+
+class Board(TypedDict):
+    """One turn of a game. The dead stay in the list, so the order of the snakes never changes."""
+
+    turn: int
+    width: int
+    height: int
+    food: list[Point]
+    """Repeats count: two equal points are two pieces of food."""
+    hazards: list[Point]
+    """Repeats are layers. Points above the board are snail_mode's memory of where tails were."""
+    snakes: list[Snake]
+
+
+def is_dead(snake: Mapping[str, Any]) -> bool:
+    """Whether a snake in the webhook's form is marked as dead. Requests need not mark the dead."""
+    return bool(snake.get("eliminatedCause"))
+
+
+def living_snakes(board: Mapping[str, Any]) -> list[Snake]:
+    """Return the snakes of a board that live, in their order."""
+    return [snake for snake in board["snakes"] if not is_dead(snake)]
+
+
+def dead_snakes(board: Mapping[str, Any]) -> list[Snake]:
+    """Return the snakes of a board that are dead, in their order."""
+    return [snake for snake in board["snakes"] if is_dead(snake)]
+
+
+def has_known_fate(snake: Mapping[str, Any]) -> bool:
+    """Whether the snake lives, or is dead of a cause that the rules know."""
+    return snake.get("eliminatedCause", "") in CAUSE_NAMES
+
+
+def as_living(snake: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a snake of a request with the three fields of its end. What it tells of its end stays;
+    null fields are left out.
+    """
+    fields = {name: value for name, value in snake.items() if value is not None}
+    return {"eliminatedCause": "", "eliminatedBy": "", "eliminatedOnTurn": 0, **fields}
+
+
+def as_dead(snake: Mapping[str, Any], cause: str, *, turn: int | None = None) -> dict[str, Any]:
+    """Return the snake marked as dead of `cause`, on `turn` if it is known."""
+    dead = {**snake, "eliminatedCause": cause}
+    if turn is not None:
+        dead["eliminatedOnTurn"] = turn
+    return dead
+
+
+def end_of(snake: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the id of a snake and the three fields of its end."""
+    keys = ("id", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
+    return {key: snake[key] for key in keys}
