@@ -364,6 +364,7 @@ class Experiment:
         hints = _hints(cls)
         del hints["settings"]
         _check_keys(data, cls, "", [*hints, "algorithm", *ALGORITHMS])
+        data = _with_plane_scales(data)
         values = {
             name: _convert(value, hints[name], name)
             for name, value in data.items()
@@ -537,6 +538,33 @@ def _read(name_or_path: str | Path) -> dict[str, Any]:
     # A run's config.yaml is an experiment with a note of what it ran on.
     data.pop("run", None)
     return data
+
+
+def _with_plane_scales(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return plain values of an experiment, with numbers in place of `scales: planes`.
+
+    The numbers bring each plane of Battlesnake's observation to about 0..1. Raises `ConfigError` if
+    the world's observations have no planes."""
+    network = data.get("network")
+    options = network.get("options") if isinstance(network, Mapping) else None
+    if not isinstance(options, Mapping) or options.get("scales") != "planes":
+        return data
+    world = data.get("env")
+    world_options = world.get("options") if isinstance(world, Mapping) else None
+    if not isinstance(world_options, Mapping):
+        world_options = {}
+    num_snakes = world_options.get("num_snakes", 4)
+    # Here, because it loads the engine, which most commands can do without.
+    from envs.battlesnake.observations import EgocentricPlanes, choose_observation
+
+    observation = choose_observation(world_options.get("observation"), num_snakes)
+    if not isinstance(observation, EgocentricPlanes):
+        raise ConfigError(
+            "network.options.scales is 'planes', which is for Battlesnake's egocentric planes; give"
+            " one number per plane"
+        )
+    options = {**options, "scales": observation.plane_scales()}
+    return {**data, "network": {**network, "options": options}}
 
 
 def _require_plain(value: Any, key: str) -> None:

@@ -182,14 +182,16 @@ def test_unknown_experiments_and_unreadable_files(tmp_path):
         Experiment.load(tmp_path / "bad.yaml")
 
 
-@pytest.mark.parametrize("name", list_experiments())
-def test_shipped_networks_scale_the_planes_as_their_world_says(name):
-    experiment = Experiment.load(name)
-    scales = experiment.network.options.get("scales")
-    if experiment.env.name == "battlesnake" and scales:
-        assert scales == pytest.approx(
-            [*PLANE_SCALES, *REACH_PLANE_SCALES][: len(scales)], rel=1e-5
-        )
-        assert len(scales) == len(PLANE_SCALES) + 4 * experiment.env.options["observation"].get(
-            "reach", False
-        )
+@pytest.mark.parametrize(("reach", "planes"), [(True, 16), (False, 12)])
+def test_a_network_asks_the_observation_for_the_scales_of_its_planes(reach, planes):
+    experiment = Experiment.load(
+        "battlesnake-ppo", [f"env.options.observation.reach={str(reach).lower()}"]
+    )
+    scales = experiment.network.options["scales"]
+    assert scales == [*PLANE_SCALES, *REACH_PLANE_SCALES][:planes]
+    assert Experiment.from_dict(experiment.to_dict()) == experiment
+
+
+def test_other_observations_have_no_scales_to_ask_for():
+    with pytest.raises(ConfigError, match="one number per plane"):
+        Experiment.load("battlesnake-ppo", ["env.options.observation=flat-51s"])
