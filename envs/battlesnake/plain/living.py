@@ -45,10 +45,20 @@ class SightedSnake:
     has_answered: bool
     """Whether it has a latency other than "0", or a shout: it then lived on the turn before."""
 
+    @classmethod
+    def of(cls, snake: Mapping[str, Any]) -> SightedSnake:
+        """Read a snake in webhook form, whose `id`, `health` and `body` are well-formed."""
+        return cls(
+            id=snake["id"],
+            body=tuple((point["x"], point["y"]) for point in snake["body"]),
+            health=snake["health"],
+            has_answered=_has_answered(snake.get("latency"), snake.get("shout")),
+        )
+
     @property
     def mark(self) -> tuple[Point | None, int]:
         """The head, and a number that changes with the body and the health."""
-        return self.body[0] if self.body else None, hash((self.body, self.health))
+        return next(iter(self.body), None), hash((self.body, self.health))
 
 
 @dataclass(frozen=True)
@@ -119,17 +129,14 @@ class Sighting:
         """Make a sighting of snakes in webhook form, whose `id`, `health` and `body` are
         well-formed.
         """
-        sighted = tuple(
-            SightedSnake(
-                id=snake["id"],
-                body=tuple((point["x"], point["y"]) for point in snake["body"]),
-                health=snake["health"],
-                has_answered=_has_answered(snake.get("latency"), snake.get("shout")),
-            )
-            for snake in snakes
-        )
         return cls(
-            turn, width, height, sighted, you=you, rules=rules or LifeRules(), is_final=is_final
+            turn,
+            width,
+            height,
+            tuple(map(SightedSnake.of, snakes)),
+            you=you,
+            rules=rules or LifeRules(),
+            is_final=is_final,
         )
 
 
@@ -195,11 +202,14 @@ class LifeHistory:
         """
         if not self._marks:
             return False
-        you = None if sighting.you is None else sighting.snakes[sighting.you]
-        if you is None:
+        if sighting.you is None:
             return True
-        place = 0 if self._turn == sighting.turn - 1 else 1
-        return you.mark[place] != self._mark(you)[place]
+        you = sighting.snakes[sighting.you]
+        head_before, number_before = self._mark(you)
+        head, number = you.mark
+        if self._turn == sighting.turn - 1:
+            return head != head_before
+        return number != number_before
 
 
 def lives_in(sighting: Sighting, history: LifeHistory | None = None) -> tuple[Life, ...]:
@@ -242,7 +252,9 @@ class _Inference:
         self._snakes = sighting.snakes
         self._everybody = (1 << len(self._snakes)) - 1
         self._removed = _bits(not sighting.is_on_board(n) for n in range(len(self._snakes)))
-        you = 0 if sighting.you is None else 1 << sighting.you
+        you = 0
+        if sighting.you is not None:
+            you = 1 << sighting.you
         self._alive = you
         self._dead = self._removed & ~you
         # Who certainly moved into this board, and who certainly didn't.
@@ -266,12 +278,14 @@ class _Inference:
         return _bits(snake.has_answered for snake in self._snakes)
 
     def _certainly_still(self) -> int:
-        """Who is dead for longer than a turn, by Arena's habits: nobody else's requests say so."""
+        """Return who is dead for longer than a turn, as bits by place. Only Arena's habits tell."""
         turn = self._sighting.turn
         if turn < 2 or not self._sighting.rules.is_arena:
             return 0
         if self._sighting.rules.is_constrictor:
-            return self._everybody if self._tells_by_length() else 0
+            if self._tells_by_length():
+                return self._everybody
+            return 0
         # An answer over a network takes time, so "0" is a time-out, after which a snake goes
         # straight on.
         bent = _bits(not snake.has_answered and _is_bent(snake.body) for snake in self._snakes)
@@ -293,7 +307,7 @@ class _Inference:
         return sighting.you is None or len(self._snakes[sighting.you].body) == self._full_length
 
     def _index(self) -> None:
-        """Who lies where, apart from the snakes that the engine removed before it looked for
+        """Note who lies where, apart from the snakes that the engine removed before it looked for
         collisions.
         """
         self._on: dict[Point, int] = defaultdict(int)
@@ -323,11 +337,9 @@ class _Inference:
 
     def _decide(self, bit: int, snake: SightedSnake) -> None:
         killers = self._killers(bit, snake)
-        if (
-            _bites_itself(snake.body)
-            or killers & self._moved
-            or self._touches(bit, snake) & self._alive
-        ):
+        is_killed = killers & self._moved
+        touches_the_living = self._touches(bit, snake) & self._alive
+        if _bites_itself(snake.body) or is_killed or touches_the_living:
             self._dead |= bit
         elif bit & self._moved and not killers & ~self._still:
             self._alive |= bit
@@ -337,15 +349,17 @@ class _Inference:
         head = snake.body[0]
         rivals = self._heads[head] & ~bit
         length = len(snake.body)
-        winners = _bits(
+        killers = _bits(
             rivals >> n & 1 and len(other.body) >= length for n, other in enumerate(self._snakes)
         )
-        return winners | (self._trails[head] & ~bit if self._sighting.rules.bodies_collide else 0)
+        if self._sighting.rules.bodies_collide:
+            killers |= self._trails[head] & ~bit
+        return killers
 
     def _touches(self, bit: int, snake: SightedSnake) -> int:
-        """Two living snakes never share a cell: the later to enter has died, or the shorter, or
-        both.
-        """
+        """Return whom the snake shares a cell with, as bits by place.
+
+        Two living snakes never do: the later to enter has died, or the shorter, or both."""
         if not self._sighting.rules.bodies_collide:
             return 0
         touched = 0
@@ -354,8 +368,8 @@ class _Inference:
         return touched & ~bit
 
     def _decide_by_number(self) -> None:
-        """A game goes on while two live, unless it is a solo one, and is over when at most one
-        does.
+        """Decide by the number of the living: a game goes on while two live, unless it is a solo
+        one, and is over when at most one does.
         """
         sighting = self._sighting
         if sighting.rules.is_solo:
@@ -375,18 +389,21 @@ class _Inference:
     def _life(self, bit: int) -> Life:
         if self._alive & bit:
             return Life.LIVES
-        return Life.DEAD if self._dead & bit else Life.UNDECIDED
+        if self._dead & bit:
+            return Life.DEAD
+        return Life.UNDECIDED
 
 
 def _has_answered(latency: object, shout: object) -> bool:
-    is_said = isinstance(shout, str) and shout != ""
-    return is_said or (isinstance(latency, str | int | float) and latency not in _NO_LATENCY)
+    has_shouted = isinstance(shout, str) and shout != ""
+    has_latency = isinstance(latency, str | int | float) and latency not in _NO_LATENCY
+    return has_shouted or has_latency
 
 
 def _bites_itself(body: tuple[Point, ...]) -> bool:
-    """Nobody who has moved lies on one cell only: whoever was set up there by hand has bitten
-    nobody.
-    """
+    """Whether the head lies on an entry behind it.
+
+    A snake that lies on one cell only hasn't moved, and so has bitten nobody."""
     return body[0] in body[1:] and len(set(body)) > 1
 
 
@@ -403,4 +420,6 @@ def _bits(flags: Iterable[Any]) -> int:
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    return {}

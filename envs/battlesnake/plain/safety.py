@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from envs.battlesnake.settings import Rules
@@ -24,8 +25,8 @@ def safest_plain_move(
     `board` is a dict as in `envs.battlesnake.plain`, of any size, with living snakes only.
     `hazards` counts the layers on each point. `you` is our place in the list of snakes. The move is
     0 up, 1 down, 2 left or 3 right; if every move is certain death, all are considered."""
-    bodies = [[_point(part) for part in snake["body"]] for snake in board["snakes"]]
-    occupied = Counter(point for body in bodies for point in body)
+    bodies = [list(map(_point, snake["body"])) for snake in board["snakes"]]
+    occupied = Counter(chain.from_iterable(bodies))
     tails = Counter(body[-1] for body in bodies)
     food = {_point(part) for part in board["food"]}
     head = bodies[you][0]
