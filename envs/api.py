@@ -256,7 +256,7 @@ def by_row(columns: Mapping[str, np.ndarray], num_rows: int) -> dict[str, np.nda
 
 
 def _as_objects(observations: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Gymnasium's form of `final_obs`: an object array with None where no episode ended."""
+    """Return `final_obs` as Gymnasium has it: an object array with None where no episode ended."""
     out = np.full(len(observations), None, dtype=object)
     for row in np.flatnonzero(where):
         out[row] = observations[row].copy()

@@ -13,8 +13,8 @@ _SHADES = " ░▒▓█"
 
 
 def picture_of(observation: np.ndarray, space: Box) -> np.ndarray:
-    """One observation of `space` as uint8 (H, W, 3), H and W even; black is the space's lowest
-    value, white its highest.
+    """Return one observation of `space` as uint8 (H, W, 3), with even H and W. Black is the space's
+    lowest value, white its highest.
 
     (H, W, 3) is shown in colours. Of other numbers of channels each pixel shows the brightest one;
     (H, W) and (W,) are pictures of one channel. Small pictures are enlarged. Where the space has no
@@ -35,8 +35,8 @@ def picture_of(observation: np.ndarray, space: Box) -> np.ndarray:
 
 
 def as_text(picture: np.ndarray, *, color: bool, columns: int | None = None) -> str:
-    """A picture uint8 (H, W, 3) as lines for a terminal of `columns` columns, at most 64 by 24
-    characters.
+    """Return a picture, uint8 (H, W, 3), as lines for a terminal of `columns` columns, at most 64
+    by 24 characters.
 
     A character is two pixels, one above the other; without `color` it is a shade of grey.
     """

@@ -79,7 +79,7 @@ class BatchWrapper(BatchEnv):
 
 
 def layers(world: BatchEnv) -> Iterator[BatchEnv]:
-    """The world and what it is put around, from the outside in."""
+    """Return the world and all worlds that it is put around, from the outside in."""
     yield world
     if isinstance(world, BatchWrapper):
         yield from layers(world.world)
@@ -149,9 +149,9 @@ class FrameStack(BatchWrapper):
 
 
 def _as_pixels(pictures: np.ndarray, channels: int) -> np.ndarray:
-    """The same memory with `channels` numbers as one thing, void (…, C // channels): copied at
-    once, in half the time.
-    """
+    """Return the same memory with `channels` numbers as one thing, void (…, C // channels).
+
+    Such things are copied at once, in half the time."""
     return pictures.view(np.dtype((np.void, channels * pictures.itemsize)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from envs.common.errors import ConfigError, UnknownNameError
-from envs.common.mp4 import write_mp4
+from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
 
 FORMATS = (".gif", ".mp4", ".webp")
 
@@ -36,10 +36,49 @@ def write_film(path: str | os.PathLike[str], pictures: Iterator[np.ndarray], *, 
     return target
 
 
+def write_mp4(
+    path: str | os.PathLike[str],
+    pictures: Iterator[np.ndarray],
+    *,
+    fps: float,
+    hold_last: float = 2.0,
+) -> None:
+    """Write pictures, uint8 (H, W, 3), all of one size with even sides, as a film with `fps`
+    pictures per second.
+
+    The last picture stays for `hold_last` seconds. Raises `MissingDependencyError` without
+    imageio-ffmpeg."""
+    # The version that gym3 asks for imports pkg_resources, which warns that it is old.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import imageio_ffmpeg
+        except ImportError as error:
+            install = pip_install("imageio-ffmpeg", "setuptools<81")
+            raise MissingDependencyError(
+                "imageio-ffmpeg", feature="an MP4 film", install=install
+            ) from error
+    last = next(pictures)
+    writer = imageio_ffmpeg.write_frames(
+        str(path), last.shape[1::-1], fps=fps, macro_block_size=2, quality=8
+    )
+    writer.send(None)
+    writer.send(np.ascontiguousarray(last))
+    for last in pictures:
+        writer.send(np.ascontiguousarray(last))
+    for _ in range(round(fps * hold_last) - 1):
+        writer.send(np.ascontiguousarray(last))
+    # Its end leaves a pipe of ffmpeg's to the garbage collector.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        writer.close()
+        del writer
+
+
 @contextmanager
 def writing_whole(target: Path) -> Iterator[Path]:
-    """The place where to write `target`, whose name has its suffix; it is moved there when all is
-    written.
+    """Yield a path at which to write `target`, with the same suffix. The file is moved to `target`
+    when all is written.
 
     Raises `ConfigError` if it can't be written.
     """

@@ -92,7 +92,9 @@ class Parts:
         return name
 
     def _installed(self) -> dict[str, str]:
-        """The parts that installed packages name, as "module:name", by the entry point's name."""
+        """Return where the parts of installed packages are, as "module:name", by their entry
+        points' names.
+        """
         return {point.name: point.value for point in metadata.entry_points(group=self.group)}
 
     def _load(self, place: str, name: str) -> Any:

@@ -36,7 +36,9 @@ def place_of(error: BaseException) -> str:
 
 
 def users_place_of(error: BaseException) -> str:
-    """As `place_of`, but "" if no file of a user's takes part."""
+    """Return " (FILE, line N, in FUNCTION)": the innermost line of a user's file; "" if none takes
+    part.
+    """
     return _written([frame for frame in _frames(error) if is_users(frame[0])])
 
 
@@ -68,6 +70,6 @@ def is_users(file: str) -> bool:
 
 @cache
 def _packages_with_parts() -> frozenset[str]:
-    """The top-level modules that installed packages name in our groups of entry points."""
+    """Return the top-level modules that installed packages name in our groups of entry points."""
     points = chain.from_iterable(metadata.entry_points(group=group) for group in _GROUPS)
     return frozenset(re.split(r"[.:]", point.value)[0] for point in points)

@@ -60,7 +60,9 @@ _THREADED: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def _give_up_in_fork() -> None:
-    """A fork has none of these threads: a batch would wait for them for ever, even to be closed."""
+    """Mark all batches with threads as closed in a forked process.
+
+    It has none of their threads, so a batch would wait for them for ever, even to be closed."""
     for native in _THREADED:
         native.closed = True
 
@@ -336,7 +338,7 @@ class ProcgenVectorEnv(BatchEnv):
         return tuple(self._facts["rgb"].copy())
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """The library's picture, 512 × 512, with `render_mode`, else the observation.
+        """Return the library's picture, 512 × 512, with `render_mode`, else the observation.
 
         Raises `InvalidActionError` before the first restart.
         """
@@ -376,7 +378,7 @@ def _checked(switches: dict[str, bool]) -> dict[str, bool]:
 
 
 def _open_library_once(ffi: Any) -> None:
-    """Have gym3 open the library once per process, because cffi keeps 11 KiB for each time that it
+    """Make gym3 open the library once per process, because cffi keeps 11 KiB for each time that it
     is opened.
     """
     if "dlopen" not in vars(ffi):

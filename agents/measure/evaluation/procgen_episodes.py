@@ -15,7 +15,7 @@ from PIL import Image
 import envs
 from agents.measure.evaluation.episodes import Decide
 from envs.api import BatchEnv
-from envs.common.mp4 import write_mp4
+from envs.common.films import write_mp4
 from envs.procgen.make import innermost
 from envs.procgen.vector_env import GameState, ProcgenVectorEnv
 

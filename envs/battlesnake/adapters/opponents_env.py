@@ -87,7 +87,7 @@ class BattlesnakeOpponentsEnv(BatchEnv):
         self._show()
 
     def _moves(self, actions: np.ndarray) -> np.ndarray:
-        """What all snakes do, int8 (games, snakes)."""
+        """Return the moves of all snakes, int8 (games, snakes)."""
         state: State = self._batch.state
         moves = np.zeros((self.num_games, state.num_snakes), np.int8)
         moves[:, 0] = self._kind.to_moves(state, *_own(self._all_games), actions)
@@ -117,5 +117,5 @@ def make_batch(num_envs: int, **options: Any) -> BattlesnakeOpponentsEnv:
 
 
 def _own(games: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The learning snakes of these games, as pairs of boards and slots."""
+    """Return the learning snakes of these games, as pairs of boards and slots."""
     return games, np.zeros(len(games), np.int64)

@@ -15,8 +15,8 @@ from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
 
 
 def views_of_snakes(observation: Observation, width: int, height: int) -> Views | None:
-    """The views of an observation type on boards of that size; None for types whose pictures can't
-    be turned.
+    """Return the views of an observation type on boards of that size; None for types whose pictures
+    can't be turned.
 
     Rotated planes have two: as they are, and mirrored with left and right exchanged. Planes that
     aren't rotated have eight if the picture is square and four if it isn't: each quarter turn that

@@ -298,9 +298,10 @@ class _Inference:
         return max(3, self._sighting.turn + 2)
 
     def _tells_by_length(self) -> bool:
-        """In Arena's constrictor games all that move are equally long. Ours is too, unless somebody
-        made the board up.
-        """
+        """Whether a body's length tells if its snake has moved.
+
+        In Arena's constrictor games all that move are equally long. Ours is too, unless somebody
+        made the board up."""
         sighting = self._sighting
         if not (sighting.rules.is_arena and sighting.rules.is_constrictor):
             return False
@@ -345,7 +346,9 @@ class _Inference:
             self._alive |= bit
 
     def _killers(self, bit: int, snake: SightedSnake) -> int:
-        """Which others kill the snake if they moved into this board, as it did."""
+        """Return which others kill the snake if they moved into this board, as it did. They are
+        bits by place.
+        """
         head = snake.body[0]
         rivals = self._heads[head] & ~bit
         length = len(snake.body)

@@ -186,7 +186,9 @@ def _by_the_rules(
 
 
 def _settled(board: Board) -> Board:
-    """The board without the snakes whose cause of death isn't known, which are in nobody's way."""
+    """Return the board without the snakes whose cause of death isn't known, because they are in
+    nobody's way.
+    """
     return {**board, "snakes": [snake for snake in board["snakes"] if not _is_unknown(snake)]}
 
 

@@ -14,8 +14,7 @@ from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.rgb import paint
 from envs.battlesnake.render.svg import animated_svg
 from envs.common.errors import ConfigError, UnknownNameError
-from envs.common.films import writing_whole
-from envs.common.mp4 import write_mp4
+from envs.common.films import write_mp4, writing_whole
 
 DEFAULT_FPS = 8.0
 MIN_FPS = 0.1
@@ -82,8 +81,8 @@ def _write_gif(boards: Sequence[Board], path: Path, fps: float, cell: int, panel
 
 
 def _shared_palette(samples: Sequence[Board], cell: int, panel: bool) -> Image.Image:
-    """One palette for the whole game, so that what stands still keeps its colour and costs no
-    bytes.
+    """Return one palette for the whole game, so that what stands still keeps its colour and costs
+    no bytes.
     """
     pictures = [np.asarray(image) for image in frames(samples, cell=cell, panel=panel)]
     return Image.fromarray(np.concatenate(pictures)).quantize(

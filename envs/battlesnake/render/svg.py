@@ -72,7 +72,7 @@ def _elements(shapes: Sequence[object], k: int) -> str:
 
 
 def _element(shape: object, k: int) -> str:
-    """One shape, its lengths multiplied by k."""
+    """Return the SVG element of a shape, whose lengths are multiplied by k."""
     match shape:
         case Box(x, y, width, height, radius, color):
             size = f'width="{width * k:.5g}" height="{height * k:.5g}" rx="{radius * k:.4g}"'

@@ -42,7 +42,9 @@ def is_signed(content: bytes, signature: str) -> bool:
 
 
 def _key() -> bytes | None:
-    """The key, made when it is first asked for; readable by its owner alone."""
+    """Return the key, or None where none can be kept.
+
+    It is made when it is first needed, and only its owner can read it."""
     try:
         path = key_path()
         if not path.exists():

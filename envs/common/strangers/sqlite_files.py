@@ -82,7 +82,7 @@ def _refuse_unless_plain(path: Path, remedy: str) -> None:
 
 
 def bound(connection: sqlite3.Connection) -> None:
-    """Have the connection refuse values of more than 32 MiB, and functions in the schema that have
+    """Make the connection refuse values of more than 32 MiB, and functions in the schema that have
     effects.
     """
     connection.execute("PRAGMA trusted_schema = OFF")
