@@ -545,18 +545,15 @@ def _with_plane_scales(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
     The numbers bring each plane of Battlesnake's observation to about 0..1. Raises `ConfigError` if
     the world's observations have no planes."""
-    network = data.get("network")
-    options = network.get("options") if isinstance(network, Mapping) else None
-    if not isinstance(options, Mapping) or options.get("scales") != "planes":
+    network = _section(data, "network")
+    options = _section(network, "options")
+    if options.get("scales") != "planes":
         return data
-    world = data.get("env")
-    world_options = world.get("options") if isinstance(world, Mapping) else None
-    if not isinstance(world_options, Mapping):
-        world_options = {}
-    num_snakes = world_options.get("num_snakes", 4)
     # Here, because it loads the engine, which most commands can do without.
     from envs.battlesnake.observations import EgocentricPlanes, choose_observation
 
+    world_options = _section(_section(data, "env"), "options")
+    num_snakes = world_options.get("num_snakes", 4)
     observation = choose_observation(world_options.get("observation"), num_snakes)
     if not isinstance(observation, EgocentricPlanes):
         raise ConfigError(
@@ -565,6 +562,14 @@ def _with_plane_scales(data: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     options = {**options, "scales": observation.plane_scales()}
     return {**data, "network": {**network, "options": options}}
+
+
+def _section(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a mapping within plain values; an empty one if none is there."""
+    section = data.get(key)
+    if isinstance(section, Mapping):
+        return section
+    return {}
 
 
 def _require_plain(value: Any, key: str) -> None:
