@@ -137,7 +137,7 @@ class _Reader:
     """
     _parts: list[tuple[DemonstrationBatch, np.ndarray]] = field(default_factory=list)
     _games: dict[str, int] = field(default_factory=dict)
-    _seen: set[tuple[str, str]] = field(default_factory=set)
+    _snakes_read: set[tuple[str, str]] = field(default_factory=set)
     _names: set[str] = field(default_factory=set)
     _ids: set[str] = field(default_factory=set)
     _decisions: int = 0
