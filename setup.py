@@ -128,6 +128,8 @@ setup(
             "browser/viewer/static/*",
             "deploy/*",
             "deploy/*/*",
+            "aicrowd/rules/*.json",
+            "aicrowd/rules/*.yaml",
             "aicrowd/template/*",
             "aicrowd/template/*/*",
         ],

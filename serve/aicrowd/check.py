@@ -15,9 +15,6 @@ from typing import Any
 from envs.common.errors import ConfigError, reason
 from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import read_bytes
-from serve.aicrowd.check_code import base_environment, contract, imports, sources
-from serve.aicrowd.check_settings import environment, model, training, validation
-from serve.aicrowd.check_stack import dockerfile, requirements
 from serve.aicrowd.competition import (
     CHALLENGE,
     DEFAULT_IMAGE,
@@ -26,6 +23,10 @@ from serve.aicrowd.competition import (
     SAMPLE_AUTHORS,
     SAMPLE_DESCRIPTIONS,
 )
+from serve.aicrowd.rules import ray_settings
+from serve.aicrowd.rules.code import base_environment, contract, imports, sources
+from serve.aicrowd.rules.settings import environment, model, training, validation
+from serve.aicrowd.rules.stack import dockerfile, requirements
 from serve.aicrowd.submission import Breach, Submission, is_checkpoint
 
 __all__ = ["Breach", "Submission", "check"]
@@ -332,6 +333,24 @@ def _pickle_problems(content: bytes) -> Iterator[str]:
 
 
 _RULES: tuple[Callable[[Submission], Iterator[Breach]], ...] = (
-    _files, _entry, _run_script, _experiment, validation, training, environment, model, _no_weights, _pickles, sources, imports,
-    contract, base_environment, requirements, dockerfile,
-)  # fmt: skip
+    _files,
+    _entry,
+    _run_script,
+    _experiment,
+    ray_settings.experiment,
+    ray_settings.config,
+    ray_settings.model,
+    ray_settings.combinations,
+    validation,
+    training,
+    environment,
+    model,
+    _no_weights,
+    _pickles,
+    sources,
+    imports,
+    contract,
+    base_environment,
+    requirements,
+    dockerfile,
+)

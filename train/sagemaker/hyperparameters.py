@@ -6,7 +6,7 @@ The original kits' names are understood, too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,9 @@ class Meeting:
         role = own.get("rl_cluster_type")
         if "rl_cluster_type" not in own:
             return None
+        if role == "secondary":
+            # The kit's second job doesn't say how many it is: it waits for the first.
+            own.setdefault("rl_num_instances_secondary", 0)
         if missing := [name for name in _OF_A_MEETING if name not in own]:
             raise ConfigError(
                 f"rl_cluster_type is given, but not {', '.join(missing)}; two jobs need"
@@ -136,8 +139,8 @@ class Task:
 
         `code` is the folder with the source that the job carries, in which the experiment may be a
         file. Raises `UnknownNameError` for `rl.…` names that the kits didn't have, `ConfigError`
-        for values they can't have, and what `Experiment.load` raises if they depend on the
-        experiment's algorithm."""
+        for names and values that can't be kept, and what `Experiment.load` raises if they depend
+        on the experiment's algorithm."""
         values = {name: decode(text) for name, text in hyperparameters.items()}
         meeting = Meeting.from_hyperparameters(values)
         entry_point = values.get("sagemaker_program")
@@ -160,3 +163,15 @@ class Task:
             )
         overrides = [f"{key}={json.dumps(value)}" for key, value in values.items()]
         return cls(experiment, overrides, meeting, notes)
+
+
+def own_overrides(experiment: str, overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return (overrides, notes), in which the predecessors' names are translated, so that a launch
+    refuses before a job is paid for what the job would refuse.
+
+    Raises what `Task.from_hyperparameters` raises."""
+    pairs = dict(parse_override(override) for override in overrides)
+    values, notes = translate(pairs, lambda: Experiment.load(experiment).algorithm)
+    if values == pairs:
+        return list(overrides), notes
+    return [f"{key}={json.dumps(value)}" for key, value in values.items()], notes

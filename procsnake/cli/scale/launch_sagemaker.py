@@ -191,6 +191,7 @@ def run_launch(options: argparse.Namespace) -> int:
     from train.cluster.sizes import require_processes
     from train.config import Experiment
     from train.sagemaker.costs.bill import parse_prices
+    from train.sagemaker.hyperparameters import own_overrides
     from train.settings.instances import is_size
     from train.settings.scale import Local, machines
     from train.stages import require_one_stage
@@ -202,7 +203,9 @@ def run_launch(options: argparse.Namespace) -> int:
             f"--max-wait-hours {options.max_wait_hours:g} goes with --spot, which waits for"
             " capacity; add it, or leave both out"
         )
-    overrides = _overrides(options)
+    overrides, notes = own_overrides(options.experiment, _overrides(options))
+    for note in notes:
+        print(f"note: {note}")
     experiment = Experiment.load(options.experiment, overrides)
     require_one_stage(experiment, "launch")
     require_processes(experiment, "jobs")

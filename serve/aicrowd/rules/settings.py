@@ -151,7 +151,7 @@ def training(submission: Submission) -> Iterator[Breach]:
         why = f" with each action repeated {repeats} times" if repeats != 1 else ""
         yield Breach(
             path,
-            f"stop.timesteps_total is {steps}; at most {allowed:,} are allowed{why}",
+            f"stop.timesteps_total is {steps!r}; at most {allowed:,} are allowed{why}",
             f"Set it to {allowed}",
         )
     if env.get("env_name") not in list(GAMES):

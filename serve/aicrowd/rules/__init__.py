@@ -1,0 +1,1 @@
+"""The rules that an entry is checked against, by what they look at."""
