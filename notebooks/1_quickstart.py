@@ -14,15 +14,16 @@
 # %% [markdown]
 # # 1. From nothing to a snake in the arena
 #
-# Play a game, train a snake by self-play, measure it, serve it, and watch it play against a baseline. About
-# six minutes on two cores, four of them for the engine to compile and the snake to train.
+# Play a game, train a snake by self-play, measure it, serve it, and watch it play against a
+# baseline. About six minutes on two cores, four of them for the engine to compile and the snake to
+# train.
 #
-# Every notebook here has the switch `FAST`: with the environment variable `FAST=1` it does the same in miniature, as the
-# tests do.
+# Every notebook here has the switch `FAST`: with the environment variable `FAST=1` it does the same
+# in miniature, as the tests do.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
-# it before all others, and the kernel needs no restart.
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart.
 
 # %%
 import os
@@ -61,14 +62,17 @@ DELAY_S = 0.0 if FAST else 0.2
 # %% [markdown]
 # ## Play
 #
-# The built-in snakes: `random` avoids only certain death, `greedy` runs for food, `flood` stays where there is room,
-# `alphabeta` and `mcts` look ahead. A game is recorded in the official command line's format. The first game waits for the
-# rules to be compiled, about a minute; that happens once.
+# The built-in snakes: `random` avoids only certain death, `greedy` runs for food, `flood` stays
+# where there is room, `alphabeta` and `mcts` look ahead. A game is recorded in the official command
+# line's format. The first game waits for the rules to be compiled, about a minute; that happens
+# once.
 
 
 # %%
 def watch(players: list, path: str, seed: int = 1, delay: float = 0.0) -> None:
-    """Play a game below this cell, with `delay` seconds between turns, and show it as a moving picture when it is over."""
+    """Play a game below this cell, with `delay` seconds between turns, and show it as a moving
+    picture when it is over.
+    """
     referee = Referee(players, seed=seed, recording=path, max_turns=60 if FAST else 500)
     picture = LivePicture()
     for frame in referee.play():
@@ -83,8 +87,9 @@ watch([agents.make(name) for name in ("flood", "greedy", "greedy", "random")], "
 # %% [markdown]
 # ## Train
 #
-# One network plays all four snakes of 256 games at once and learns from every one of them (PPO through Ray RLlib). All that
-# the run is stands in one file, `train/experiments/battlesnake-ppo.yaml`; any of it can be changed here or with `--set`.
+# One network plays all four snakes of 256 games at once and learns from every one of them (PPO
+# through Ray RLlib). All that the run is stands in one file,
+# `train/experiments/battlesnake-ppo.yaml`; any of it can be changed here or with `--set`.
 
 # %%
 changes = (
@@ -97,13 +102,13 @@ run = train(experiment)
 print(run.path)
 
 # %% [markdown]
-# The run's folder holds the curve, checkpoints to go on from, `report.html`, and the policy: a *bundle* of ONNX, weights and
-# a card. Below, the bundle alone plays, without torch and Ray.
+# The run's folder holds the curve, checkpoints to go on from, `report.html`, and the policy: a
+# *bundle* of ONNX, weights and a card. Below, the bundle alone plays, without torch and Ray.
 #
 # ## Measure
 #
-# Win rates with 95 % Wilson intervals; a draw is not a win. By chance alone a snake wins 25 % of four-snake games and 50 % of
-# duels.
+# Win rates with 95 % Wilson intervals; a draw is not a win. By chance alone a snake wins 25 % of
+# four-snake games and 50 % of duels.
 
 # %%
 snake = agents.make(run.path)
@@ -119,18 +124,20 @@ server = Background(str(run.path))
 print(f"the snake answers at {server.url}")
 
 # %% [markdown]
-# Play a game against it over HTTP, as the official engine would, slowly enough to follow it in the picture below.
+# Play a game against it over HTTP, as the official engine would, slowly enough to follow it in the
+# picture below.
 #
-# On your own machine the server's address shows the game in the browser, too: click on the board there, and what the snake
-# expects of each move stands beside it. When the game is over, it can be gone through turn by turn. On a hosted notebook that
-# page isn't reached; the bench of notebook 3 shows as much without it.
+# On your own machine the server's address shows the game in the browser, too: click on the board
+# there, and what the snake expects of each move stands beside it. When the game is over, it can be
+# gone through turn by turn. On a hosted notebook that page isn't reached; the bench of notebook 3
+# shows as much without it.
 
 # %%
 opponents = [agents.make(name) for name in ("flood", "greedy", "greedy")]
 watch([server.url, *opponents], "over-http.jsonl", seed=2, delay=DELAY_S)
 
 # %% [markdown]
-# To enter the arena give <https://arena.battlesnake.com> an address that the internet reaches. Before that, let `procsnake
-# doctor URL` check it as a platform would.
+# To enter the arena give <https://arena.battlesnake.com> an address that the internet reaches.
+# Before that, let `procsnake doctor URL` check it as a platform would.
 #
 # The server goes on until this notebook's kernel is shut down or you call `server.stop()`.

@@ -14,11 +14,12 @@
 # %% [markdown]
 # # 2. Training snakes: what they see, what they are paid, who teaches them
 #
-# Observations, rewards, and PPO, DQN and APEX on the same board for the same time, with their curves.
+# Observations, rewards, and PPO, DQN and APEX on the same board for the same time, with their
+# curves.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
-# it before all others, and the kernel needs no restart.
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart.
 
 # %%
 import os
@@ -64,8 +65,8 @@ MINUTES = 3.0
 # %% [markdown]
 # ## A batch of games
 #
-# A world plays many games at once. A row is one snake: row = game × snakes + slot. Let all snakes move at random among the
-# moves that are not certain death, and look at game 0.
+# A world plays many games at once. A row is one snake: row = game × snakes + slot. Let all snakes
+# move at random among the moves that are not certain death, and look at game 0.
 
 # %%
 world = envs.make(
@@ -77,15 +78,17 @@ for _ in range(25):
     scores = generator.random(info["action_mask"].shape) * info["action_mask"]
     observations, rewards, terminated, truncated, info = world.step(scores.argmax(axis=1))
 print(
-    f"{world.num_envs} rows, observations {observations.shape} {observations.dtype}, {int(info['valid'].sum())} snakes alive"
+    f"{world.num_envs} rows, observations {observations.shape} {observations.dtype},"
+    f" {int(info['valid'].sum())} snakes alive"
 )
 Image.fromarray(rgb_array(world.state, 0, panel=True))
 
 # %% [markdown]
 # ## What a snake sees
 #
-# Twelve planes around its own head, turned so that it heads up. Brighter is more; most planes are empty most of the time. The
-# experiment `battlesnake-ppo` adds four with what the snake can reach (`reach=True`).
+# Twelve planes around its own head, turned so that it heads up. Brighter is more; most planes are
+# empty most of the time. The experiment `battlesnake-ppo` adds four with what the snake can reach
+# (`reach=True`).
 
 
 # %%
@@ -116,8 +119,8 @@ for kind in KINDS:
 # %% [markdown]
 # ## What it is paid
 #
-# Weights on events, a preset's name, or a function of your own from the counts of events to rewards. Below,
-# `hunter` pays for kills alone.
+# Weights on events, a preset's name, or a function of your own from the counts of events to
+# rewards. Below, `hunter` pays for kills alone.
 
 # %%
 for name, preset in PRESETS.items():
@@ -125,7 +128,9 @@ for name, preset in PRESETS.items():
 
 
 def hunter(events: np.ndarray) -> np.ndarray:
-    """+1 for each snake that died on this one or lost head to head against it, −1 for the own death."""
+    """+1 for each snake that died on this one or lost head to head against it, −1 for the own
+    death.
+    """
     kills = (
         events[:, EVENTS.index("ate_another_snake")]
         + events[:, EVENTS.index("other_snake_hit_body")]
@@ -142,8 +147,8 @@ for rewards in ("win", Rewards(ate_food=0.1, died=-1.0), hunter):
 # %% [markdown]
 # ## PPO, DQN, APEX
 #
-# The same world and network for all three. APEX plays in processes of its own (`num_env_runners`); it is made for more cores
-# than two.
+# The same world and network for all three. APEX plays in processes of its own (`num_env_runners`);
+# it is made for more cores than two.
 
 # %%
 SMALL = {
@@ -171,9 +176,9 @@ for algorithm, small in SMALL.items():
 # %% [markdown]
 # ## Curves
 #
-# In self-play the return says little, because the opponents learn as well; how long snakes live says more, and games against
-# fixed opponents (`evaluation` in the experiment, see the page on runs) say most. APEX's curve counts its env runners that
-# explore a lot, too.
+# In self-play the return says little, because the opponents learn as well; how long snakes live
+# says more, and games against fixed opponents (`evaluation` in the experiment, see the page on
+# runs) say most. APEX's curve counts its env runners that explore a lot, too.
 
 # %%
 curves = {name: read_columns(path) for name, path in runs.items()}

@@ -14,12 +14,13 @@
 # %% [markdown]
 # # 3. Writing a snake by hand
 #
-# Set up a position, write a rule, play on from there, and look at every turn: what each rule said of each move and how likely
-# the policy thought it. Then try the same position on a running server. What rules may do is on the page about heuristics.
+# Set up a position, write a rule, play on from there, and look at every turn: what each rule said
+# of each move and how likely the policy thought it. Then try the same position on a running server.
+# What rules may do is on the page about heuristics.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
-# it before all others, and the kernel needs no restart.
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart.
 
 # %%
 import os
@@ -55,8 +56,9 @@ FAST = os.environ.get("FAST") == "1"
 # %% [markdown]
 # ## A rule
 #
-# A function of what the snake sees. Four booleans ban moves, four numbers prefer some. `%%writefile` saves the cell; edit and
-# run it again, then press **play from here**: the file is read anew each time.
+# A function of what the snake sees. Four booleans ban moves, four numbers prefer some.
+# `%%writefile` saves the cell; edit and run it again, then press **play from here**: the file is
+# read anew each time.
 
 
 # %%
@@ -82,14 +84,17 @@ def towards_food(me):
 # %% [markdown]
 # ## The bench
 #
-# Players are named as everywhere: a file of rules, one on top of another agent (`my_rule.py+flood`, `my_rule.py+runs/…`),
-# built-in snakes, runs, URLs.
+# Players are named as everywhere: a file of rules, one on top of another agent (`my_rule.py+flood`,
+# `my_rule.py+runs/…`), built-in snakes, runs, URLs.
 #
-# * **Above:** choose a tool and click points: food, hazards, snakes (head first, then along the body), the eraser. Or paste a
-#   game's JSON: a move request, as an engine sends it and the viewer shows it.
-# * **Below:** ◄ ► step, ▶ plays, the slider jumps. Beside the board: each snake's colour, health, move, cause of death, what
-#   each rule said (✗ bans, numbers are preferences, in units of log-probability), and probabilities.
-# * **copy this frame** puts a turn into the JSON field; **arrange this frame** makes it the position to play on from.
+# * **Above:** choose a tool and click points: food, hazards, snakes (head first, then along the
+#   body), the eraser. Or paste a game's JSON: a move request, as an engine sends it and the viewer
+#   shows it.
+# * **Below:** ◄ ► step, ▶ plays, the slider jumps. Beside the board: each snake's colour, health,
+#   move, cause of death, what each rule said (✗ bans, numbers are preferences, in units of
+#   log-probability), and probabilities.
+# * **copy this frame** puts a turn into the JSON field; **arrange this frame** makes it the
+#   position to play on from.
 
 # %%
 bench = Workbench(["my_rule.py", "my_rule.py+flood", "greedy"], width=9, height=9, seed=3)
@@ -124,8 +129,8 @@ for turn in turns[:3]:
 # %% [markdown]
 # ## From a recorded game
 #
-# Any recording, ours, the official command line's or the arena's, opens at any turn: the one on which your snake made its
-# mistake.
+# Any recording, ours, the official command line's or the arena's, opens at any turn: the one on
+# which your snake made its mistake.
 
 # %%
 players = [agents.make(name) for name in ("my_rule.py", "flood", "greedy")]
@@ -140,7 +145,8 @@ bench.show()
 # %% [markdown]
 # ## Against the running server
 #
-# Serve the rule, and ask the server what it does on a turn of the bench (**what would it do?** is the same button).
+# Serve the rule, and ask the server what it does on a turn of the bench (**what would it do?** is
+# the same button).
 
 # %%
 server = Background("my_rule.py", "--no-games")
@@ -154,8 +160,8 @@ server.stop()
 # %% [markdown]
 # ## Is it any good?
 #
-# On top of a player the rules leave it its best move that they don't ban, and never a certain death. A ban can still cost
-# games: `flood` alone, beside `my_rule.py+flood`, shows how many.
+# On top of a player the rules leave it its best move that they don't ban, and never a certain
+# death. A ban can still cost games: `flood` alone, beside `my_rule.py+flood`, shows how many.
 
 # %%
 for name in ("my_rule.py", "my_rule.py+flood", "flood", "classics"):

@@ -18,9 +18,10 @@
 # 1912.01588](https://arxiv.org/abs/1912.01588)). Train on 200 levels, measure on all the others.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
-# it before all others, and the kernel needs no restart. Procgen has no wheel for Python 3.13, which is
-# Colab's default: choose its runtime version 2026.07 there, which has 3.12.
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Procgen has no
+# wheel for Python 3.13, which is Colab's default: choose its runtime version 2026.07 there, which
+# has 3.12.
 
 # %%
 import os
@@ -91,8 +92,8 @@ Image.fromarray(np.vstack([np.hstack(pictures[k : k + 8]) for k in (0, 8)])).res
 # %% [markdown]
 # ## Train on 200 levels
 #
-# The benchmark's PPO and IMPALA network. Its budget of 25 million steps takes half a day on two cores; ten minutes show the
-# beginning of the curve.
+# The benchmark's PPO and IMPALA network. Its budget of 25 million steps takes half a day on two
+# cores; ten minutes show the beginning of the curve.
 
 # %%
 if FAST:
@@ -124,8 +125,9 @@ if name in columns:
 # %% [markdown]
 # ## The gap
 #
-# The same policy on the 200 levels and on all others, beside an agent that acts at random on the same levels. The difference
-# between the two is what it has learned by heart. Intervals: 95 %, from resampling episodes.
+# The same policy on the 200 levels and on all others, beside an agent that acts at random on the
+# same levels. The difference between the two is what it has learned by heart. Intervals: 95 %, from
+# resampling episodes.
 
 # %%
 played = evaluate(
@@ -136,17 +138,20 @@ print(table([one.score for one in played]))
 # %% [markdown]
 # ## Rollouts
 #
-# An episode is kept as its first state and its actions; the moving picture is made by playing it once more.
+# An episode is kept as its first state and its actions; the moving picture is made by playing it
+# once more.
 
 # %%
 for one in played:
     if one.score.player == POLICY:
         shortest = min(one.episodes, key=lambda episode: episode.length)
         print(
-            f"{one.score.split}: level {shortest.level}, return {shortest.episode_return:g} after {shortest.length} steps"
+            f"{one.score.split}: level {shortest.level}, return {shortest.episode_return:g} after"
+            f" {shortest.length} steps"
         )
         display(Picture(data=animation(one.world, one.options, shortest), format="webp"))
 
 # %% [markdown]
-# More: `procsnake evaluate RUN --levels train,test` writes a page with curves and films; `procgen-ppo-lars` and others are in
-# `procsnake train --list`; several games and seeds are put together as interquartile means by `procsnake evaluate RUN1 RUN2 …`.
+# More: `procsnake evaluate RUN --levels train,test` writes a page with curves and films;
+# `procgen-ppo-lars` and others are in `procsnake train --list`; several games and seeds are put
+# together as interquartile means by `procsnake evaluate RUN1 RUN2 …`.

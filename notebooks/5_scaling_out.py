@@ -14,13 +14,13 @@
 # %% [markdown]
 # # 5. Scaling out: one machine, several, two kinds, spot
 #
-# What a larger machine, or more of them, does to an experiment is worked out from its `scale` and can be looked at before it
-# costs money. Below, `--explain` tells it for the four cases of the original workshops, and then the same code trains on a
-# simulated cluster here.
+# What a larger machine, or more of them, does to an experiment is worked out from its `scale` and
+# can be looked at before it costs money. Below, `--explain` tells it for the four cases of the
+# original workshops, and then the same code trains on a simulated cluster here.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
-# it before all others, and the kernel needs no restart.
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart.
 
 # %%
 import os
@@ -62,9 +62,10 @@ FAST = os.environ.get("FAST") == "1"
 # %% [markdown]
 # ## Explained
 #
-# One machine plays and learns; several of a kind, the first of which also learns; a GPU that learns while processors play;
-# and spot capacity, which is cheaper and may be taken away at any moment. The notebook instance of our stack has a file with
-# the stack's name and with the types of instances that were chosen for it.
+# One machine plays and learns; several of a kind, the first of which also learns; a GPU that learns
+# while processors play; and spot capacity, which is cheaper and may be taken away at any moment.
+# The notebook instance of our stack has a file with the stack's name and with the types of
+# instances that were chosen for it.
 
 # %%
 settings = Path("../../procsnake.env")
@@ -91,9 +92,9 @@ for name, arguments in SCALES.items():
 print(f"\nto start one: procsnake launch {' '.join(SCALES['single'])} --stack {STACK}")
 
 # %% [markdown]
-# With an account, `--stack NAME` instead of `--explain` starts the job, follows it, and brings the run home as a folder like
-# any other. See the page on SageMaker, and the one on clusters for machines of your own. `--print-request` shows the request
-# without sending it:
+# With an account, `--stack NAME` instead of `--explain` starts the job, follows it, and brings the
+# run home as a folder like any other. See the page on SageMaker, and the one on clusters for
+# machines of your own. `--print-request` shows the request without sending it:
 
 # %%
 ROLE, IMAGE = (
@@ -106,9 +107,9 @@ assert procsnake.main(["launch", *SCALES["homogeneous"], *places, "--print-reque
 # %% [markdown]
 # ## The same job by AWS's SDK
 #
-# Those who script with version 3 of the SageMaker Python SDK get a `ModelTrainer` for the same request; `trainer.train()` would
-# create the job. The SDK is an extra of its own, in a clone:
-# `pip install --constraint constraints-sagemaker.txt -e '.[sagemaker]'`.
+# Those who script with version 3 of the SageMaker Python SDK get a `ModelTrainer` for the same
+# request; `trainer.train()` would create the job. The SDK is an extra of its own, in a clone: `pip
+# install --constraint constraints-sagemaker.txt -e '.[sagemaker]'`.
 
 # %%
 overrides = scale_overrides("3*ml.c5.4xlarge")
@@ -133,8 +134,9 @@ else:
 # %% [markdown]
 # ## A cluster, simulated
 #
-# Ray's own simulation: three nodes in separate processes, one that learns and two that play, told apart by the resources that
-# the launcher gives real machines. APEX puts its learner, env runners and replay accordingly.
+# Ray's own simulation: three nodes in separate processes, one that learns and two that play, told
+# apart by the resources that the launcher gives real machines. APEX puts its learner, env runners
+# and replay accordingly.
 
 # %%
 logging.getLogger("ray").setLevel(
@@ -167,8 +169,9 @@ print(
 # %% [markdown]
 # ## Spot: taken away, and going on
 #
-# When capacity is taken away, the run gets SIGTERM, or nothing at all. It saves on a schedule and when asked; a new machine
-# goes on from the newest checkpoint. Here the first session is stopped after an iteration, as SIGTERM would, and resumed.
+# When capacity is taken away, the run gets SIGTERM, or nothing at all. It saves on a schedule and
+# when asked; a new machine goes on from the newest checkpoint. Here the first session is stopped
+# after an iteration, as SIGTERM would, and resumed.
 
 # %%
 small = (
@@ -184,7 +187,8 @@ stopped = train(
 print(f"finished: {stopped.finished}, at {stopped.metrics['agent_steps']:.0f} decisions")
 resumed = train(resume=stopped.path, cluster=cluster.address)
 print(
-    f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:.0f} decisions, policy {resumed.bundle}"
+    f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:.0f} decisions, policy"
+    f" {resumed.bundle}"
 )
 
 # %%

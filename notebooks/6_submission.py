@@ -14,14 +14,16 @@
 # %% [markdown]
 # # 6. An entry to AIcrowd's Procgen competition
 #
-# **The competition closed in 2020, and nothing is graded any more.** An entry is good for reproducing a run on the original
-# stack: Ray 0.8.6 on Python 3.7. `procsnake export aicrowd` writes a whole repository for it from an experiment or a run,
-# `check` reads it for every rule, `submit` tags and pushes it. The page on AIcrowd says what is translated and how.
+# **The competition closed in 2020, and nothing is graded any more.** An entry is good for
+# reproducing a run on the original stack: Ray 0.8.6 on Python 3.7. `procsnake export aicrowd`
+# writes a whole repository for it from an experiment or a run, `check` reads it for every rule,
+# `submit` tags and pushes it. The page on AIcrowd says what is translated and how.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
-# it before all others, and the kernel needs no restart. Procgen has no wheel for Python 3.13, which is
-# Colab's default: choose its runtime version 2026.07 there, which has 3.12.
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Procgen has no
+# wheel for Python 3.13, which is Colab's default: choose its runtime version 2026.07 there, which
+# has 3.12.
 
 # %%
 import os
@@ -68,8 +70,8 @@ def run_command(*arguments: str) -> None:
 # %% [markdown]
 # ## Train
 #
-# An entry trains from scratch, as the rules demanded, so an experiment can be exported without a run; what is trained here is
-# for choosing settings, and for rolling out below.
+# An entry trains from scratch, as the rules demanded, so an experiment can be exported without a
+# run; what is trained here is for choosing settings, and for rolling out below.
 
 # %%
 if FAST:
@@ -112,8 +114,8 @@ display(Markdown(f"```yaml\n{next(Path('entry/experiments').glob('*.yaml')).read
 # %% [markdown]
 # ## Submit
 #
-# `--dry-run` says what would be done. Without it the entry is committed, tagged `submission-…` and pushed to
-# `gitlab.aicrowd.com`; here the remote is an empty repository on this machine.
+# `--dry-run` says what would be done. Without it the entry is committed, tagged `submission-…` and
+# pushed to `gitlab.aicrowd.com`; here the remote is an empty repository on this machine.
 
 # %%
 subprocess.run(["git", "init", "--quiet", "--bare", "remote.git"], check=True)
@@ -131,8 +133,9 @@ run_command(
 # %% [markdown]
 # ## Roll out
 #
-# The policy plays here, on the test levels of its own game. On the competition's stack a *local* package (`--with-weights`)
-# plays the very same actions: `CHECKPOINT=checkpoint/checkpoint_1/checkpoint-1 ./run.sh --rollout`, which needs Python 3.7.
+# The policy plays here, on the test levels of its own game. On the competition's stack a *local*
+# package (`--with-weights`) plays the very same actions:
+# `CHECKPOINT=checkpoint/checkpoint_1/checkpoint-1 ./run.sh --rollout`, which needs Python 3.7.
 
 # %%
 played = evaluate([str(run.bundle)], levels="test", episodes=4 if FAST else 100, seed=1, say=print)

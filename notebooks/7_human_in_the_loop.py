@@ -15,17 +15,17 @@
 # # 7. A study: telling a learner what not to do
 #
 # How should a person's knowledge ("never run into a wall") reach a learner? [arXiv
-# 2007.10504](https://arxiv.org/abs/2007.10504) compares, on Battlesnake: **vanilla** (nothing is told), **action masking**
-# (forbidden moves can't be taken), **reward manipulation** (they can be taken, and are punished). This notebook repeats the
-# comparison with PPO by self-play.
+# 2007.10504](https://arxiv.org/abs/2007.10504) compares, on Battlesnake: **vanilla** (nothing is
+# told), **action masking** (forbidden moves can't be taken), **reward manipulation** (they can be
+# taken, and are punished). This notebook repeats the comparison with PPO by self-play.
 #
-# The rewards are the paper's: 0.01 a turn, 5 for winning, −5 for dying. Its boards are 7, 11 and 19 with 3, 5 and 7 snakes;
-# here 7×7 with 3, so that it takes minutes. The rule that is told: no wall, no body that stays, no neck
-# (`envs.battlesnake.safety`).
+# The rewards are the paper's: 0.01 a turn, 5 for winning, −5 for dying. Its boards are 7, 11 and 19
+# with 3, 5 and 7 snakes; here 7×7 with 3, so that it takes minutes. The rule that is told: no wall,
+# no body that stays, no neck (`envs.battlesnake.safety`).
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
-# it before all others, and the kernel needs no restart.
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart.
 
 # %%
 import os
@@ -71,8 +71,9 @@ PUNISHED = {"hit_wall": -1.0, "hit_other_snake": -1.0, "hit_self": -1.0, "forbid
 # %% [markdown]
 # ## A world without a mask
 #
-# The engine tells every learner which actions are certain death. To take that away, a world of our own: `action_mask = None` is
-# how a world says that it has none. It is registered under a name that experiments can use.
+# The engine tells every learner which actions are certain death. To take that away, a world of our
+# own: `action_mask = None` is how a world says that it has none. It is registered under a name that
+# experiments can use.
 
 
 # %%
@@ -89,8 +90,8 @@ envs.register("battlesnake-unmasked", Unmasked)
 # %% [markdown]
 # ## Three learners
 #
-# Everything else is equal: board, network, PPO, time. Egocentric planes with four moves, so that turning back is possible and
-# has to be learned.
+# Everything else is equal: board, network, PPO, time. Egocentric planes with four moves, so that
+# turning back is possible and has to be learned.
 
 # %%
 ARMS = {
@@ -126,9 +127,9 @@ runs = {
 # %% [markdown]
 # ## What came of it
 #
-# Turns that a snake lives in training: self-play, with exploration. Lines are means over the seeds, bands 95 % bootstrap
-# intervals; of three seeds such an interval reaches from the lowest to the highest. It doesn't say how strong a snake is: that
-# takes games between them, below.
+# Turns that a snake lives in training: self-play, with exploration. Lines are means over the seeds,
+# bands 95 % bootstrap intervals; of three seeds such an interval reaches from the lowest to the
+# highest. It doesn't say how strong a snake is: that takes games between them, below.
 
 # %%
 curves = {arm: [read_columns(path) for path in paths] for arm, paths in runs.items()}
@@ -144,8 +145,8 @@ chart = Chart(
 draw(plt.figure(figsize=(9, 3.5), layout="constrained"), [chart])
 
 # %% [markdown]
-# What they die of in the last tenth of training. Masking leaves only deaths that can't be foreseen with certainty: heads that
-# meet, dead ends, hunger.
+# What they die of in the last tenth of training. Masking leaves only deaths that can't be foreseen
+# with certainty: heads that meet, dead ends, hunger.
 
 
 # %%
@@ -174,8 +175,9 @@ for name, by_arm in shares.items():
 # %% [markdown]
 # ## Who wins?
 #
-# In play all three avoid certain death: a policy's own answer is masked (`agents.policy`), as the paper's served snakes are.
-# What differs is what they have learned. Each meets the two others, first seeds; intervals are 95 % Wilson.
+# In play all three avoid certain death: a policy's own answer is masked (`agents.policy`), as the
+# paper's served snakes are. What differs is what they have learned. Each meets the two others,
+# first seeds; intervals are 95 % Wilson.
 
 # %%
 names, games = list(ARMS), 60 if FAST else 600
@@ -187,5 +189,5 @@ for arm, wins in zip(names, results.wins, strict=True):
     print(f"{arm:<22} {wins / games:>6.1%}   {low:.1%} to {high:.1%}")
 
 # %% [markdown]
-# One seed a learner says little. With `SEEDS = 3` and an hour you can see whether the order holds; change `BOARD` to 11×11
-# with 5 snakes, or 19×19 with 7, for the rest of the paper's study.
+# One seed a learner says little. With `SEEDS = 3` and an hour you can see whether the order holds;
+# change `BOARD` to 11×11 with 5 snakes, or 19×19 with 7, for the rest of the paper's study.

@@ -1,5 +1,5 @@
-"""mkdocstrings calls this: tables in docstrings are drawn with rows of =, which read well in
-`help()`; Markdown wants bars.
+"""Turns tables in docstrings into Markdown's form. In docstrings they are drawn with rows of =,
+which read well in `help()`. mkdocstrings calls this.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _TABLE = re.compile(r"^( *=+(?: =+)+)$\n(.*?)^\1$(?:\n(.*?)^\1$)?", re.MULTILINE
 
 
 class DocstringTables(Extension):
-    """Rewrites such tables."""
+    """Rewrites the tables in all docstrings."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Look at the docstring of one module, class, function or attribute."""
+        """Rewrite the tables in the docstring of one module, class, function or attribute."""
         if obj.docstring:
             obj.docstring.value = with_bars(obj.docstring.value)
 
@@ -28,10 +28,12 @@ def with_bars(text: str) -> str:
     return _TABLE.sub(_as_markdown, text)
 
 
-def _as_markdown(found: re.Match[str]) -> str:
-    rule, first, second = found.groups()
-    starts = [match.start() for match in re.finditer("=+", rule)]
-    head, body = (first, second) if second else ("", first)
+def _as_markdown(match: re.Match[str]) -> str:
+    rule, head, body = match.groups()
+    if not body:
+        body = head
+        head = ""
+    starts = [column.start() for column in re.finditer("=+", rule)]
     rows = [_cells(head, starts), ["---"] * len(starts)]
     for line in body.rstrip("\n").split("\n"):
         cells = _cells(line, starts)

@@ -1,6 +1,4 @@
-"""What the generated pages share: tables, text that isn't Markdown, and how a page gets into the
-site.
-"""
+"""Writes Markdown for the generated pages: tables, code, and text that isn't Markdown."""
 
 from __future__ import annotations
 
@@ -13,35 +11,36 @@ from mkdocs.structure.files import File, Files
 
 
 def add_page(files: Files, config: MkDocsConfig, name: str, text: str) -> None:
-    """Have the site show `text`, Markdown, as the page `name`. Nothing is written beside the pages
-    that lie in `docs`.
-    """
+    """Add Markdown `text` to the site as the page `name`, without writing a file into `docs`."""
     files.append(File.generated(config, name, content=text))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table of cells that are Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
-    )
+    return "\n".join(map(_row, [head, ["---"] * len(head), *rows]))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 
 def literal(text: str) -> str:
-    """Return Markdown that shows `text` as it stands, but for `names in backquotes`, which stay
+    """Return Markdown that shows `text` as it stands, except `names in backquotes`, which stay
     code.
     """
     parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
-    return "".join(
-        part if part.startswith("`") and len(part) > 1 else _escaped(part) for part in parts
-    )
+    for place, part in enumerate(parts):
+        is_code = part.startswith("`") and len(part) > 1
+        if not is_code:
+            parts[place] = _escaped(part)
+    return "".join(parts)
 
 
 def code(text: str) -> str:
-    """Return Markdown that shows `text` as code; nothing for no text. Backquotes and bars in it are
-    shown, too.
-    """
-    return f"<code>{_escaped(text)}</code>" if text else ""
+    """Return Markdown that shows `text` as code, backquotes and bars included; "" for no text."""
+    if not text:
+        return ""
+    return f"<code>{_escaped(text)}</code>"
 
 
 def _escaped(text: str) -> str:

@@ -1,5 +1,5 @@
-"""MkDocs calls this: the page `settings.md`, every key of an experiment, made of the settings'
-dataclasses and docstrings.
+"""Makes the page `settings.md` of the settings' dataclasses and docstrings: every key of an
+experiment. MkDocs calls this.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ PAGE = "settings.md"
 INTRODUCTION = """\
 # Settings
 
-This page is made of the docstrings of the settings, as the site is built. `procsnake train EXPERIMENT --help-keys` shows
-the same in the terminal, with the values of that experiment.
+This page is made of the docstrings of the settings, as the site is built. `procsnake train
+EXPERIMENT --help-keys` shows the same in the terminal, with the values of that experiment.
 
-An experiment is a YAML file of keys, or one of the [built-in ones](#built-in-experiments). `--set KEY=VALUE` overrides a
-key, and may be repeated. The value is YAML: `--set ppo.learning_rate=3e-4`, `--set 'network={name: impala}'`, `--set
-stop=null`. A key that doesn't exist is refused, with the nearest one that does. Options of commands have
+An experiment is a YAML file of keys, or one of the [built-in ones](#built-in-experiments).
+`--set KEY=VALUE` overrides a key, and may be repeated. The value is YAML:
+`--set ppo.learning_rate=3e-4`, `--set 'network={name: impala}'`, `--set stop=null`. A key that
+doesn't exist is refused, with the nearest one that does. Options of commands have
 [a page of their own](commands.md).
 """
 WORLDS = {
@@ -40,11 +41,13 @@ WORLDS = {
     "Mixture of worlds": "mixture",
     "Curriculum": "curriculum",
 }
-"""By heading, the name of a world whose options are told below it."""
-SEARCHES_TOLD = """\
-Options of a player stand behind its name: `procsnake play 'alphabeta?nodes=20000&near=9' flood`. They are the arguments of
-its class: [`AlphaBeta`][agents.search.alphabeta.agent.AlphaBeta] and [`MCTS`][agents.search.mcts.agent.MCTS] say what each means.
-`procsnake tune` looks for better values within the range.
+"""By heading, the name of the world whose options stand below it."""
+ABOUT_SEARCHES = """\
+Options of a player stand behind its name:
+`procsnake play 'alphabeta?nodes=20000&near=9' flood`. They are the arguments of its class:
+[`AlphaBeta`][agents.search.alphabeta.agent.AlphaBeta] and
+[`MCTS`][agents.search.mcts.agent.MCTS] say what each means. `procsnake tune` looks for better
+values within the range.
 """
 
 
@@ -122,14 +125,14 @@ def _algorithms() -> list[str]:
         "`algorithm` names one, and the section with its name has its settings.",
     ]
     for name in ALGORITHMS:
-        told = [key for key in keys(_experiment_of(name)) if key.key.startswith(f"{name}.")]
-        parts += [f"### Algorithm {name}", _keys(told)]
+        own_keys = [key for key in keys(_experiment_of(name)) if key.key.startswith(f"{name}.")]
+        parts += [f"### Algorithm {name}", _keys(own_keys)]
     return parts
 
 
 def _experiment_of(algorithm: str) -> Experiment:
-    """A built-in experiment that trains by this algorithm. Cloning has none: `--from-games` turns
-    imitation's into it.
+    """A built-in experiment that trains by this algorithm. Cloning has none, so imitation's is
+    turned into one, as `--from-games` does.
     """
     for name in list_experiments():
         experiment = Experiment.load(name)
@@ -139,7 +142,7 @@ def _experiment_of(algorithm: str) -> Experiment:
 
 
 def _searches() -> list[str]:
-    parts = ["## Searches", SEARCHES_TOLD]
+    parts = ["## Searches", ABOUT_SEARCHES]
     for name, search in SEARCH_CLASSES.items():
         parts += [f"### Player {name}", _arguments(search)]
     return parts
@@ -149,16 +152,16 @@ def _arguments(search: type) -> str:
     ranges = ranges_of(search.__init__)
     rows = []
     for name, argument in inspect.signature(search).parameters.items():
-        spread = f"{ranges[name].low:g} to {ranges[name].high:g}" if name in ranges else ""
+        spread = ""
+        if name in ranges:
+            spread = f"{ranges[name].low:g} to {ranges[name].high:g}"
         rows.append((code(name), _value(argument.default), spread))
     return table(("Option", "Default", "Range"), rows)
 
 
-def _keys(told: Iterable[Key]) -> str:
-    return table(
-        ("Key", "Default", "Meaning"),
-        [(code(key.key), _value(key.default), literal(key.meaning)) for key in told],
-    )
+def _keys(all_keys: Iterable[Key]) -> str:
+    rows = [(code(key.key), _value(key.default), literal(key.meaning)) for key in all_keys]
+    return table(("Key", "Default", "Meaning"), rows)
 
 
 def _options(section: str, options: Iterable[Option]) -> str:
@@ -171,8 +174,6 @@ def _options(section: str, options: Iterable[Option]) -> str:
 
 def _value(value: Any) -> str:
     """A value as YAML takes it."""
-    return (
-        "required"
-        if value == "required"
-        else code(json.dumps(value, ensure_ascii=False, default=str))
-    )
+    if value == "required":
+        return "required"
+    return code(json.dumps(value, ensure_ascii=False, default=str))

@@ -40,7 +40,8 @@ NOT_RUN = {
     "plot": "needs runs; tests/train/runs/curves/test_plot.py has some",
     "quickstart": "trains for minutes; `make play` calls it",
     "analyse --fit": (
-        "needs the stores of 1200 games; tests/agents/measure/analysis/test_fitting.py has small ones"
+        "needs the stores of 1200 games; tests/agents/measure/analysis/test_fitting.py has small"
+        " ones"
     ),
     "analyse --last 20": (
         "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder"

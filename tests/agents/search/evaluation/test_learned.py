@@ -154,7 +154,7 @@ def test_a_mirrored_board_has_the_same_score(turned):
         )
 
 
-def test_weights_that_are_opposite_for_the_two_snakes_make_a_correction_that_changes_sign_with_the_view():
+def test_a_correction_of_opposite_weights_for_the_two_snakes_changes_sign_with_the_view():
     mine = dict(zip(OWN, range(-11 * UNIT, 12 * UNIT, UNIT)))
     phase = Phase(
         up_to=None,
