@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.agent import Agent
-from agents.registry import is_server, make, options_given, options_of
+from agents.player import Player
+from agents.registry import make, options_of
 from envs.common.errors import ConfigError
 
 ONE_LIMIT = "effort is limited in one way: by nodes, by processor time, or by wall time"
@@ -46,16 +47,19 @@ class Effort:
 
         It doesn't apply to URLs, to agents without such an option, and to players whose spec, or
         its file of options, sets a limit itself."""
-        if is_server(spec):
+        player = Player.of(spec)
+        if player.is_remote:
             return False
-        _, own = options_given(spec)
-        return self.options.keys() <= options_of(spec) and not _LIMITS & own.keys()
+        sets_a_limit = not _LIMITS.isdisjoint(player.options)
+        return self.options.keys() <= options_of(spec) and not sets_a_limit
 
     def make(self, spec: str) -> Agent:
         """Make an agent, with this effort if the limit applies to it. Raises what `agents.make`
         raises.
         """
-        return make(spec, **(self.options if self.reaches(spec) else {}))
+        if self.reaches(spec):
+            return make(spec, **self.options)
+        return make(spec)
 
     def own_efforts(self, players: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names of the players, (name, spec), to whom the limit doesn't apply. Without a
@@ -65,15 +69,13 @@ class Effort:
             return [name for name, spec in players if not self.reaches(spec)]
         return []
 
-    def told(self, players: Iterable[tuple[str, str]]) -> str:
+    def exceptions_in_words(self, players: Iterable[tuple[str, str]]) -> str:
         """Return a sentence on `own_efforts`, or "" if there are none."""
         own = self.own_efforts(players)
-        if own:
-            return (
-                f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not"
-                f" {self}"
-            )
-        return ""
+        if not own:
+            return ""
+        keep = "keeps its" if len(own) == 1 else "keep their"
+        return f"{', '.join(own)} {keep} own effort, not {self}"
 
     def __str__(self) -> str:
         if self.nodes is not None:

@@ -17,6 +17,14 @@ from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.common.whole_files import write_whole
 
 _VERSION = 1
+_FIELD_TYPES: dict[str, Any] = {
+    "agent": str,
+    "options": dict,
+    "against": str,
+    "accepted": bool,
+    "tuning": dict,
+    "test": dict | None,
+}
 
 
 class OptionsFileError(ProcsnakeError):
@@ -51,28 +59,24 @@ class OptionsFile:
             data = parse_yaml(read_text(path, MAX_YAML_BYTES))
             if data.pop("procsnake_options") != _VERSION:
                 raise ValueError(f"this procsnake reads version {_VERSION}")
-            found = cls(**data)
-            if not isinstance(found.options, dict) or not all(
-                isinstance(name, str) for name in found.options
-            ):
-                raise ValueError("its options are no names with values")
-            if not isinstance(found.tuning, dict):
-                raise ValueError(f"its tuning is {found.tuning!r:.50}, not names with values")
-            for name, kind in (
-                ("agent", str),
-                ("against", str),
-                ("accepted", bool),
-                ("test", dict | None),
-            ):
-                if not isinstance(getattr(found, name), kind):
-                    raise ValueError(f"its {name} is {getattr(found, name)!r:.50}")
+            file = cls(**data)
+            file._check_types()
         except OSError as error:
             raise OptionsFileError(f"{path} can't be read: {error.strerror or error}") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise OptionsFileError(
                 f"{path} is no file of options ({error}). procsnake tune writes such files"
             ) from error
-        return found
+        return file
+
+    def _check_types(self) -> None:
+        """Raise `ValueError` for a field of another type than its own."""
+        for field_name, kind in _FIELD_TYPES.items():
+            value = getattr(self, field_name)
+            if not isinstance(value, kind):
+                raise ValueError(f"its {field_name} is {value!r:.50}")
+        if not all(isinstance(name, str) for name in self.options):
+            raise ValueError("its options are no names with values")
 
     def is_of_the_same_test(self, other: OptionsFile) -> bool:
         """Return whether a verdict on the options of `other` is one on these."""
@@ -84,11 +88,10 @@ class OptionsFile:
 
     def write(self, path: Path) -> None:
         """Write the file as YAML. Raises `ConfigError` if it can't be written."""
-        head = (
-            "# It has passed a sequential test."
-            if self.accepted
-            else "# NOT ACCEPTED: it has passed no sequential test."
-        )
+        if self.accepted:
+            head = "# It has passed a sequential test."
+        else:
+            head = "# NOT ACCEPTED: it has passed no sequential test."
         data = {"procsnake_options": _VERSION, **asdict(self)}
         write_whole(path, f"{head}\n{yaml.safe_dump(data, sort_keys=False)}")
 
@@ -97,7 +100,7 @@ def read_options(path: str, agent: str) -> Mapping[str, Any]:
     """Return the options in the file at `path` for the agent of this name. Raises
     `OptionsFileError` if it is another's.
     """
-    found = OptionsFile.read(path)
-    if found.agent != agent.rpartition("+")[2]:
-        raise OptionsFileError(f"{path} has options of {found.agent!r}, not of {agent!r}")
-    return found.options
+    file = OptionsFile.read(path)
+    if file.agent != agent:
+        raise OptionsFileError(f"{path} has options of {file.agent!r}, not of {agent!r}")
+    return file.options

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 import agents
 import envs
 from agents.agent import Agent
-from agents.registry import split_name
+from agents.player import Player
 from envs.common.errors import ProcsnakeError
 
 PLAYERS = {
@@ -126,12 +126,12 @@ def _counting() -> Iterator[Callable[[], int]]:
         yield lambda: sum(one.is_start for _, one in recorder.buffer)
 
 
-def play(player: str) -> None:
+def play(text: str) -> None:
     """Have a player play two turns: among four and in a duel, in one game and in many at once; and
     answer for a server.
     """
-    name, spec = split_name(player)
-    agent = agents.make(spec)
+    player = Player.parse(text)
+    agent = agents.make(player.spec)
     problem: ProcsnakeError | None = None
     for side in SIDES:
         try:
@@ -145,7 +145,7 @@ def play(player: str) -> None:
     if find_spec("uvicorn"):
         from serve.server import warm_up
 
-        warm_up({name or spec: agent})
+        warm_up({player.name or player.spec: agent})
 
 
 def _play_on(agent: Agent, side: int) -> None:

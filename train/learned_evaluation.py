@@ -27,7 +27,8 @@ from agents.measure.sprt.statistics import Hypotheses
 from agents.measure.tournament.settings import derived_seed
 from agents.measure.tournament.store import Store
 from agents.measure.tournament.workers import InProcesses, InThreads, MakeWorkers
-from agents.registry import EVALUATION, make
+from agents.player import EVALUATION
+from agents.registry import make
 from agents.search.alphabeta.agent import AlphaBeta
 from agents.search.evaluation.learned import LearnedEvaluation
 from agents.search.tuning.gate import figures_of, gate_of

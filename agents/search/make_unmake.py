@@ -33,24 +33,32 @@ _SLOT = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class Turns(NamedTuple):
-    """What is needed to take turns back, with one row per turn: T turns, S slots, C padded cells.
-    `reg` counts played turns.
-    """
+    """What is needed to take turns back, with one row per turn: T turns, S slots, C padded cells."""
 
-    head: np.ndarray  # int16 (T, S)
-    length: np.ndarray  # int16 (T, S)
-    health: np.ndarray  # int16 (T, S)
-    cause: np.ndarray  # uint8 (T, S)
-    tail: np.ndarray  # int16 (T, S): cell of the last entry, which growth overwrites
-    target: np.ndarray  # int16 (T, S): where the head went
-    food: np.ndarray  # uint8 (T, S): how much food lay there
-    all_food: (
-        np.ndarray
-    )  # uint8 (T, C): kept where a constrictor game is about to take all food away
-    counts: np.ndarray  # int16 (T, 2): num_food, num_alive
-    body_hash: np.ndarray  # uint64 (T + 1, S)
-    food_hash: np.ndarray  # uint64 (T + 1,)
-    zobrist: np.ndarray  # uint64 (2, C): a random number for a body entry on the cell, and for food
+    head: np.ndarray
+    """int16 (T, S): where the head lay in the ring of the body."""
+    length: np.ndarray
+    """int16 (T, S)"""
+    health: np.ndarray
+    """int16 (T, S)"""
+    cause: np.ndarray
+    """uint8 (T, S): `ALIVE`, or what the snake had died of before."""
+    tail: np.ndarray
+    """int16 (T, S): the cell of the last entry, which growth overwrites."""
+    target: np.ndarray
+    """int16 (T, S): the cell to which the head went."""
+    food: np.ndarray
+    """uint8 (T, S): how much food lay there."""
+    all_food: np.ndarray
+    """uint8 (T, C): the food of the board, where a constrictor game is about to take all away."""
+    counts: np.ndarray
+    """int16 (T, 2): num_food, num_alive."""
+    body_hash: np.ndarray
+    """uint64 (T + 1, S): the hash of each body before the turn."""
+    food_hash: np.ndarray
+    """uint64 (T + 1,): the hash of all food before the turn."""
+    zobrist: np.ndarray
+    """uint64 (2, C): a random number for a body entry on the cell, and one for food there."""
 
 
 def new_turns(state: State, turns: int) -> Turns:
@@ -105,11 +113,11 @@ def start_hash(s: Boards, u: Turns) -> None:
 
 
 @kernel
-def position_hash(s: Boards, u: Turns, t: int) -> np.uint64:
-    """Return a key of the position after t turns. It depends on bodies, healths, food, and who is
+def position_hash(s: Boards, u: Turns, turn: int) -> np.uint64:
+    """Return a key of the position after `turn` turns. It depends on bodies, healths, food, and who is
     alive.
     """
-    key = u.food_hash[t]
+    key = u.food_hash[turn]
     for i in range(s.cause.shape[1]):
         if is_alive(s, 0, i):
             numbers = (
@@ -117,99 +125,108 @@ def position_hash(s: Boards, u: Turns, t: int) -> np.uint64:
                 ^ np.uint64(s.length[0, i]) * _LENGTH
                 ^ np.uint64(i) * _SLOT
             )
-            key ^= mix(u.body_hash[t, i] ^ numbers)
+            key ^= mix(u.body_hash[turn, i] ^ numbers)
     return key
 
 
 @kernel
-def play(s: Boards, r: Rules, moves: np.ndarray, u: Turns, t: int) -> None:
-    """Play turn t of the search, counted from 0, on board 0 with `moves` (1, S), and note how to
+def play(s: Boards, r: Rules, moves: np.ndarray, u: Turns, turn: int) -> None:
+    """Play turn `turn` of the search, counted from 0, on board 0 with `moves` (1, S), and note how to
     take it back.
     """
-    u.counts[t, 0], u.counts[t, 1] = s.num_food[0], s.num_alive[0]
+    u.counts[turn, 0] = s.num_food[0]
+    u.counts[turn, 1] = s.num_alive[0]
     if r.constrictor and s.num_food[0]:
         for cell in range(s.food.shape[1]):
-            u.all_food[t, cell] = s.food[0, cell]
+            u.all_food[turn, cell] = s.food[0, cell]
     for i in range(s.cause.shape[1]):
-        u.cause[t, i] = s.cause[0, i]
+        u.cause[turn, i] = s.cause[0, i]
         if is_alive(s, 0, i):
             ahead = head_cell(s, 0, i) + step_offset(r.width, moves[0, i])
             cell = s.opposite[ahead] if r.wrapped else ahead
-            u.head[t, i], u.length[t, i], u.health[t, i] = (
-                s.head[0, i],
-                s.length[0, i],
-                s.health[0, i],
-            )
-            u.tail[t, i], u.target[t, i], u.food[t, i] = tail_cell(s, 0, i), cell, s.food[0, cell]
+            u.head[turn, i] = s.head[0, i]
+            u.length[turn, i] = s.length[0, i]
+            u.health[turn, i] = s.health[0, i]
+            u.tail[turn, i] = tail_cell(s, 0, i)
+            u.target[turn, i] = cell
+            u.food[turn, i] = s.food[0, cell]
     step_board(s, 0, r, moves)
-    _update_hash(s, r, u, t)
+    _update_hash(s, r, u, turn)
 
 
 @kernel
-def _update_hash(s: Boards, r: Rules, u: Turns, t: int) -> None:
-    food = u.food_hash[t]
-    if s.num_food[0] != u.counts[t, 0]:
+def _update_hash(s: Boards, r: Rules, u: Turns, turn: int) -> None:
+    """Write the hashes after turn `turn`, from those before it and from what the turn has changed."""
+    food = u.food_hash[turn]
+    if s.num_food[0] != u.counts[turn, 0]:
         for i in range(s.cause.shape[1]):
-            cell = u.target[t, i]
+            cell = u.target[turn, i]
             if (
-                u.cause[t, i] == ALIVE
-                and u.food[t, i]
+                u.cause[turn, i] == ALIVE
+                and u.food[turn, i]
                 and s.food[0, cell] == 0
-                and not _seen(u, t, i)
+                and not _is_eaten_already(u, turn, i)
             ):
-                food ^= u.zobrist[1, cell] * np.uint64(u.food[t, i])
+                food ^= u.zobrist[1, cell] * np.uint64(u.food[turn, i])
         if r.constrictor:
             food = np.uint64(0)
-    u.food_hash[t + 1] = food
+    u.food_hash[turn + 1] = food
     for i in range(s.cause.shape[1]):
         if is_alive(s, 0, i):
-            before = u.length[t, i]
-            key = u.body_hash[t, i]
+            before = u.length[turn, i]
+            key = u.body_hash[turn, i]
+            # A link more at the head, and one less at the tail. Growth doubles the last entry.
             key ^= link_hash(u, body_cell(s, 0, i, 1), body_cell(s, 0, i, 0))
             last = body_cell(s, 0, i, before - 1)
-            key ^= link_hash(u, u.tail[t, i], last)
+            key ^= link_hash(u, u.tail[turn, i], last)
             for _ in range(s.length[0, i] - before):
                 key ^= link_hash(u, last, last)
-            u.body_hash[t + 1, i] = key
+            u.body_hash[turn + 1, i] = key
 
 
 @kernel
-def _seen(u: Turns, t: int, i: int) -> bool:
-    """Whether a snake of a lower slot went to the same cell."""
+def _is_eaten_already(u: Turns, turn: int, i: int) -> bool:
+    """Return whether a snake of a lower slot went to the same cell."""
     for j in range(i):
-        if u.cause[t, j] == ALIVE and u.target[t, j] == u.target[t, i]:
+        if u.cause[turn, j] == ALIVE and u.target[turn, j] == u.target[turn, i]:
             return True
     return False
 
 
 @kernel
-def take_back(s: Boards, r: Rules, u: Turns, t: int) -> None:
-    """Take back turn t, which must be the last one played."""
+def take_back(s: Boards, r: Rules, u: Turns, turn: int) -> None:
+    """Take back turn `turn`, which must be the last one played."""
     ring = s.body.shape[2]
-    if r.constrictor and u.counts[t, 0]:
+    if r.constrictor and u.counts[turn, 0]:
         for cell in range(s.food.shape[1]):
-            s.food[0, cell] = u.all_food[t, cell]
+            s.food[0, cell] = u.all_food[turn, cell]
     for i in range(s.cause.shape[1]):
-        if u.cause[t, i] != ALIVE:
+        if u.cause[turn, i] != ALIVE:
             continue
-        died = not is_alive(s, 0, i)
-        if not died:
-            s.occupied[0, u.target[t, i]] -= 1
-            s.occupied[0, u.tail[t, i]] += 1
-            grown = s.length[0, i] - u.length[t, i]
+        has_died = not is_alive(s, 0, i)
+        if not has_died:
+            s.occupied[0, u.target[turn, i]] -= 1
+            s.occupied[0, u.tail[turn, i]] += 1
+            grown = s.length[0, i] - u.length[turn, i]
             if grown:
                 s.occupied[0, tail_cell(s, 0, i)] -= grown
-        head = u.head[t, i]
-        length = u.length[t, i]
-        s.head[0, i], s.length[0, i], s.health[0, i] = head, length, u.health[t, i]
+        head = u.head[turn, i]
+        length = u.length[turn, i]
+        s.head[0, i] = head
+        s.length[0, i] = length
+        s.health[0, i] = u.health[turn, i]
         s.cause[0, i] = ALIVE
+        # The last entry of the body, whose ring begins anew at its end.
         place = head + length - 1
-        s.body[0, i, place - ring if place >= ring else place] = u.tail[t, i]
-        if died:
+        if place >= ring:
+            place -= ring
+        s.body[0, i, place] = u.tail[turn, i]
+        if has_died:
             for entry in range(length):
                 s.occupied[0, body_cell(s, 0, i, entry)] += 1
-        s.food[0, u.target[t, i]] = u.food[t, i]
-    s.num_food[0], s.num_alive[0] = u.counts[t, 0], u.counts[t, 1]
+        s.food[0, u.target[turn, i]] = u.food[turn, i]
+    s.num_food[0] = u.counts[turn, 0]
+    s.num_alive[0] = u.counts[turn, 1]
 
 
 @kernel

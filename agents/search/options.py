@@ -1,34 +1,75 @@
-"""The values that a search's options may have, declared at each option: `near: Annotated[int,
-Range(1, 24, step=1)] = 7`.
+"""The values that a search's options may have, declared once, at the option:
+`near: Annotated[int, Range(0, 1000, step=1, tuned=(1, 24))] = 7`.
+
+A search checks its options against these ranges, a tuning looks for better values in them, and the
+documentation prints them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import Any, get_args, get_type_hints
+
+from envs.common.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class Range:
-    """The values that make sense for an option, both ends included. `agents.search.tuning` looks for the
-    best among them.
-    """
+    """The values that an option may have, both ends included."""
 
     low: float
     high: float
-    step: float
-    """How far a tuning goes up and down from a value near its end, unless it is told otherwise."""
+    step: float | None = None
+    """How far a tuning usually goes up and down from a value near its end; None for an option that
+    isn't tuned.
+    """
+    tuned: tuple[float, float] | None = None
+    """The part of the range in which a tuning looks; None for all of it."""
     is_linear: bool = False
     """Whether the evaluation is linear in the option, except for rounding to integers."""
+    is_whole: bool = False
+    """Whether only whole numbers will do. `ranges_of` reads it from the option's type."""
+
+    @property
+    def tuned_ends(self) -> tuple[float, float]:
+        """The lowest and the highest value that a tuning tries."""
+        return self.tuned or (self.low, self.high)
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise `ConfigError` unless `value`, of whatever type, is a number in the range."""
+        kind = Integral if self.is_whole else Real
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        if is_number and self.low <= value <= self.high:
+            return
+        number = "a whole number" if self.is_whole else "a number"
+        raise ConfigError(
+            f"{name} is {value!r}; it must be {number} from {self.low} to {self.high}"
+        )
 
 
-def ranges_of(declared: Callable[..., Any]) -> Mapping[str, Range]:
-    """Return the ranges that a function declares for its arguments, or a class for its fields, by
-    name.
+@cache
+def ranges_of(options: type[Any]) -> Mapping[str, Range]:
+    """Return the ranges that a class declares for its fields, by name."""
+    hints = get_type_hints(options, include_extras=True)
+    ranges = {}
+    for name, hint in hints.items():
+        kind, *notes = get_args(hint) or (hint,)
+        for note in notes:
+            if isinstance(note, Range):
+                is_whole = kind is int or int in get_args(kind)
+                ranges[name] = replace(note, is_whole=is_whole)
+    return MappingProxyType(ranges)
+
+
+def check_options(options: object) -> None:
+    """Raise `ConfigError` for an option whose value isn't in its range. None stands for an option
+    that isn't given.
     """
-    hints = get_type_hints(declared, include_extras=True)
-    found = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
-    return {
-        name: notes[0] for name, notes in found.items() if notes and isinstance(notes[0], Range)
-    }
+    for name, declared in ranges_of(type(options)).items():
+        value = getattr(options, name)
+        if value is not None:
+            declared.check(name, value)

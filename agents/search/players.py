@@ -13,8 +13,8 @@ from envs.battlesnake.state import Boards, head_cell, is_alive
 def choose_players(
     s: Boards, r: Rules, players: np.ndarray, me: int, max_rivals: int, near: int
 ) -> int:
-    """Write `me` into `players`, then at most `max_rivals` others, the nearest first. Returns how
-    many were written.
+    """Write `me` into `players`, then at most `max_rivals` others, the nearest first. Return how many
+    were written.
 
     The first other may be at any distance; the rest must be within `near` moves.
     """
@@ -39,7 +39,7 @@ def choose_players(
 
 @kernel
 def is_player(players: np.ndarray, count: int, i: int) -> bool:
-    """Whether the snake is among the first `count` of `players`."""
+    """Return whether the snake is among the first `count` of `players`."""
     for p in range(count):
         if players[p] == i:
             return True

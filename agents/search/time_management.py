@@ -7,19 +7,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
 from typing import Generic, TypeVar
 
 from envs.battlesnake.state import State
-from envs.common.errors import ConfigError
 
-# About a millisecond of search between two looks at the clock.
-_CHUNK = 1000
 MOST_IDLE = 8
 MIN_CPU_MS = 0.1
 MAX_CPU_MS = 3_600_000.0
+MAX_NODES = 1 << 40
 MAX_NEAR = 1000
 """More moves than there are between any two cells."""
+_CHUNK = 1000
+"""The nodes between two looks at the clock, about a millisecond of search."""
+_FEW_NODES = 200
+"""What a search gets at least of the rest of a budget."""
 T = TypeVar("T")
 
 
@@ -37,8 +38,8 @@ class SearchLimits:
         self.deadline = deadline
         self.cpu_due = cpu_due
 
-    def spent(self, nodes: int) -> bool:
-        """Whether a search that has visited this many nodes must end."""
+    def is_spent(self, nodes: int) -> bool:
+        """Return whether a search that has visited this many nodes must end."""
         if self.nodes is not None and nodes >= self.nodes:
             return True
         if self.cpu_due is not None and time.thread_time() >= self.cpu_due:
@@ -46,9 +47,7 @@ class SearchLimits:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def end(self) -> None:
-        """Declare the budget spent, for everybody who asks from now on. Any thread may call
-        this.
-        """
+        """End the search at its next look at the clock. Any thread may call this."""
         self.deadline = -math.inf
 
     def pause(self, nodes: int) -> int:
@@ -59,6 +58,37 @@ class SearchLimits:
             ahead = nodes + _CHUNK
         assert ahead is not None
         return ahead if self.nodes is None else min(ahead, self.nodes)
+
+
+class Remainder:
+    """What a search has left of its limits, to be given to other searches bit by bit."""
+
+    def __init__(self, limits: SearchLimits, nodes: int) -> None:
+        """`nodes` is how many the search has visited."""
+        self._limits = limits
+        self._nodes = None if limits.nodes is None else limits.nodes - nodes
+        self._nodes_used = 0
+        self._start = time.monotonic()
+        self._cpu_start = time.thread_time()
+
+    def up_to(self, share: float) -> SearchLimits:
+        """Return the limits of a search that ends when this share of the remainder, 0..1, is spent
+        in all.
+        """
+        nodes = None
+        if self._nodes is not None:
+            nodes = max(_FEW_NODES, int(share * self._nodes) - self._nodes_used)
+        deadline = None
+        if self._limits.deadline is not None:
+            deadline = self._start + share * (self._limits.deadline - self._start)
+        cpu_end = None
+        if self._limits.cpu_due is not None:
+            cpu_end = self._cpu_start + share * (self._limits.cpu_due - self._cpu_start)
+        return SearchLimits(nodes, deadline, cpu_end)
+
+    def use(self, nodes: int) -> None:
+        """Count the nodes of a search that was given a part."""
+        self._nodes_used += nodes
 
 
 class WorkspacePool(Generic[T]):
@@ -83,10 +113,7 @@ class WorkspacePool(Generic[T]):
         """Lend a workspace that nobody else uses. It still has what the last search left in it."""
         shape = (state.width, state.height, *state.arrays.body.shape[1:])
         with self._lock:
-            place = next(
-                (n for n in reversed(range(len(self._idle))) if self._idle[n][0] == shape), None
-            )
-            space = None if place is None else self._idle.pop(place)[1]
+            space = self._take(shape)
         if space is None:
             space = self._make(state)
         yield space
@@ -94,30 +121,20 @@ class WorkspacePool(Generic[T]):
             self._idle.append((shape, space))
             del self._idle[: -self._most]
 
+    def _take(self, shape: tuple[int, ...]) -> T | None:
+        """Take the workspace of this shape that was used last out of the pool; None if there is
+        none.
+        """
+        for place in reversed(range(len(self._idle))):
+            if self._idle[place][0] == shape:
+                return self._idle.pop(place)[1]
+        return None
+
 
 def cpu_due(cpu_ms: float | None) -> float | None:
-    """The `time.thread_time()` of this thread so many milliseconds of its processor time from
-    now.
+    """Return what `time.thread_time()` will be when this thread has spent `cpu_ms` milliseconds of
+    processor time from now on; None without a limit.
     """
     if cpu_ms is None:
         return None
     return time.thread_time() + cpu_ms / 1000
-
-
-def check_range(
-    name: str, value: float | None, low: float, high: float, *, whole: bool = True
-) -> None:
-    """Raises `ConfigError` unless value is None or a number in low..high, with `whole` a whole one.
-    It may be of any type.
-    """
-    if value is None:
-        return
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, Integral if whole else Real)
-        or not low <= value <= high
-    ):
-        raise ConfigError(
-            f"{name} is {value!r}; it must be a {'whole ' if whole else ''}number from {low} to"
-            f" {high}"
-        )

@@ -14,7 +14,8 @@ import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.measure.evaluation.referee import RemoteSnake
-from agents.registry import is_server, make
+from agents.player import Player
+from agents.registry import make
 from agents.workbench import arrangement
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.plain import Board, Snake, board_from_state, state_from_board
@@ -260,7 +261,9 @@ class _Remote(Agent):
 
 def make_player(name: str) -> Agent:
     """Return the agent of this name, or one that asks the server at this URL."""
-    return _Remote(name) if is_server(name) else make(name)
+    if Player.of(name).is_remote:
+        return _Remote(name)
+    return make(name)
 
 
 def _color(name: str) -> str:

@@ -18,7 +18,7 @@ from agents.networks.starter_pack_shape import KINDS
 from agents.search.options import ranges_of
 from agents.search.tuning.parameters import SEARCH_CLASSES
 from train.config import Experiment, list_experiments
-from train.experiment_keys import Key, about, keys
+from train.experiment_keys import Key, about, field_docstrings, keys
 from train.option_keys import Option, network_options, world_options
 from train.settings import ALGORITHMS
 
@@ -44,10 +44,10 @@ WORLDS = {
 """By heading, the name of the world whose options stand below it."""
 ABOUT_SEARCHES = """\
 Options of a player stand behind its name:
-`procsnake play 'alphabeta?nodes=20000&near=9' flood`. They are the arguments of its class:
-[`AlphaBeta`][agents.search.alphabeta.agent.AlphaBeta] and
-[`MCTS`][agents.search.mcts.agent.MCTS] say what each means. `procsnake tune` looks for better
-values within the range.
+`procsnake play 'alphabeta?nodes=20000&near=9' flood`. They are the arguments of its class,
+[`AlphaBeta`][agents.search.alphabeta.agent.AlphaBeta] or
+[`MCTS`][agents.search.mcts.agent.MCTS]. `procsnake tune` looks for better values within the range
+or a part of it.
 """
 
 
@@ -149,14 +149,15 @@ def _searches() -> list[str]:
 
 
 def _arguments(search: type) -> str:
-    ranges = ranges_of(search.__init__)
+    ranges = ranges_of(search)
+    meanings = field_docstrings(search)
     rows = []
     for name, argument in inspect.signature(search).parameters.items():
         spread = ""
         if name in ranges:
             spread = f"{ranges[name].low:g} to {ranges[name].high:g}"
-        rows.append((code(name), _value(argument.default), spread))
-    return table(("Option", "Default", "Range"), rows)
+        rows.append((code(name), _value(argument.default), spread, literal(meanings[name])))
+    return table(("Option", "Default", "Range", "Meaning"), rows)
 
 
 def _keys(all_keys: Iterable[Key]) -> str:

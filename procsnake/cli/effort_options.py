@@ -45,5 +45,5 @@ def tell_own_efforts(effort: Effort, players: Iterable[tuple[str, str]]) -> None
     """Print to stderr to which of these players, (name, spec), the effort that was asked for
     doesn't apply.
     """
-    if told := effort.told(players):
-        print(f"note: {printable(told)}", file=sys.stderr)
+    if exceptions := effort.exceptions_in_words(players):
+        print(f"note: {printable(exceptions)}", file=sys.stderr)

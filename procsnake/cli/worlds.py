@@ -14,13 +14,13 @@ def register_worlds(player: str, modules: Sequence[str]) -> None:
     The modules that the run's configuration names are imported only if this machine wrote it: a
     stranger's names code."""
     import train.worlds.build  # noqa: F401  registers the worlds of training
-    from agents.registry import split_name
+    from agents.player import Player
     from envs.common.parts import import_modules
     from train.runs.folder import CONFIG, RunFolder
 
     import_modules(modules)
     # A player may be NAME=RUN, RUN/bundle, RUN+mcts or RUN?option=value.
-    path = Path(split_name(player)[1].partition("?")[0].partition("+")[0])
+    path = Path(Player.parse(player).made.partition("+")[0])
     run = path.parent if path.name == "bundle" else path
     if os.path.isfile(run / CONFIG):
         folder, experiment = RunFolder.open(run)

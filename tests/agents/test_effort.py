@@ -84,7 +84,7 @@ def test_it_reaches_whom_it_can_limit_and_who_brings_no_limit_along(spec, reache
 def test_simulations_in_the_name_are_a_limit_of_ones_own(spec, reached):
     effort = Effort(cpu_ms=20.0)
     assert effort.reaches(spec) is reached
-    assert effort.told([("a", spec)]) == (
+    assert effort.exceptions_in_words([("a", spec)]) == (
         "" if reached else "a keeps its own effort, not 20 ms of processor time per move"
     )
     assert effort.make(spec).cpu_ms == (20.0 if reached else None)

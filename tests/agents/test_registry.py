@@ -11,8 +11,9 @@ from agents.effort import Effort
 from agents.heuristics import FloodFill
 from agents.measure.evaluation.episodes import bundle_of_a_world
 from agents.options_file import OptionsFile, OptionsFileError
+from agents.player import EVALUATION
 from agents.policy import Policy
-from agents.registry import _FACTORIES, EVALUATION, content_of, options_of
+from agents.registry import _FACTORIES, content_of, options_of
 from agents.search.evaluation.evaluate import Weights
 from agents.search.evaluation.learned import LearnedEvaluation, Phase
 from agents.search.evaluation.learned_features import NUM_FEATURES
@@ -263,7 +264,7 @@ def test_a_file_of_options_says_at_its_top_whether_a_test_has_accepted_it(tmp_pa
         ("procsnake_options: 9", "reads version 1"),
         (
             "{procsnake_options: 1, agent: alphabeta, options: [1], against: alphabeta}",
-            "no names with values",
+            "its options is \\[1\\]",
         ),
         (
             "{procsnake_options: 1, agent: mcts, options: {}, against: mcts}",

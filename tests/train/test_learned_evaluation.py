@@ -8,7 +8,7 @@ import pytest
 
 import agents
 import train.learned_evaluation as module
-from agents.registry import EVALUATION
+from agents.player import EVALUATION
 from agents.search.evaluation.learned import LearnedEvaluation, LearnedEvaluationError, Phase
 from agents.search.evaluation.learned_features import NUM_FEATURES, OWN
 from agents.search.tuning.learning import Learned

@@ -10,18 +10,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from agents.search.alphabeta.agent import DEFAULT_EVALUATION, WINDOW
-from agents.search.alphabeta.search import (
+from agents.search.alphabeta.agent import DEFAULT_EVALUATION
+from agents.search.alphabeta.iterative_deepening import WINDOW
+from agents.search.alphabeta.search import begin, prepare, run
+from agents.search.alphabeta.stack import (
     MAX_DEPTH,
     QUIET_TURNS,
     AlphaBetaWorkspace,
-    begin,
     new_workspace,
-    prepare,
-    run,
 )
 from agents.search.evaluation.evaluate import CROWD, SURE, WIN, Weights
-from agents.search.evaluation.learned import chosen_evaluation, evaluation_in_words
+from agents.search.evaluation.learned import evaluation_in_words, find_evaluation
 from agents.search.make_unmake import search_rules
 from agents.search.time_management import WorkspacePool
 from envs.battlesnake.safety import safe_moves
@@ -78,7 +77,7 @@ class MoveSearch:
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
-        self._learned = chosen_evaluation(DEFAULT_EVALUATION)
+        self._learned = find_evaluation(DEFAULT_EVALUATION)
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
 
     def _new_workspace(self, state: State) -> AlphaBetaWorkspace:

@@ -12,8 +12,8 @@ from agents.search.evaluation.evaluate import CROWD, SCALE, Weights
 from agents.search.evaluation.learned import (
     UNIT,
     LearnedEvaluation,
-    chosen_evaluation,
     evaluation_in_words,
+    find_evaluation,
 )
 from agents.search.evaluation.learned_features import OWN, SHARED
 from agents.search.evaluation.territory import REACHED_AFTER, new_territory, survey
@@ -153,7 +153,7 @@ def explain(state: State, me: int, learned: LearnedEvaluation | None = None) -> 
 
     `learned` is the learned evaluation, which counts where it applies; by default the one that is
     shipped."""
-    learned = learned or chosen_evaluation(DEFAULT_EVALUATION)
+    learned = learned or find_evaluation(DEFAULT_EVALUATION)
     is_crowd = state.arrays.num_alive[0] > 2
     weights = CROWD if is_crowd else Weights()
     shares = _by_hand(state, me, weights)

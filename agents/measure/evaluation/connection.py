@@ -210,16 +210,6 @@ def _authorization(parts: SplitResult) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(user_and_password.encode()).decode()}"}
 
 
-def without_secrets(url: str) -> str:
-    """Return a snake's URL as others may read it: without user name, password, query and the slash
-    at the end.
-    """
-    parts = urlsplit(url)
-    host_and_port = parts.netloc.rpartition("@")[2]
-    public = parts._replace(netloc=host_and_port, query="", fragment="")
-    return public.geturl().removesuffix("/")
-
-
 def read_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object of an answer. Raises `BadAnswerError` if the answer is none by RFC
     8259.

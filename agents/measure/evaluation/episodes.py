@@ -15,8 +15,8 @@ import envs
 from agents import champions
 from agents.bundle import Bundle, load
 from agents.hub.address import IN_TEXT
+from agents.player import Player
 from agents.policy import onnx_steps, plays_battlesnake
-from agents.registry import has_evaluation
 from envs.api import BatchEnv
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
@@ -65,7 +65,7 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
     is_bundle = (
         os.path.isdir(spec) or is_zip or IN_TEXT.fullmatch(spec) or spec in champions.names()
     )
-    if has_evaluation(spec) or not is_bundle:
+    if Player.of(spec).has_evaluation or not is_bundle:
         return None
     bundle = load(spec)
     if plays_battlesnake(bundle.card):

@@ -33,8 +33,8 @@ from agents.measure.evaluation.connection import (
     in_words,
     read_move,
     read_object,
-    without_secrets,
 )
+from agents.player import without_secrets
 from envs.battlesnake.games import continue_games, play_turn, start_games
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.plain import board_from_state

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 import numpy as np
 
 from agents.effort import ONE_LIMIT, Effort
-from agents.measure.evaluation.connection import without_secrets
-from agents.registry import is_server, split_name, split_options
+from agents.player import Player
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError, UnknownNameError
@@ -31,35 +30,6 @@ MAX_GAMES_OF_ROUND = 1_000_000
 before the first of them is played.
 """
 M = TypeVar("M", bound="Match")
-
-
-@dataclass(frozen=True)
-class Player:
-    """A player that takes part in a tournament."""
-
-    name: str
-    spec: str
-    """The player in the form that `agents.make` takes, or its URL."""
-
-    @property
-    def is_remote(self) -> bool:
-        return is_server(self.spec)
-
-    @property
-    def runs_code(self) -> bool:
-        """Whether the player is a file of rules, alone or on top of another player."""
-        path, _ = split_options(self.spec)
-        return not self.is_remote and (path.endswith(".py") or ".py+" in path)
-
-    @classmethod
-    def parse(cls, text: str) -> Player:
-        """Read `SPEC` or `NAME=SPEC`. Without a name, the player is called by its spec, from which
-        a URL's secrets are left out.
-        """
-        name, spec = split_name(text)
-        if not name:
-            name = without_secrets(spec) if is_server(spec) else spec.removesuffix("/")
-        return cls(name, spec)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +103,9 @@ class Match:
         """What agents may spend on a move, and who keeps an effort of its own."""
         if self.tell_deadline:
             return f"{self.timeout_ms} ms of wall time per move"
-        own_efforts = self.effort.told(self.names_and_specs)
-        if own_efforts:
-            return f"{self.effort} ({own_efforts})"
+        exceptions = self.effort.exceptions_in_words(self.names_and_specs)
+        if exceptions:
+            return f"{self.effort} ({exceptions})"
         return str(self.effort)
 
     def turns_of_opening(self, round_: int) -> int:

@@ -1,127 +1,40 @@
 """The tree that alpha-beta searches: I choose, the others answer knowing my move, and the turn is
 played.
 
-The search keeps its own stack instead of recursion, so that it can stop at any node and go on from
-there."""
+The others work together against me (paranoid search), so there are two sides, and alpha-beta cuts
+apply: my plies look for the largest score, theirs for the smallest. `run` is the whole search, in
+numbered steps."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
+from agents.search.alphabeta.movepick import credit_cut, list_choices
+from agents.search.alphabeta.stack import (
+    NODES,
+    PLAYERS,
+    PLY,
+    QUIET,
+    RETURNING,
+    TURN,
+    TURNS_PLAYED,
+    VALUE,
+    Stack,
+)
 from agents.search.alphabeta.transposition_table import (
     AT_LEAST,
     AT_MOST,
     EXACT,
     NO_MOVE,
     look_up,
-    new_table,
     store,
 )
+from agents.search.evaluation.correction import Correction, correct
 from agents.search.evaluation.evaluate import WIN, Weights, judge
-from agents.search.evaluation.learned import Correction, LearnedEvaluation, correct, new_correction
-from agents.search.evaluation.territory import Territory, new_territory, survey
-from agents.search.make_unmake import (
-    Turns,
-    drift,
-    new_turns,
-    play,
-    position_hash,
-    start_hash,
-    take_back,
-)
+from agents.search.evaluation.territory import Territory, survey
+from agents.search.make_unmake import Turns, drift, play, position_hash, start_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
 from envs.battlesnake.jit import kernel
-from envs.battlesnake.safety import is_certain_death
 from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import HEAD_COLLISION, Boards, State, head_cell, is_alive, step_offset
-
-MAX_DEPTH = 56
-MAX_RIVALS = 3
-QUIET_TURNS = 4
-_MAX_TURNS = MAX_DEPTH + QUIET_TURNS + 1
-# Registers of a search that can be interrupted.
-_PLY, _TURN, NODES, TURNS_PLAYED, VALUE, _RETURNING, PLAYERS, _QUIET = range(8)
-
-
-class Stack(NamedTuple):
-    """The search's own stack, with one row per ply (one snake's choice), and what it learns on the
-    way: P plies, S slots.
-    """
-
-    reg: np.ndarray  # int64 (8,)
-    players: np.ndarray  # int64 (S,): slots of the snakes that are searched, mine first
-    moves: np.ndarray  # int8 (1, S)
-    player: np.ndarray  # int64 (P,): place in `players`
-    depth: np.ndarray  # int64 (P,): turns to go
-    key: np.ndarray  # uint64 (P,)
-    alpha: np.ndarray  # int64 (P,)
-    beta: np.ndarray  # int64 (P,)
-    floor: np.ndarray  # int64 (P,): alpha on entry
-    best: np.ndarray  # int64 (P,)
-    best_move: np.ndarray  # int64 (P,)
-    choices: np.ndarray  # int64 (P, 4)
-    merit: np.ndarray  # int64 (4,): by which the choices of one ply are sorted
-    num_choices: np.ndarray  # int64 (P,)
-    tried: np.ndarray  # int64 (P,)
-    killer: np.ndarray  # int64 (P,): the move that last caused a cut here
-    history: (
-        np.ndarray
-    )  # int64 (S, C): how often a snake's move to a cell caused a cut, weighted by depth
-    table: np.ndarray  # uint64 (M, 2)
-    allowed: np.ndarray  # bool (4,): the moves that I may choose at the root
-
-
-class AlphaBetaWorkspace(NamedTuple):
-    """All arrays that one search writes to."""
-
-    stack: Stack
-    turns: Turns
-    territory: Territory
-    correction: Correction
-
-
-def new_workspace(
-    state: State, *, table_bits: int, learned: LearnedEvaluation | None = None
-) -> AlphaBetaWorkspace:
-    """Allocate the arrays for a search on boards of this state's shape, with a table of
-    2**`table_bits` positions.
-    """
-    snakes = state.num_snakes
-    cells = state.arrays.occupied.shape[1]
-    plies = _MAX_TURNS * (MAX_RIVALS + 1) + 1
-    column = [np.zeros(plies, np.int64) for _ in range(10)]
-    stack = Stack(
-        reg=np.zeros(8, np.int64),
-        players=np.zeros(max(snakes, MAX_RIVALS + 1), np.int64),
-        moves=np.zeros((1, snakes), np.int8),
-        player=column[0],
-        depth=column[1],
-        key=np.zeros(plies, np.uint64),
-        alpha=column[2],
-        beta=column[3],
-        floor=column[4],
-        best=column[5],
-        best_move=column[6],
-        choices=np.zeros((plies, 4), np.int64),
-        merit=np.zeros(4, np.int64),
-        num_choices=column[7],
-        tried=column[8],
-        killer=column[9],
-        history=np.zeros((snakes, cells), np.int64),
-        table=new_table(table_bits),
-        allowed=np.ones(4, np.bool_),
-    )
-    territory = new_territory(state, with_stages=learned is not None)
-    return AlphaBetaWorkspace(
-        stack, new_turns(state, _MAX_TURNS), territory, new_correction(state, territory, learned)
-    )
-
-
-def share_table(space: AlphaBetaWorkspace, owner: AlphaBetaWorkspace) -> AlphaBetaWorkspace:
-    """Return a workspace with the arrays of `space` and the transposition table of `owner`."""
-    return space._replace(stack=space.stack._replace(table=owner.stack.table))
+from envs.battlesnake.state import HEAD_COLLISION, Boards, head_cell, is_alive, step_offset
 
 
 @kernel
@@ -145,7 +58,7 @@ def prepare(
     x.killer[:] = NO_MOVE
     x.reg[:] = 0
     x.reg[PLAYERS] = choose_players(s, r, x.players, me, max_rivals, near)
-    x.reg[_QUIET] = quiet_turns
+    x.reg[QUIET] = quiet_turns
     survey(s, r, f)
     start_hash(s, u)
 
@@ -153,9 +66,9 @@ def prepare(
 @kernel
 def begin(x: Stack, depth: int, alpha: int, beta: int) -> None:
     """Begin an iteration of `depth` turns with the window alpha to beta."""
-    x.reg[_PLY] = 0
-    x.reg[_TURN] = 0
-    x.reg[_RETURNING] = 0
+    x.reg[PLY] = 0
+    x.reg[TURN] = 0
+    x.reg[RETURNING] = 0
     x.player[0] = 0
     x.depth[0] = depth
     x.alpha[0] = alpha
@@ -170,35 +83,43 @@ def run(
     """Search until the iteration is done, which returns True, or until `until` nodes were visited
     in all, which returns False.
 
-    After False, another call continues.
-    """
-    ply = x.reg[_PLY]
-    turn = x.reg[_TURN]
+    After False, another call continues. The score of the iteration is `x.reg[VALUE]`, the move is
+    `x.best_move[0]`."""
+    # Local copies stay in the processor's registers; they are written back at the end.
+    ply = x.reg[PLY]
+    turn = x.reg[TURN]
     value = x.reg[VALUE]
-    returning = x.reg[_RETURNING] != 0
+    returning = x.reg[RETURNING] != 0
     nodes = x.reg[NODES]
-    played = x.reg[TURNS_PLAYED]
-    done = False
+    turns_played = x.reg[TURNS_PLAYED]
+    is_done = False
     while True:
-        if returning:
-            if ply < 0:
-                done = True
-                break
-            if x.player[ply + 1] == 0:
-                turn -= 1
-                take_back(s, r, u, turn)
-            _note(s, r, x, ply, value)
-        else:
+        if not returning:
+            # Step 1. Stop before a new node, if the budget is used up.
             if nodes >= until:
                 break
             nodes += 1
             if x.player[ply] == 0:
-                settled, value = _settle(s, r, x, u, f, w, c, ply, turn)
-                if settled:
+                # Step 2. A turn begins. Some positions need no search: the game is over, the table
+                # knows the score, or we have looked deep enough and evaluate.
+                is_settled, value = _settle(s, r, x, u, f, w, c, ply, turn)
+                if is_settled:
                     returning = True
                     ply -= 1
                     continue
-            _list_choices(s, r, x, ply)
+            # Step 3. List the moves, the most promising first.
+            x.num_choices[ply] = list_choices(s, r, x, ply)
+            _open_ply(x, ply)
+        else:
+            # Step 7. Come back from a child with its score. At the root the iteration is done.
+            if ply < 0:
+                is_done = True
+                break
+            if x.player[ply + 1] == 0:
+                turn -= 1
+                take_back(s, r, u, turn)
+            _update_best(s, r, x, ply, value)
+        # Step 4. Leave the ply when its moves are through, or when one side would avoid it anyway.
         if x.tried[ply] == x.num_choices[ply] or x.alpha[ply] >= x.beta[ply]:
             value = x.best[ply]
             if x.player[ply] == 0:
@@ -206,34 +127,162 @@ def run(
             returning = True
             ply -= 1
             continue
+        # Step 5. Try the next move. The next snake answers it in the same window.
         x.tried[ply] += 1
-        x.alpha[ply + 1], x.beta[ply + 1] = x.alpha[ply], x.beta[ply]
+        x.alpha[ply + 1] = x.alpha[ply]
+        x.beta[ply + 1] = x.beta[ply]
         following = _next_player(s, x, x.player[ply])
         depth = x.depth[ply]
+        # Step 6. If all have chosen, play the turn.
         if following == 0:
             _collect_moves(s, r, x, ply)
             play(s, r, x.moves, u, turn)
             turn += 1
-            played += 1
+            turns_played += 1
             depth -= 1
         x.depth[ply + 1] = depth
         x.player[ply + 1] = following
         returning = False
         ply += 1
-    x.reg[_PLY] = ply
-    x.reg[_TURN] = turn
+    x.reg[PLY] = ply
+    x.reg[TURN] = turn
     x.reg[VALUE] = value
-    x.reg[_RETURNING] = returning
+    x.reg[RETURNING] = returning
     x.reg[NODES] = nodes
-    x.reg[TURNS_PLAYED] = played
-    return done
+    x.reg[TURNS_PLAYED] = turns_played
+    return is_done
+
+
+@kernel
+def _settle(
+    s: Boards,
+    r: Rules,
+    x: Stack,
+    u: Turns,
+    f: Territory,
+    w: Weights,
+    c: Correction,
+    ply: int,
+    turn: int,
+) -> tuple[bool, int]:
+    """Return (True, score) of a position that needs no search, else (False, 0)."""
+    me = x.players[0]
+    depth = x.depth[ply]
+    # Step 2a. Is the game over? A late loss and an early win are better than others.
+    if not is_alive(s, 0, me):
+        if _is_mutual(s, r, u, me, turn - 1) and not r.solo:
+            return True, w.draw
+        return True, turn - WIN
+    if s.num_alive[0] == 1 and not r.solo:
+        return True, WIN - turn
+    # Step 2b. Does the table know it, at this depth or deeper, and well enough for this window?
+    key = position_hash(s, u, turn)
+    value, known_depth, bound, move = look_up(x.table, key, turn)
+    x.key[ply] = key
+    x.best_move[ply] = move
+    # The root is searched in any case, because its move is asked for.
+    if ply > 0 and move != NO_MOVE and known_depth >= depth:
+        if (
+            bound == EXACT
+            or (bound == AT_LEAST and value >= x.beta[ply])
+            or (bound == AT_MOST and value <= x.alpha[ply])
+        ):
+            return True, value
+    # Step 2c. Is it deep enough to be evaluated? Where two heads could meet next, look further, but
+    # few turns in the first iterations: with several rivals nearby they would eat up a small budget.
+    if depth <= 0 and (depth <= -min(x.reg[QUIET], x.depth[0]) or _is_quiet(s, r, x)):
+        value = judge(s, r, f, w, me)
+        if c.is_used[0]:
+            value += correct(s, r, f, c, me)
+        # Any move does: NO_MOVE in the table stands for a position that isn't there.
+        if move == NO_MOVE:
+            move = 0
+        store(x.table, key, value, depth, EXACT, move, turn)
+        return True, value
+    return False, 0
+
+
+@kernel
+def _is_mutual(s: Boards, r: Rules, u: Turns, me: int, turn: int) -> bool:
+    """Return whether the snake that met my head died too, or the last snakes died together. Nobody
+    wins that by choice.
+    """
+    if s.cause[0, me] == HEAD_COLLISION:
+        return not is_alive(s, 0, s.killer[0, me])
+    return s.num_alive[0] == 0 and u.counts[turn, 1] > 1
+
+
+@kernel
+def _is_quiet(s: Boards, r: Rules, x: Stack) -> bool:
+    """Return whether none of the searched heads can meet mine on the next turn."""
+    for j in range(1, x.reg[PLAYERS]):
+        if is_alive(s, 0, x.players[j]) and head_distance(s, r, x.players[0], x.players[j]) == 2:
+            return False
+    return True
+
+
+@kernel
+def _open_ply(x: Stack, ply: int) -> None:
+    """Begin with a ply whose choices are listed: nothing is tried, and the best is worse than any."""
+    x.tried[ply] = 0
+    x.floor[ply] = x.alpha[ply]
+    if x.player[ply] == 0:
+        x.best[ply] = -2 * WIN
+    else:
+        x.best[ply] = 2 * WIN
+    x.best_move[ply] = NO_MOVE
+
+
+@kernel
+def _update_best(s: Boards, r: Rules, x: Stack, ply: int, value: int) -> None:
+    """Take the score of the move that was tried last into account: I look for the largest, the
+    others for the smallest.
+    """
+    is_mine = x.player[ply] == 0
+    if is_mine:
+        is_better = value > x.best[ply]
+    else:
+        is_better = value < x.best[ply]
+    if not is_better:
+        return
+    move = x.choices[ply, x.tried[ply] - 1]
+    x.best[ply] = value
+    x.best_move[ply] = move
+    if is_mine:
+        x.alpha[ply] = max(x.alpha[ply], value)
+    else:
+        x.beta[ply] = min(x.beta[ply], value)
+    if x.alpha[ply] >= x.beta[ply]:
+        credit_cut(s, r, x, ply, move)
+
+
+@kernel
+def _remember(x: Stack, ply: int, turn: int) -> None:
+    """Store the score of a ply of mine, as a bound where the window has cut it off."""
+    best = x.best[ply]
+    if best >= x.beta[ply]:
+        bound = AT_LEAST
+    elif best <= x.floor[ply]:
+        bound = AT_MOST
+    else:
+        bound = EXACT
+    store(x.table, x.key[ply], best, x.depth[ply], bound, x.best_move[ply], turn)
+
+
+@kernel
+def _next_player(s: Boards, x: Stack, player: int) -> int:
+    """Return the place in `x.players` of who chooses next in this turn; 0 if all have chosen."""
+    for j in range(player + 1, x.reg[PLAYERS]):
+        if is_alive(s, 0, x.players[j]):
+            return j
+    return 0
 
 
 @kernel
 def _collect_moves(s: Boards, r: Rules, x: Stack, ply: int) -> None:
-    """The moves of a turn whose last chooser chose at `ply`. The snakes that aren't searched meet
-    my head if they dare.
-    """
+    """Write the moves of a turn whose last chooser chose at `ply` into `x.moves`.
+
+    The snakes that aren't searched go straight on where they can, and meet my head if they dare."""
     while True:
         x.moves[0, x.players[x.player[ply]]] = x.choices[ply, x.tried[ply] - 1]
         if x.player[ply] == 0:
@@ -252,140 +301,8 @@ def _collect_moves(s: Boards, r: Rules, x: Stack, ply: int) -> None:
 
 @kernel
 def _landing(s: Boards, r: Rules, i: int, move: int) -> int:
-    """The padded cell to which a move leads."""
+    """Return the padded cell to which a move of snake i leads."""
     target = head_cell(s, 0, i) + step_offset(r.width, move)
-    return s.opposite[target] if r.wrapped else target
-
-
-@kernel
-def _next_player(s: Boards, x: Stack, player: int) -> int:
-    """Place in `players` of who chooses next in this turn; 0 if all have."""
-    for j in range(player + 1, x.reg[PLAYERS]):
-        if is_alive(s, 0, x.players[j]):
-            return j
-    return 0
-
-
-@kernel
-def _settle(
-    s: Boards,
-    r: Rules,
-    x: Stack,
-    u: Turns,
-    f: Territory,
-    w: Weights,
-    c: Correction,
-    ply: int,
-    turn: int,
-) -> tuple[bool, int]:
-    """(True, score) of a position that needs no search: the game is over, it is known, or it is as
-    deep as we look.
-    """
-    me = x.players[0]
-    depth = x.depth[ply]
-    if not is_alive(s, 0, me):
-        return True, w.draw if _is_mutual(s, r, u, me, turn - 1) and not r.solo else turn - WIN
-    if s.num_alive[0] == 1 and not r.solo:
-        return True, WIN - turn
-    key = position_hash(s, u, turn)
-    value, known_depth, bound, move = look_up(x.table, key, turn)
-    x.key[ply] = key
-    x.best_move[ply] = move
-    if ply > 0 and move != NO_MOVE and known_depth >= depth:
-        if (
-            bound == EXACT
-            or (bound == AT_LEAST and value >= x.beta[ply])
-            or (bound == AT_MOST and value <= x.alpha[ply])
-        ):
-            return True, value
-    # Few quiet turns in the first iterations: with several rivals nearby they would eat up a small
-    # budget.
-    if depth <= 0 and (depth <= -min(x.reg[_QUIET], x.depth[0]) or _is_quiet(s, r, x)):
-        value = judge(s, r, f, w, me)
-        if c.is_used[0]:
-            value += correct(s, r, f, c, me)
-        store(x.table, key, value, depth, EXACT, move if move != NO_MOVE else 0, turn)
-        return True, value
-    return False, 0
-
-
-@kernel
-def _is_mutual(s: Boards, r: Rules, u: Turns, me: int, turn: int) -> bool:
-    """Whether the snake that met my head died too, or the last snakes died together: nobody wins
-    that by choice.
-    """
-    if s.cause[0, me] == HEAD_COLLISION:
-        return not is_alive(s, 0, s.killer[0, me])
-    return s.num_alive[0] == 0 and u.counts[turn, 1] > 1
-
-
-@kernel
-def _is_quiet(s: Boards, r: Rules, x: Stack) -> bool:
-    """Whether no two heads can meet on the next turn."""
-    for j in range(1, x.reg[PLAYERS]):
-        if is_alive(s, 0, x.players[j]) and head_distance(s, r, x.players[0], x.players[j]) == 2:
-            return False
-    return True
-
-
-@kernel
-def _list_choices(s: Boards, r: Rules, x: Stack, ply: int) -> None:
-    """The moves of the ply's snake that are not certain death, the most promising first; straight
-    on if there are none.
-    """
-    i = x.players[x.player[ply]]
-    head = head_cell(s, 0, i)
-    known = x.best_move[ply] if x.player[ply] == 0 else NO_MOVE
-    count = 0
-    for move in range(4):
-        target = head + step_offset(r.width, move)
-        if is_certain_death(s, 0, i, r, target) or (ply == 0 and not x.allowed[move]):
-            continue
-        merit = x.history[i, target]
-        if move == x.killer[ply]:
-            merit += 1 << 40
-        if move == known:
-            merit += 1 << 41
-        place = count
-        while place > 0 and merit > x.merit[place - 1]:
-            x.merit[place], x.choices[ply, place] = x.merit[place - 1], x.choices[ply, place - 1]
-            place -= 1
-        x.merit[place] = merit
-        x.choices[ply, place] = move
-        count += 1
-    if count == 0:
-        x.choices[ply, 0] = drift(s, r, i)
-        count = 1
-    x.num_choices[ply], x.tried[ply], x.floor[ply] = count, 0, x.alpha[ply]
-    x.best[ply] = -2 * WIN if x.player[ply] == 0 else 2 * WIN
-    x.best_move[ply] = NO_MOVE
-
-
-@kernel
-def _note(s: Boards, r: Rules, x: Stack, ply: int, value: int) -> None:
-    """Take a child's score into account: mine for the largest, the others' for the smallest."""
-    move = x.choices[ply, x.tried[ply] - 1]
-    mine = x.player[ply] == 0
-    if (value > x.best[ply]) if mine else (value < x.best[ply]):
-        x.best[ply] = value
-        x.best_move[ply] = move
-        if mine:
-            x.alpha[ply] = max(x.alpha[ply], value)
-        else:
-            x.beta[ply] = min(x.beta[ply], value)
-        if x.alpha[ply] >= x.beta[ply]:
-            i = x.players[x.player[ply]]
-            x.killer[ply] = move
-            x.history[i, head_cell(s, 0, i) + step_offset(r.width, move)] += (
-                max(1, x.depth[ply]) ** 2
-            )
-
-
-@kernel
-def _remember(x: Stack, ply: int, turn: int) -> None:
-    best = x.best[ply]
-    if best >= x.beta[ply]:
-        bound = AT_LEAST
-    else:
-        bound = AT_MOST if best <= x.floor[ply] else EXACT
-    store(x.table, x.key[ply], best, x.depth[ply], bound, x.best_move[ply], turn)
+    if r.wrapped:
+        return s.opposite[target]
+    return target

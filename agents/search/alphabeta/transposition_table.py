@@ -16,8 +16,13 @@ from envs.battlesnake.jit import kernel
 
 _Number: TypeAlias = int | np.int64
 
-EXACT, AT_LEAST, AT_MOST = range(3)
+# What a score is, of a position that was searched in a window.
+EXACT = 0
+AT_LEAST = 1
+AT_MOST = 2
 NO_MOVE = 4
+"""The move of a position that isn't in the table."""
+# A word holds, from the highest bit: the value in 32 bits, then depth + 64, bound and move.
 _DEPTH_0 = 64
 _VALUE = np.int64(1 << 32)
 _DEPTH = np.int64(1 << 16)
@@ -37,8 +42,8 @@ def store(
 ) -> None:
     """Remember a position that was reached on turn `turn` of the search.
 
-    Proven scores are stored as counted from the position.
-    """
+    Proven scores are stored as counted from the position, because it may be met again on another
+    turn."""
     if value > SURE:
         value += turn
     elif value < -SURE:
@@ -58,10 +63,10 @@ def look_up(
     """
     place = np.int64(key & np.uint64(len(table) - 1))
     check = table[place, 0]
-    known = table[place, 1]
-    if check ^ known != key:
+    stored = table[place, 1]
+    if check ^ stored != key:
         return 0, -_DEPTH_0, EXACT, NO_MOVE
-    word = np.int64(known)
+    word = np.int64(stored)
     value = word >> 32
     rest = word & 0xFFFFFFFF
     if value > SURE:

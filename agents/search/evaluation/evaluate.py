@@ -25,6 +25,11 @@ SCALE = 1500
 """An evaluation of this much is as good as a win: `Decision.value` shows it as 1."""
 
 _FAR = 20
+"""Food that is farther than this many moves is worth nothing."""
+
+
+_LOW_HEALTH = 20
+"""With less health, a snake that reaches no food is half starving."""
 
 
 class Weights(NamedTuple):
@@ -87,12 +92,7 @@ def weights_of(
     for name, value in given.items():
         if name not in Weights._fields:
             raise UnknownNameError("weight", name, Weights._fields)
-        declared = ranges_of(Weights)[name]
-        if type(value) is not int or not declared.low <= value <= declared.high:
-            raise ConfigError(
-                f"weights.{name} is {value!r}; it must be a whole number from {declared.low} to"
-                f" {declared.high}"
-            )
+        ranges_of(Weights)[name].check(f"weights.{name}", value)
     return default._replace(**given)
 
 
@@ -118,7 +118,8 @@ def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
             theirs += _room(s, r, f, w, i)
             lead = s.length[0, me] - s.length[0, i]
             leads += w.length * max(-w.length_cap, min(w.length_cap, lead))
-            matters += w.length if abs(lead) < w.length_cap else 0
+            if abs(lead) < w.length_cap:
+                matters += w.length
             others += 1
     if others:
         score += (leads - theirs) // others
@@ -130,7 +131,7 @@ def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
 
 @kernel
 def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
-    """Points for a snake's territory and health, less those for the part of its body that doesn't
+    """Return the points for a snake's territory and health, less those for the part of its body that doesn't
     fit into the territory.
     """
     score = w.cell * f.clean_area[i] + w.hazard_cell * (f.area[i] - f.clean_area[i])
@@ -144,14 +145,18 @@ def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
 
 @kernel
 def _prospects(s: Boards, f: Territory, w: Weights, me: int, growth: int) -> int:
-    """The worth of the next food, less the points lost by hunger. Farther food is worth less, and
-    any less than eaten food.
-    """
+    """Return the worth of the next food, less the points lost by hunger.
+
+    Food is worth `growth` and an end of the hunger; farther food is worth less, and any is worth
+    less than food that is eaten, so that the snake does eat."""
     distance = f.food_distance[me]
     health = s.health[0, me]
     hunger = w.hunger * (100 - health) ** 2 // 10_000
     if distance == NO_FOOD:
-        return -hunger - (w.starving // 2 if health < 20 else 0)
+        # It may appear yet, or the others leave some.
+        if health < _LOW_HEALTH:
+            return -hunger - w.starving // 2
+        return -hunger
     if distance > health:
         return -hunger - w.starving
     return (hunger + growth) * max(0, _FAR - distance) // (_FAR + 4) - hunger

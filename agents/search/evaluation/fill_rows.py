@@ -56,6 +56,7 @@ def divide_rows(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
 
 @kernel
 def _start(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
+    """Give every living snake its head, and open the enterable cells that no body covers."""
     f.food[:] = 0
     for n in range(f.num_food_cells[0]):
         cell = f.food_cells[n]
@@ -106,9 +107,9 @@ def _wrap(r: Rules, region: np.ndarray) -> None:
 def _grow_few(
     old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray
 ) -> tuple[np.uint32, np.uint32]:
-    """A region one move on. Returns what is new in it and what of that is food, as bits without
-    their rows.
-    """
+    """Write a region as it is one move later into `new`, on a board of at most 14 rows.
+
+    Return the cells that are new in it, and those of them with food, as bits without their rows."""
     changed = _ZERO
     hit = _ZERO
     for y in range(1, 1 + 16):
@@ -125,7 +126,9 @@ def _grow_few(
 def _grow_many(
     old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray
 ) -> tuple[np.uint32, np.uint32]:
-    """The same for boards of more than 14 rows."""
+    """Do what `_grow_few` does on a board of more than 14 rows. The length of the loop must be a
+    constant, so that it becomes vector instructions.
+    """
     changed = _ZERO
     hit = _ZERO
     for y in range(1, 1 + 32):
@@ -140,6 +143,7 @@ def _grow_many(
 
 @kernel
 def _count(r: Rules, f: Territory, i: int, generation: int) -> None:
+    """Write `area` and `clean_area` of snake i, from the regions of this generation."""
     area = 0
     clean = 0
     inside = (_ONE << np.uint32(r.width + 1)) - _ONE - _ONE

@@ -73,15 +73,17 @@ def _spread_all(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
             changed |= new0 | new1
             if (new0 & food0 | new1 & food1) and f.food_distance[i] == NO_FOOD:
                 f.food_distance[i] = k
+        # In the first moves, regions may wait for a body to leave.
         if changed == 0 and (k > 3 or r.constrictor):
             break
 
 
 @kernel
 def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.uint64) -> None:
-    """The same for two snakes, whose regions then stay in registers: a duel spends most of its
-    search here.
-    """
+    """Let the regions of two snakes grow, a move at a time. They stay in registers, because a duel
+    spends most of its search here.
+
+    `a0` and `a1` are the region of the snake that is served first, `b0` and `b1` the other's."""
     food0, food1 = _food(s, f)
     i = f.order[0]
     j = f.order[1]
@@ -125,12 +127,12 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
         if new0 & food0 | new1 & food1:
             eaten_b = min(eaten_b, k)
         if k == due:
-            f.reached[stage, 0], f.reached[stage, 1] = (
-                bits_in(a0) + bits_in(a1),
-                bits_in(b0) + bits_in(b1),
-            )
+            f.reached[stage, 0] = bits_in(a0) + bits_in(a1)
+            f.reached[stage, 1] = bits_in(b0) + bits_in(b1)
             stage += 1
-            due = REACHED_AFTER[stage] if stage < len(REACHED_AFTER) else 0
+            due = 0
+            if stage < len(REACHED_AFTER):
+                due = REACHED_AFTER[stage]
         if (changed | new0 | new1) == 0 and (k > 3 or r.constrictor):
             break
     f.words[i, 0] = a0
@@ -140,12 +142,13 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
     f.food_distance[i] = eaten_a
     f.food_distance[j] = eaten_b
     for n in range(stage, f.reached.shape[0]):
-        f.reached[n, 0], f.reached[n, 1] = bits_in(a0) + bits_in(a1), bits_in(b0) + bits_in(b1)
+        f.reached[n, 0] = bits_in(a0) + bits_in(a1)
+        f.reached[n, 1] = bits_in(b0) + bits_in(b1)
 
 
 @kernel
 def beside(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """The cells beside a region: right and left of it within the rows, a row above it and a row
+    """Return the cells beside a region: right and left of it within the rows, a row above it and a row
     below.
     """
     width = np.uint64(r.width)
@@ -177,7 +180,8 @@ def _start(s: Boards, f: Territory, viewer: int) -> tuple[np.uint64, np.uint64]:
                 taken0 = taken0 | f.word[cell, 0]
                 taken1 = taken1 | f.word[cell, 1]
             head = head_cell(s, 0, i)
-            f.words[i, 0], f.words[i, 1] = f.word[head, 0], f.word[head, 1]
+            f.words[i, 0] = f.word[head, 0]
+            f.words[i, 1] = f.word[head, 1]
             f.food_distance[i] = NO_FOOD
     serve_longest_first(s, f, viewer)
     return f.enterable_words[0] & ~taken0, f.enterable_words[1] & ~taken1
@@ -185,6 +189,9 @@ def _start(s: Boards, f: Territory, viewer: int) -> tuple[np.uint64, np.uint64]:
 
 @kernel
 def _food(s: Boards, f: Territory) -> tuple[np.uint64, np.uint64]:
+    """Return the cells with food. In a search it is only eaten, so it lies where it lay at the
+    root.
+    """
     food0 = _0
     food1 = _0
     for n in range(f.num_food_cells[0]):
@@ -197,7 +204,7 @@ def _food(s: Boards, f: Territory) -> tuple[np.uint64, np.uint64]:
 
 @kernel
 def _freed(s: Boards, f: Territory, i: int, k: int) -> tuple[np.uint64, np.uint64]:
-    """The enterable cells that a body leaves with move k. Of entries on one cell the one nearest to
+    """Return the enterable cells that a body leaves with move k. Of entries on one cell the one nearest to
     the head leaves last.
     """
     entry = max(s.length[0, i] - k, 1)
@@ -212,7 +219,7 @@ def _freed(s: Boards, f: Territory, i: int, k: int) -> tuple[np.uint64, np.uint6
 
 @kernel
 def bits_in(word: np.uint64) -> np.int64:
-    """How many bits of a uint64 are set, in a form that the compiler turns into the processor's
+    """Return how many bits of a uint64 are set, in a form that the compiler turns into the processor's
     instruction.
     """
     word = word - (word >> _1 & _55)

@@ -12,23 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from agents.search.evaluation.learned_features import (
     LARGEST,
-    NUM_FEATURES,
     OWN,
     SHARED,
-    Geometry,
-    geometry,
-    write_features,
 )
-from agents.search.evaluation.territory import Territory
-from envs.battlesnake.jit import kernel
-from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import Boards, State
+from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.plain_values import known_to_json
 from envs.common.strangers.bounded import parse_json, read_text
@@ -229,7 +220,7 @@ def shipped_evaluations() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.json"))
 
 
-def chosen_evaluation(
+def find_evaluation(
     given: LearnedEvaluation | str | os.PathLike[str],
 ) -> LearnedEvaluation | None:
     """Return the evaluation that is given, that comes with procsnake under this name, or that lies
@@ -315,51 +306,3 @@ def _whole(place: str, value: Any, low: int, high: int) -> int:
             f"{place} is {value!r:.50}; it must be a whole number from {low} to {high}"
         )
     return value
-
-
-class Correction(NamedTuple):
-    """A learned evaluation as a search uses it, with P phases; P is 0 without one. It belongs to
-    one search at a time.
-    """
-
-    is_used: np.ndarray  # bool (1,): whether the present search uses it
-    up_to: np.ndarray  # int64 (P,): the largest sum of lengths of each phase
-    weights: np.ndarray  # int32 (P, F)
-    features: np.ndarray  # int32 (F,): scratch
-    geometry: Geometry
-
-
-def new_correction(
-    state: State, territory: Territory, learned: LearnedEvaluation | None
-) -> Correction:
-    """Return the arrays of `learned` for boards of this state's shape, not yet in use."""
-    phases = learned.phases if learned else ()
-    return Correction(
-        is_used=np.zeros(1, np.bool_),
-        up_to=np.array(
-            [_ENDLESS if phase.up_to is None else phase.up_to for phase in phases], np.int64
-        ),
-        weights=np.array([phase.weights for phase in phases], np.int32).reshape(
-            len(phases), NUM_FEATURES
-        ),
-        features=np.zeros(NUM_FEATURES, np.int32),
-        geometry=geometry(state, territory),
-    )
-
-
-@kernel
-def correct(s: Boards, r: Rules, f: Territory, c: Correction, me: int) -> int:
-    """Return the points that the learned evaluation adds on board 0, a duel that `fill_words` has
-    filled for `me`.
-    """
-    write_features(s, r, f, c.geometry, c.features, me)
-    together = s.length[0, f.order[0]] + s.length[0, f.order[1]]
-    phase = 0
-    total = np.int32(0)
-    while together > c.up_to[phase]:
-        phase += 1
-    # In int32 from end to end: eight products per instruction. Numba would go on in int64, which
-    # takes twice the time.
-    for n in range(NUM_FEATURES):
-        total = np.int32(total + np.int32(c.weights[phase, n] * c.features[n]))
-    return min(MOST, max(-MOST, int(total) // UNIT))

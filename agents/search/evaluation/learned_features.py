@@ -19,9 +19,8 @@ from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State, head_cell, tail_cell
 
 OWN = (
-    *(
-        f"reached_{moves}" for moves in REACHED_AFTER
-    ),  # cells that it reaches first within so many moves
+    # cells that it reaches first within so many moves
+    *(f"reached_{moves}" for moves in REACHED_AFTER),
     "area",  # cells that it reaches first
     "length",
     "health",
@@ -73,12 +72,15 @@ _63 = np.uint64(63)
 class Geometry(NamedTuple):
     """What the features need to know of a board of C padded cells."""
 
-    edges: np.ndarray  # uint64 (2,): the cells at an edge, as bits of the two words
-    at_edge: np.ndarray  # int64 (C,): edges that the cell touches
-    off_edge: np.ndarray  # int64 (C,): moves to the nearest edge of each axis, added
+    edges: np.ndarray
+    """uint64 (2,): the cells at an edge, as bits of the two words."""
+    at_edge: np.ndarray
+    """int64 (C,): how many edges the cell touches."""
+    off_edge: np.ndarray
+    """int64 (C,): moves to the nearest edge of each axis, added."""
 
 
-def geometry(state: State, territory: Territory) -> Geometry:
+def geometry_of(state: State, territory: Territory) -> Geometry:
     """Return the geometry of boards of this state's shape."""
     y, x = np.divmod(np.arange(state.arrays.occupied.shape[1]), state.width + 2)
     across = np.minimum(x - 1, state.width - x)
@@ -91,65 +93,63 @@ def geometry(state: State, territory: Territory) -> Geometry:
 
 
 @kernel
-def write_features(s: Boards, r: Rules, f: Territory, g: Geometry, x: np.ndarray, me: int) -> None:
+def write_features(
+    s: Boards, r: Rules, f: Territory, geometry: Geometry, features: np.ndarray, me: int
+) -> None:
     """Write the features of board 0, a duel that `fill_words` has filled with its stages noted,
-    into `x`, integers (F,).
+    into `features`, integers (F,).
 
     The order is: those of `OWN` for `me`, those of `OWN` for the other, those of `SHARED`.
     """
-    mine = 0 if f.order[0] == me else 1
-    other = f.order[1 - mine]
-    tail = tail_cell(s, 0, me)
-    others = tail_cell(s, 0, other)
-    t = f.word[tail, 0]
-    u = f.word[tail, 1]
-    v = f.word[others, 0]
-    w = f.word[others, 1]
-    a = f.words[me, 0]
-    b = f.words[me, 1]
-    c = f.words[other, 0]
-    d = f.words[other, 1]
-    around_a, around_b, my_pairs = _surroundings(r, f, a, b)
-    around_c, around_d, their_pairs = _surroundings(r, f, c, d)
-    _write_own(s, f, g, x, me, mine, a, b, my_pairs, bits_in(a & around_c) + bits_in(b & around_d))
-    x[15] = (a & t | b & u) != 0
-    x[16] = (a & v | b & w) != 0
-    y = x[_NUM_OWN:]
-    _write_own(
-        s,
-        f,
-        g,
-        y,
-        other,
-        1 - mine,
-        c,
-        d,
-        their_pairs,
-        bits_in(c & around_a) + bits_in(d & around_b),
-    )
-    y[15] = (c & v | d & w) != 0
-    y[16] = (c & t | d & u) != 0
-    _write_shared(
-        s, r, x[2 * _NUM_OWN :], me, other, bits_in(f.food_words[0]) + bits_in(f.food_words[1])
-    )
+    my_place = 0 if f.order[0] == me else 1
+    other_place = 1 - my_place
+    other = f.order[other_place]
+    my_tail = tail_cell(s, 0, me)
+    other_tail = tail_cell(s, 0, other)
+    mine = features
+    theirs = features[_NUM_OWN:]
+    # The regions and what is beside them, in two words each.
+    my_low = f.words[me, 0]
+    my_high = f.words[me, 1]
+    their_low = f.words[other, 0]
+    their_high = f.words[other, 1]
+    beside_me_low, beside_me_high, my_pairs = _surroundings(r, f, my_low, my_high)
+    beside_them_low, beside_them_high, their_pairs = _surroundings(r, f, their_low, their_high)
+    my_contact = bits_in(my_low & beside_them_low) + bits_in(my_high & beside_them_high)
+    their_contact = bits_in(their_low & beside_me_low) + bits_in(their_high & beside_me_high)
+
+    _write_own(s, f, geometry, mine, me, my_place, my_pairs, my_contact)
+    mine[15] = _reaches(f, me, my_tail)
+    mine[16] = _reaches(f, me, other_tail)
+    _write_own(s, f, geometry, theirs, other, other_place, their_pairs, their_contact)
+    theirs[15] = _reaches(f, other, other_tail)
+    theirs[16] = _reaches(f, other, my_tail)
+    food = bits_in(f.food_words[0]) + bits_in(f.food_words[1])
+    _write_shared(s, r, features[2 * _NUM_OWN :], me, other, food)
+
+
+@kernel
+def _reaches(f: Territory, i: int, cell: int) -> bool:
+    """Return whether snake i reaches a padded cell first."""
+    return (f.words[i, 0] & f.word[cell, 0] | f.words[i, 1] & f.word[cell, 1]) != 0
 
 
 @kernel
 def _write_own(
     s: Boards,
     f: Territory,
-    g: Geometry,
-    x: np.ndarray,
+    geometry: Geometry,
+    own: np.ndarray,
     i: int,
-    column: int,
-    a: np.uint64,
-    b: np.uint64,
+    place: int,
     pairs: int,
     contact: int,
 ) -> None:
-    """The features of snake `i`, whose region is `a` and `b`, but for the tails; `column` is its
-    place among the stages.
+    """Write the features `OWN` of snake `i` into `own`, but for the tails; `place` is its place in
+    `f.order`.
     """
+    low = f.words[i, 0]
+    high = f.words[i, 1]
     area = f.area[i]
     length = np.int64(s.length[0, i])
     health = np.int64(s.health[0, i])
@@ -157,26 +157,31 @@ def _write_own(
     distance = f.food_distance[i]
     lacking = np.uint64(_FULL - health)
     for n in range(5):
-        x[n] = f.reached[n, column]
-    x[5], x[6], x[7], x[8] = area, length, health, np.int64(lacking * lacking // np.uint64(100))
-    x[9] = max(0, _FAR - distance)
-    x[10] = distance == NO_FOOD
-    x[11] = distance > health
-    x[12] = min(_MOST_OWNED, bits_in(a & f.food_words[0]) + bits_in(b & f.food_words[1]))
-    x[13], x[14] = max(0, length - area), length > f.reached[4, column]
-    x[17] = area - bits_in(a & f.start_words[0]) - bits_in(b & f.start_words[1])
-    x[18] = bits_in(a & g.edges[0]) + bits_in(b & g.edges[1])
-    x[19] = pairs
-    x[20] = contact
-    x[21], x[22] = g.at_edge[head], g.off_edge[head]
+        own[n] = f.reached[n, place]
+    own[5] = area
+    own[6] = length
+    own[7] = health
+    own[8] = np.int64(lacking * lacking // np.uint64(100))
+    own[9] = max(0, _FAR - distance)
+    own[10] = distance == NO_FOOD
+    own[11] = distance > health
+    own[12] = min(_MOST_OWNED, bits_in(low & f.food_words[0]) + bits_in(high & f.food_words[1]))
+    own[13] = max(0, length - area)
+    own[14] = length > f.reached[4, place]
+    own[17] = area - bits_in(low & f.start_words[0]) - bits_in(high & f.start_words[1])
+    own[18] = bits_in(low & geometry.edges[0]) + bits_in(high & geometry.edges[1])
+    own[19] = pairs
+    own[20] = contact
+    own[21] = geometry.at_edge[head]
+    own[22] = geometry.off_edge[head]
 
 
 @kernel
 def _surroundings(
     r: Rules, f: Territory, a: np.uint64, b: np.uint64
 ) -> tuple[np.uint64, np.uint64, int]:
-    """The cells beside a region, as `fill_words.beside` has them, and how many pairs of its own
-    cells are neighbours.
+    """Return the cells beside a region (`a`, `b`), as `fill_words.beside` does, and how many pairs of
+    its own cells are neighbours.
     """
     width = np.uint64(r.width)
     back = np.uint64(64) - width
@@ -191,11 +196,20 @@ def _surroundings(
 
 
 @kernel
-def _write_shared(s: Boards, r: Rules, x: np.ndarray, me: int, other: int, food: int) -> None:
+def _write_shared(s: Boards, r: Rules, shared: np.ndarray, me: int, other: int, food: int) -> None:
+    """Write the features `SHARED` into `shared`, as snake `me` sees them."""
     lead = s.length[0, me] - s.length[0, other]
     distance = head_distance(s, r, me, other)
     longer = min(1, max(-1, lead))
     even = 1 - distance % 2
-    x[0], x[1], x[2], x[3] = 1, longer, min(3, max(-3, lead)), min(8, max(-8, lead))
-    x[4], x[5], x[6], x[7] = distance, even, even * longer, longer * max(0, _CLOSE - distance)
-    x[8], x[9], x[10] = distance == 2, distance == 3, min(_MOST_FOOD, food)
+    shared[0] = 1
+    shared[1] = longer
+    shared[2] = min(3, max(-3, lead))
+    shared[3] = min(8, max(-8, lead))
+    shared[4] = distance
+    shared[5] = even
+    shared[6] = even * longer
+    shared[7] = longer * max(0, _CLOSE - distance)
+    shared[8] = distance == 2
+    shared[9] = distance == 3
+    shared[10] = min(_MOST_FOOD, food)

@@ -22,38 +22,55 @@ REACHED_AFTER = (1, 2, 4, 8, 14)
 
 
 class Territory(NamedTuple):
-    """The fill's scratch arrays and its results, for S slots, R rows of bits and C padded cells."""
+    """The fill's scratch arrays and its results, for S slots, R rows of bits and C padded cells.
 
-    row: np.ndarray  # int16 (C,)
-    bit: np.ndarray  # uint32 (C,)
-    enterable: (
-        np.ndarray
-    )  # uint32 (R,): cells of the board whose hazards don't kill a snake of full health
-    clean: np.ndarray  # uint32 (R,): cells of the board without a harmful hazard
-    food_cells: np.ndarray  # int16 (C,): where food lay at the root of the search
-    num_food_cells: np.ndarray  # int64 (1,)
-    food: np.ndarray  # uint32 (R,)
-    open: np.ndarray  # uint32 (R,)
-    regions: np.ndarray  # uint32 (2, S, R): two generations
-    word: np.ndarray  # uint64 (C, 2): the cell's bit in the two words of `fill_words`; all of these are 0 on larger boards
-    columns: (
-        np.ndarray
-    )  # uint64 (2, 2): all cells but the leftmost column, all but the rightmost one
-    enterable_words: np.ndarray  # uint64 (2,)
-    clean_words: np.ndarray  # uint64 (2,)
-    words: np.ndarray  # uint64 (S, 2): the regions
-    reached: np.ndarray  # int64 (K, 2): cells of a duel's regions after `REACHED_AFTER`, by `order`; K is 0 if not noted
-    start_words: (
-        np.ndarray
-    )  # uint64 (2,): the cells that no body covered before the last fill of a duel; noted likewise
-    food_words: np.ndarray  # uint64 (2,): the food before that fill; likewise
-    order: np.ndarray  # int64 (S,): the living snakes in the order in which they are served
-    area: np.ndarray  # int64 (S,): cells reached first, the head's included
-    clean_area: np.ndarray  # int64 (S,): those without a harmful hazard
-    food_distance: (
-        np.ndarray
-    )  # int64 (S,): moves to the nearest food that it reaches first, or NO_FOOD
-    steps: np.ndarray  # int64 (1,): the most moves that the fill looks ahead
+    Boards of up to 128 cells that aren't wrapped are filled on words (`fill_words`), others on rows
+    (`fill_rows`). K is `len(REACHED_AFTER)`, or 0 without stages."""
+
+    row: np.ndarray
+    """int16 (C,): the cell's row."""
+    bit: np.ndarray
+    """uint32 (C,): the cell's bit in its row."""
+    enterable: np.ndarray
+    """uint32 (R,): the cells of the board whose hazards don't kill a snake of full health."""
+    clean: np.ndarray
+    """uint32 (R,): the cells of the board without a harmful hazard."""
+    food_cells: np.ndarray
+    """int16 (C,): where food lay at the root of the search."""
+    num_food_cells: np.ndarray
+    """int64 (1,): how many of `food_cells` there are."""
+    food: np.ndarray
+    """uint32 (R,): where food lies."""
+    open: np.ndarray
+    """uint32 (R,): the cells that a region may still grow into."""
+    regions: np.ndarray
+    """uint32 (2, S, R): the regions in two generations, before and after a move."""
+    word: np.ndarray
+    """uint64 (C, 2): the cell's bit in the two words of `fill_words`; all are 0 on larger boards."""
+    columns: np.ndarray
+    """uint64 (2, 2): all cells but the leftmost column, and all but the rightmost one."""
+    enterable_words: np.ndarray
+    """uint64 (2,): `enterable` in two words."""
+    clean_words: np.ndarray
+    """uint64 (2,): `clean` in two words."""
+    words: np.ndarray
+    """uint64 (S, 2): the regions in two words."""
+    reached: np.ndarray
+    """int64 (K, 2): the cells of a duel's regions after `REACHED_AFTER`, by `order`."""
+    start_words: np.ndarray
+    """uint64 (2,): the cells that no body covered before the last fill of a duel with stages."""
+    food_words: np.ndarray
+    """uint64 (2,): the food before that fill."""
+    order: np.ndarray
+    """int64 (S,): the living snakes in the order in which they are served."""
+    area: np.ndarray
+    """int64 (S,): the cells that a snake reaches first, its head's included."""
+    clean_area: np.ndarray
+    """int64 (S,): those of them without a harmful hazard."""
+    food_distance: np.ndarray
+    """int64 (S,): moves to the nearest food that a snake reaches first, or `NO_FOOD`."""
+    steps: np.ndarray
+    """int64 (1,): the most moves that the fill looks ahead."""
 
 
 def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -> Territory:
@@ -64,7 +81,10 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
     snakes = state.num_snakes
     cells = state.arrays.occupied.shape[1]
     rows, columns = np.divmod(np.arange(cells), state.width + 2)
-    word, inner, outer = _two_words(state.width, state.height)
+    word, but_first_column, but_last_column = _two_words(state.width, state.height)
+    num_stages = 0
+    if with_stages:
+        num_stages = len(REACHED_AFTER)
     return Territory(
         row=rows.astype(np.int16),
         bit=(1 << columns).astype(np.uint32),
@@ -76,11 +96,11 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
         open=np.zeros(_ROWS, np.uint32),
         regions=np.zeros((2, snakes, _ROWS), np.uint32),
         word=word,
-        columns=np.stack([inner, outer]),
+        columns=np.stack([but_first_column, but_last_column]),
         enterable_words=np.zeros(2, np.uint64),
         clean_words=np.zeros(2, np.uint64),
         words=np.zeros((snakes, 2), np.uint64),
-        reached=np.zeros((len(REACHED_AFTER) if with_stages else 0, 2), np.int64),
+        reached=np.zeros((num_stages, 2), np.int64),
         start_words=np.zeros(2, np.uint64),
         food_words=np.zeros(2, np.uint64),
         order=np.zeros(snakes, np.int64),
@@ -92,9 +112,9 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
 
 
 def _two_words(width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(`word`, all cells but the leftmost column, all but the rightmost one); zeros if the board
-    has too many cells.
-    """
+    """Return `Territory.word`, all cells but the leftmost column, and all but the rightmost one.
+
+    Bit y * width + x stands for the cell (x, y). All are zeros if the board has too many cells."""
     y, x = np.divmod(np.arange((width + 2) * (height + 2)), width + 2)
     word = np.zeros((len(x), 2), np.uint64)
     on_board = (x > 0) & (x <= width) & (y > 0) & (y <= height)
@@ -154,6 +174,7 @@ def serve_longest_first(s: Boards, f: Territory, viewer: int) -> None:
 
 @kernel
 def _comes_before(s: Boards, i: int, j: int, viewer: int) -> bool:
+    """Return whether snake i is served before snake j."""
     if s.length[0, i] == s.length[0, j]:
         return j == viewer
     return s.length[0, i] > s.length[0, j]

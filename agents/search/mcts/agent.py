@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -14,11 +15,9 @@ from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.sampling import choose, uniforms
 from agents.search.evaluation.evaluate import Weights, weights_of
-from agents.search.evaluation.territory import Territory, new_territory, survey
-from agents.search.make_unmake import Turns, new_turns, search_rules, start_hash
-from agents.search.mcts.regret import forget
+from agents.search.evaluation.territory import Territory, new_territory
+from agents.search.make_unmake import Turns, new_turns, search_rules
 from agents.search.mcts.search import (
-    MATCHING,
     MAX_PLAYERS,
     MAX_TURNS,
     NO_NODE,
@@ -27,33 +26,34 @@ from agents.search.mcts.search import (
     SIMULATIONS,
     STEPS,
     Tree,
-    add_node,
-    back_up,
-    copy_board,
+    finish,
     new_tree,
+    prepare,
+    show_root,
     simulate,
 )
-from agents.search.options import Range
-from agents.search.players import choose_players
+from agents.search.options import Range, check_options
 from agents.search.time_management import (
     MAX_CPU_MS,
     MAX_NEAR,
+    MAX_NODES,
     MIN_CPU_MS,
     SearchLimits,
     WorkspacePool,
-    check_range,
     cpu_due,
 )
-from envs.battlesnake.jit import kernel
-from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import ALIVE, Boards, State
+from envs.battlesnake.state import ALIVE, State
 from envs.common.errors import UnknownNameError
 
 DEFAULT_SIMULATIONS = 5_000
 DEFAULT_POLICY_SIMULATIONS = 200
+MARGIN_MS = 15.0
+POLICY_MARGIN_MS = 25.0
 _CHUNK = 200
+"""The simulations between two looks at the clock."""
 _LEAST_PRIOR = 0.01
 _LEAST_SHARE = 0.1
+"""Moves with a smaller share of the tries are never drawn."""
 _EVERY_MOVE = np.ones(4, np.bool_)
 ROOTS = ("uct", "regret")
 
@@ -65,124 +65,88 @@ class MCTSWorkspace(NamedTuple):
     turns: Turns
     territory: Territory
     leaves: State
+    """The positions at the ends of simulations, about which the policy is asked: `batch` boards."""
 
 
-@kernel
-def prepare(
-    s: Boards,
-    r: Rules,
-    t: Tree,
-    u: Turns,
-    f: Territory,
-    me: int,
-    max_rivals: int,
-    near: int,
-    matching: bool,
-) -> None:
-    """Begin a search on board 0 for snake `me`. `matching` asks for regret matching at the root."""
-    t.reg[:] = 0
-    t.reg[MATCHING] = matching
-    forget(t.regrets)
-    t.reg[PLAYERS] = choose_players(s, r, t.players, me, max_rivals, near)
-    survey(s, r, f)
-    start_hash(s, u)
-    add_node(s, r, t)
-
-
-@kernel
-def finish(t: Tree, simulations: int) -> None:
-    """Credit the simulations that are under way."""
-    for b in range(simulations):
-        back_up(t, b)
-
-
-@kernel
-def show_root(s: Boards, leaves: Boards) -> None:
-    """Copy board 0 into board 0 of `leaves`."""
-    copy_board(s, leaves, 0)
-
-
+@dataclass(eq=False, repr=False)
 class MCTS(Agent):
     """Simulates games from the board on, more and more along the moves that did well, and plays the
     move that it tried most.
 
-    **What is searched.** Moves are simultaneous: in the tree each snake chooses without knowing the others' choice (decoupled
-    UCT, PUCT bounds with `exploration`). So it takes risks that alpha-beta declines, because there the others know my move. My
-    snake and the nearest `max_rivals` others are searched, the second only if its head is within `near` moves. The rest go
-    straight on where they can. A simulation ends at a new position (there are at most `max_nodes`), which is evaluated by
+    **What is searched.** Moves are simultaneous: in the tree each snake chooses without knowing the
+    others' choice (decoupled UCT, PUCT bounds). So it takes risks that alpha-beta declines, because
+    there the others know my move. My snake and the nearest others are searched. The rest go
+    straight on where they can. A simulation ends at a new position, which is evaluated by
     territory, lengths and hunger. It is assumed that no food appears and that no royale wall moves.
 
-    **At the root.** With `root="regret"`, regret matching chooses the first turn, and the average strategy takes the place of
-    the tries. Where a snake that can be foreseen has lost, as when two heads want the same cell, the best strategy is a mixed
-    one. With `sample=True` the move is drawn by its share, if that is at least a tenth, as a function of (`seed`, game, turn,
-    slot).
+    **How long it thinks.** With a limit of `simulations` it is deterministic. With a deadline and
+    no `simulations` it thinks until `margin_ms` before the deadline; with neither, for 5 000
+    simulations, or 200 with a policy.
 
-    **With a policy** (a `Policy`, or the path of its bundle) its probabilities are the priors, and its values, limited to
-    -1..1, the evaluation. It is asked about `batch` positions at a time.
+    Raises `ConfigError` for options out of range, `UnknownNameError` for an unknown `root`,
+    whatever `Policy.load` raises, and `BundleError` when playing on a board of a size that the
+    policy doesn't know."""
 
-    **How long it thinks.** With a limit of `simulations` it is deterministic. With a deadline and no `simulations` it thinks
-    until `margin_ms` (15, with a policy 25) before the deadline; with neither, for 5 000 simulations, or 200 with a policy.
-    `cpu_ms` limits the processor time, in milliseconds, that its thread spends on a move.
+    policy: Policy | str | os.PathLike[str] | None = None
+    """A policy, or the path of its bundle. Its probabilities are the priors, and its values, limited
+    to -1..1, the evaluation.
+    """
+    _: KW_ONLY
+    simulations: Annotated[int | None, Range(1, MAX_NODES)] = None
+    """The number of simulations per move."""
+    cpu_ms: Annotated[float | None, Range(MIN_CPU_MS, MAX_CPU_MS)] = None
+    """The most processor time per move in milliseconds, on the search's own thread."""
+    exploration: Annotated[float, Range(0.0, 1e6, step=0.1, tuned=(0.1, 5.0))] = 1.2
+    """The factor of the bounds by which moves that were tried less are preferred."""
+    max_rivals: Annotated[int, Range(0, MAX_PLAYERS - 1, step=1)] = MAX_PLAYERS - 1
+    """How many of the other snakes are searched at most, the nearest first."""
+    near: Annotated[int, Range(0, MAX_NEAR, step=1, tuned=(1, 24))] = 7
+    """The second of them is searched only if its head is within so many moves."""
+    batch: Annotated[int, Range(1, 1024, step=2, tuned=(1, 64))] = 8
+    """The number of positions about which the policy is asked at a time."""
+    max_nodes: Annotated[int, Range(2, 1 << 24, step=1 << 12, tuned=(256, 1 << 18))] = 1 << 16
+    """The most positions in the tree."""
+    margin_ms: Annotated[float | None, Range(0, MAX_CPU_MS)] = None
+    """How long before the deadline the search ends, in milliseconds; by default 15, with a policy
+    25.
+    """
+    weights: Weights | Mapping[str, Any] | None = None
+    """The weights of its own evaluation, all or some of them by name."""
+    root: str = "uct"
+    """How moves are chosen at the root. With "regret", regret matching chooses the first turn, and
+    the average strategy takes the place of the tries. Where a snake that can be foreseen has lost,
+    as when two heads want the same cell, the best strategy is a mixed one.
+    """
+    sample: bool = False
+    """Whether the move is drawn by its share, if that is at least a tenth, as a function of (`seed`,
+    game, turn, slot).
+    """
+    seed: int = 0
+    """The seed of these draws."""
 
-    `weights` are those of its own evaluation, all or some of them by name. Raises `ConfigError` for
-    options out of range, whatever `Policy.load` raises, and `BundleError` when playing on a board
-    of a size that the policy doesn't know."""
-
-    def __init__(
-        self,
-        policy: Policy | str | os.PathLike[str] | None = None,
-        *,
-        simulations: int | None = None,
-        cpu_ms: float | None = None,
-        exploration: Annotated[float, Range(0.1, 5.0, 0.1)] = 1.2,
-        max_rivals: Annotated[int, Range(0, MAX_PLAYERS - 1, 1)] = MAX_PLAYERS - 1,
-        near: Annotated[int, Range(1, 24, 1)] = 7,
-        batch: Annotated[int, Range(1, 64, 2)] = 8,
-        max_nodes: Annotated[int, Range(256, 1 << 18, 1 << 12)] = 1 << 16,
-        margin_ms: float | None = None,
-        weights: Weights | Mapping[str, Any] | None = None,
-        root: str = "uct",
-        sample: bool = False,
-        seed: int = 0,
-    ) -> None:
-        if root not in ROOTS:
-            raise UnknownNameError("root", root, ROOTS)
-        self.root = root
-        self.sample = sample
-        self.seed = seed
-        check_range("simulations", simulations, 1, 1 << 40)
-        check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS, whole=False)
-        check_range("exploration", exploration, 0.0, 1e6, whole=False)
-        check_range("max_rivals", max_rivals, 0, MAX_PLAYERS - 1)
-        check_range("near", near, 0, MAX_NEAR)
-        check_range("margin_ms", margin_ms, 0, MAX_CPU_MS, whole=False)
-        check_range("batch", batch, 1, 1024)
-        check_range("max_nodes", max_nodes, 2, 1 << 24)
-        if policy is None or isinstance(policy, Policy):
-            self.policy = policy
+    def __post_init__(self) -> None:
+        if self.root not in ROOTS:
+            raise UnknownNameError("root", self.root, ROOTS)
+        check_options(self)
+        if self.policy is not None and not isinstance(self.policy, Policy):
+            self.policy = Policy.load(self.policy)
+        if self.policy is None:
+            self.name = "mcts"
+            self.batch = 1
+            usual_margin_ms = MARGIN_MS
         else:
-            self.policy = Policy.load(policy)
-        self.name = "mcts" if self.policy is None else f"{self.policy.name}-mcts"
-        self.cpu_ms = cpu_ms
-        self.simulations = simulations
-        self.exploration = exploration
-        self.max_rivals = max_rivals
-        self.near = near
-        self.batch = batch if self.policy else 1
-        self.max_nodes = max_nodes
-        self.weights = weights_of(weights)
-        if margin_ms is not None:
-            self.margin_ms = margin_ms
-        else:
-            self.margin_ms = 15.0 if self.policy is None else 25.0
+            self.name = f"{self.policy.name}-mcts"
+            usual_margin_ms = POLICY_MARGIN_MS
+        if self.margin_ms is None:
+            self.margin_ms = usual_margin_ms
+        self.weights = weights_of(self.weights)
         self._idle: WorkspacePool[MCTSWorkspace] = WorkspacePool(self._new_workspace)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        budget = self.simulations or (self._default if self.cpu_ms is None else None)
-        pairs = zip(boards, slots, strict=True)
-        return np.array(
-            [self._search(state, b, i, _EVERY_MOVE, budget, None).move for b, i in pairs], np.int8
-        )
+        moves = np.zeros(len(boards), np.int8)
+        for n, (board, you) in enumerate(zip(boards, slots, strict=True)):
+            moves[n] = self._search(state, board, you, _EVERY_MOVE, None).move
+        return moves
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
         return self.act_among(state, you, _EVERY_MOVE, deadline)
@@ -190,17 +154,19 @@ class MCTS(Agent):
     def act_among(
         self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None
     ) -> Decision:
-        simulations = self.simulations or (
-            self._default if deadline is None and self.cpu_ms is None else None
-        )
-        due = None if deadline is None else deadline - self.margin_ms / 1000
-        return self._search(state, 0, you, allowed, simulations, due)
+        if deadline is not None:
+            assert self.margin_ms is not None
+            deadline -= self.margin_ms / 1000
+        return self._search(state, 0, you, allowed, deadline)
 
-    @property
-    def _default(self) -> int:
-        if self.policy is None:
-            return DEFAULT_SIMULATIONS
-        return DEFAULT_POLICY_SIMULATIONS
+    def _limits(self, deadline: float | None) -> SearchLimits:
+        """Return the limits of a search that begins now."""
+        simulations = self.simulations
+        if simulations is None and deadline is None and self.cpu_ms is None:
+            simulations = DEFAULT_POLICY_SIMULATIONS
+            if self.policy is None:
+                simulations = DEFAULT_SIMULATIONS
+        return SearchLimits(simulations, deadline, cpu_due(self.cpu_ms))
 
     def _new_workspace(self, state: State) -> MCTSWorkspace:
         ring = state.arrays.body.shape[2]
@@ -215,75 +181,72 @@ class MCTS(Agent):
         return MCTSWorkspace(tree, new_turns(state, MAX_TURNS), new_territory(state), leaves)
 
     def _search(
-        self,
-        state: State,
-        board: int,
-        you: int,
-        allowed: np.ndarray,
-        simulations: int | None,
-        deadline: float | None,
+        self, state: State, board: int, you: int, allowed: np.ndarray, deadline: float | None
     ) -> Decision:
+        """Search one board until the limits are spent, and return the move with its reasons."""
         root = state.select(np.array([board]))
+        rules = search_rules(root.rules)
+        is_matching = self.root == "regret"
         with self._idle.borrow(state) as space:
             t, u, f, _ = space
-            prepare(
-                root.arrays,
-                search_rules(root.rules),
-                t,
-                u,
-                f,
-                int(you),
-                self.max_rivals,
-                self.near,
-                self.root == "regret",
-            )
-            _allow_alone(t.prior[0, 0], allowed)
-            budget = SearchLimits(simulations, deadline, cpu_due(self.cpu_ms))
-            if self.policy is None:
-                self._simulate(root, space, budget)
+            prepare(root.arrays, rules, t, u, f, int(you), self.max_rivals, self.near, is_matching)
+            _limit_prior(t.prior[0, 0], allowed)
+            limits = self._limits(deadline)
+            if isinstance(self.policy, Policy):
+                self._simulate_with_policy(self.policy, root, space, limits)
             else:
-                self._simulate_with_policy(self.policy, root, space, budget)
+                self._simulate(root, space, limits)
             return self._decide(root, int(you), t)
 
-    def _simulate(self, root: State, space: MCTSWorkspace, budget: SearchLimits) -> None:
-        s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
+    def _simulate(self, root: State, space: MCTSWorkspace, limits: SearchLimits) -> None:
+        """Simulate with the evaluation of territory, until the limits are spent."""
         # It always makes a start, so that a first call compiles all.
         while True:
-            count = budget.pause(t.reg[SIMULATIONS]) - t.reg[SIMULATIONS]
-            simulate(
-                s,
-                r,
-                t,
-                u,
-                f,
-                self.weights,
-                leaves.arrays,
-                self.exploration,
-                min(count, _CHUNK),
-                True,
-            )
-            if budget.spent(t.reg[SIMULATIONS]):
+            done = space.tree.reg[SIMULATIONS]
+            self._run(root, space, min(limits.pause(done) - done, _CHUNK), judged=True)
+            if limits.is_spent(space.tree.reg[SIMULATIONS]):
                 return
 
     def _simulate_with_policy(
-        self, policy: Policy, root: State, space: MCTSWorkspace, budget: SearchLimits
+        self, policy: Policy, root: State, space: MCTSWorkspace, limits: SearchLimits
     ) -> None:
-        """The root first, then `batch` simulations at a time."""
-        s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
-        leaves.settings = (
-            root.settings
-        )  # The last search in this workspace may have played by other rules.
-        show_root(s, leaves.arrays)
+        """Simulate with a policy, until the limits are spent."""
+        t = space.tree
+        leaves = space.leaves
+        # The last search in this workspace may have played by other rules.
+        leaves.settings = root.settings
+        # Step 1. The policy says what it thinks of the root.
+        show_root(root.arrays, leaves.arrays)
         self._consult(policy, space, np.zeros(1, np.int64), np.zeros(1, np.int64))
         while True:
-            count = min(self.batch, budget.pause(t.reg[SIMULATIONS]) - t.reg[SIMULATIONS])
-            simulate(s, r, t, u, f, self.weights, leaves.arrays, self.exploration, count, False)
-            asked = np.flatnonzero(t.leaf[:count] != NO_NODE)
-            if len(asked):
-                self._consult(policy, space, asked, t.leaf[asked])
+            # Step 2. Go down the tree `batch` times.
+            done = t.reg[SIMULATIONS]
+            count = min(self.batch, limits.pause(done) - done)
+            self._run(root, space, count, judged=False)
+            # Step 3. The policy evaluates all new positions at once.
+            new_leaves = np.flatnonzero(t.leaf[:count] != NO_NODE)
+            if len(new_leaves):
+                self._consult(policy, space, new_leaves, t.leaf[new_leaves])
+            # Step 4. Credit the moves that led there.
             finish(t, count)
-            if budget.spent(t.reg[SIMULATIONS]):
+            if limits.is_spent(t.reg[SIMULATIONS]):
                 return
+
+    def _run(self, root: State, space: MCTSWorkspace, count: int, *, judged: bool) -> None:
+        """Run `count` simulations from the root, as `search.simulate` does."""
+        t, u, f, leaves = space
+        simulate(
+            root.arrays,
+            search_rules(root.rules),
+            t,
+            u,
+            f,
+            weights_of(self.weights),
+            leaves.arrays,
+            self.exploration,
+            count,
+            judged,
+        )
 
     def _consult(
         self, policy: Policy, space: MCTSWorkspace, boards: np.ndarray, nodes: np.ndarray
@@ -305,6 +268,7 @@ class MCTS(Agent):
         t.value[whose, players] = np.clip(values, -1, 1)
 
     def _decide(self, root: State, you: int, t: Tree) -> Decision:
+        """Return the move that the tree speaks for, with each move's share of the tries."""
         visits = t.visits[0, 0].astype(np.int64)
         total = t.total[0, 0]
         note = {
@@ -314,18 +278,23 @@ class MCTS(Agent):
         }
         if not visits.any():
             return Decision(int(t.prior[0, 0].argmax()), note=note)
-        amounts = visits if self.root == "uct" else t.regrets.strategy[0]
+        if self.root == "uct":
+            amounts = visits
+        else:
+            amounts = t.regrets.strategy[0]
         shares = (amounts / amounts.sum()).astype(np.float32)
         move = int(shares.argmax())
         if self.sample:
             uniform = uniforms(root, np.zeros(1, np.int64), np.array([you]), seed=self.seed)
-            move = int(choose(np.where(shares < _LEAST_SHARE, 0, shares)[None], uniform)[0])
-        return Decision(move, shares, float(total[move] / max(visits[move], 1)), note)
+            worthwhile = np.where(shares < _LEAST_SHARE, 0, shares)
+            move = int(choose(worthwhile[None], uniform)[0])
+        value = float(total[move] / max(visits[move], 1))
+        return Decision(move, shares, value, note)
 
 
-def _allow_alone(prior: np.ndarray, allowed: np.ndarray) -> None:
-    """Take the prior (4,) of a move that isn't allowed; the rest share it. A move without prior is
-    never tried.
+def _limit_prior(prior: np.ndarray, allowed: np.ndarray) -> None:
+    """Take the prior, float32 (4,), from the moves that aren't allowed; the rest share it. A move
+    without prior is never tried.
     """
     prior[~allowed] = 0
     if not prior.any():

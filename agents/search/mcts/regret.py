@@ -23,14 +23,14 @@ class Regrets(NamedTuple):
     player p's move.
     """
 
-    regret: (
-        np.ndarray
-    )  # float64 (P, 4): how much better it would have been to play this all the time
-    strategy: (
-        np.ndarray
-    )  # float64 (P, 4): sum of the strategies so far; its shares are the average strategy
-    total: np.ndarray  # float64 (4**P, P): sum of values
-    tries: np.ndarray  # int64 (4**P,)
+    regret: np.ndarray
+    """float64 (P, 4): how much better it would have been to play this move all the time."""
+    strategy: np.ndarray
+    """float64 (P, 4): the sum of the strategies so far; its shares are the average strategy."""
+    total: np.ndarray
+    """float64 (4**P, P): the sum of the values that a joint move came to."""
+    tries: np.ndarray
+    """int64 (4**P,): how often a joint move was tried."""
 
 
 def new_regrets(players: int) -> Regrets:
@@ -67,7 +67,7 @@ def match_regret(g: Regrets, prior: np.ndarray, p: int, uniform: float) -> int:
         if prior[0, p, move] > 0:
             regrets += max(0.0, g.regret[p, move])
             count += 1
-    chosen = 0
+    drawn_move = 0
     for move in range(4):
         if prior[0, p, move] > 0:
             if regrets > 0:
@@ -76,9 +76,9 @@ def match_regret(g: Regrets, prior: np.ndarray, p: int, uniform: float) -> int:
                 share = 1.0 / count
             g.strategy[p, move] += share
             if uniform >= 0:
-                chosen = move
+                drawn_move = move
             uniform -= (1 - _CURIOSITY) * share + _CURIOSITY / count
-    return chosen
+    return drawn_move
 
 
 @kernel

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from agents.registry import SEARCHES, is_search, options_given
+from agents.player import SEARCHES, Player
 from agents.search.alphabeta.agent import AlphaBeta
 from agents.search.evaluation.evaluate import Weights, crowd_weights_of, weights_of
 from agents.search.mcts.agent import MCTS
@@ -17,7 +16,7 @@ from agents.search.options import Range, ranges_of
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError, UnknownNameError
 
-SEARCH_CLASSES: dict[str, type] = {"alphabeta": AlphaBeta, "mcts": MCTS}
+SEARCH_CLASSES: dict[str, type[AlphaBeta | MCTS]] = {"alphabeta": AlphaBeta, "mcts": MCTS}
 WEIGHTS = "weights"
 _GROUPS = (WEIGHTS, "crowd_weights")
 ALL = "all"
@@ -69,26 +68,25 @@ def search_of(player: str) -> str | None:
     """Return the name of the search in a player such as `runs/first+mcts?near=9`, or None if the
     player is no search.
     """
-    if is_search(player):
-        return player.partition("?")[0].rpartition("+")[2]
-    return None
+    return Player.of(player).search
 
 
-def declared(search: str) -> Mapping[str, Range]:
-    """Return the ranges of a search's options, including the weights of its evaluation."""
-    weights = {
-        f"{group}.{name}": found
-        for group in _groups(search)
-        for name, found in ranges_of(Weights).items()
-    }
-    return {**ranges_of(vars(SEARCH_CLASSES[search])["__init__"]), **weights}
+def tuned_ranges(search: str) -> dict[str, Range]:
+    """Return the ranges of a search's options that can be tuned, with those of the weights of its
+    evaluation, such as `weights.cell`.
+    """
+    options = SEARCH_CLASSES[search]
+    ranges = dict(ranges_of(options))
+    for group in _groups(search):
+        for name, declared in ranges_of(Weights).items():
+            ranges[f"{group}.{name}"] = declared
+    return {name: declared for name, declared in ranges.items() if declared.step is not None}
 
 
 def _groups(search: str) -> list[str]:
-    """The options of a search that are weights of the evaluation, by name."""
-    return [
-        group for group in _GROUPS if group in inspect.signature(SEARCH_CLASSES[search]).parameters
-    ]
+    """Return the names of a search's options that are weights of the evaluation."""
+    names = {field.name for field in fields(SEARCH_CLASSES[search])}
+    return [group for group in _GROUPS if group in names]
 
 
 def parameters_of(player: str) -> dict[str, Parameter]:
@@ -99,34 +97,32 @@ def parameters_of(player: str) -> dict[str, Parameter]:
     search = search_of(player)
     if search is None:
         raise UnknownNameError("search", player, SEARCHES)
-    _, given = options_given(player)
-    arguments = inspect.signature(SEARCH_CLASSES[search]).parameters
-    values: dict[str, Any] = {name: argument.default for name, argument in arguments.items()}
-    values |= flat(given)
-    for group in _groups(search):
-        if group == WEIGHTS:
-            weights = weights_of(given.get(WEIGHTS))
-        else:
-            weights = crowd_weights_of(given.get(WEIGHTS), given.get(group))
-        values |= {f"{group}.{name}": value for name, value in weights._asdict().items()}
-    return {
-        name: Parameter(
+    starts = _starts(search, Player.of(player).options)
+    parameters = {}
+    for name, declared in tuned_ranges(search).items():
+        low, high = declared.tuned_ends
+        assert declared.step is not None
+        parameters[name] = Parameter(
             name=name,
-            start=_number(name, values[name]),
-            low=found.low,
-            high=found.high,
-            is_integer=type(
-                Weights()._asdict().get(name.partition(".")[2], _default(arguments, name))
-            )
-            is int,
-            c_end=found.step,
+            start=_number(name, starts[name]),
+            low=low,
+            high=high,
+            is_integer=declared.is_whole,
+            c_end=declared.step,
         )
-        for name, found in declared(search).items()
-    }
+    return parameters
 
 
-def _default(arguments: Mapping[str, inspect.Parameter], name: str) -> Any:
-    return arguments[name].default if name in arguments else None
+def _starts(search: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of all options of a search with these options, weights by their names."""
+    starts: dict[str, Any] = {field.name: field.default for field in fields(SEARCH_CLASSES[search])}
+    starts |= flat(options)
+    for group in _groups(search):
+        weights = weights_of(options.get(WEIGHTS))
+        if group != WEIGHTS:
+            weights = crowd_weights_of(options.get(WEIGHTS), options.get(group))
+        starts |= {f"{group}.{name}": value for name, value in weights._asdict().items()}
+    return starts
 
 
 def _number(name: str, value: Any) -> float:
@@ -136,30 +132,38 @@ def _number(name: str, value: Any) -> float:
 
 
 def choose(
-    known: Mapping[str, Parameter], asked: Iterable[str], *, r_end: float | None = None
+    known: Mapping[str, Parameter], texts: Iterable[str], *, r_end: float | None = None
 ) -> tuple[Parameter, ...]:
-    """Return the parameters asked for: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` or
+    """Return the parameters for which `texts` ask: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` or
     `crowd_weights`, or `all`.
 
     `r_end` is that of those that don't say. Raises `UnknownNameError` and `ConfigError`.
     """
-    found: dict[str, Parameter] = {}
-    for text in asked:
-        name, c_end, own_r_end = _read(text)
-        for one in [
-            one for one in known if name == ALL or (name in _GROUPS and one.startswith(f"{name}."))
-        ] or [name]:
-            if one not in known:
-                raise UnknownNameError("parameter", one, [*known, ALL, *_GROUPS])
-            usual = known[one]
+    selection: dict[str, Parameter] = {}
+    for text in texts:
+        word, c_end, own_r_end = _read(text)
+        for name in _meant(word, known):
+            usual = known[name]
             step = next(value for value in (own_r_end, r_end, usual.r_end) if value is not None)
-            found[one] = replace(usual, c_end=usual.c_end if c_end is None else c_end, r_end=step)
-    if not found:
+            reach = usual.c_end if c_end is None else c_end
+            selection[name] = replace(usual, c_end=reach, r_end=step)
+    if not selection:
         raise ConfigError(
             f"nothing to tune: name parameters, as in --parameters {next(iter(known))},weights,"
             " or all"
         )
-    return tuple(found.values())
+    return tuple(selection.values())
+
+
+def _meant(word: str, known: Mapping[str, Parameter]) -> list[str]:
+    """Return the parameters for which a word stands. Raises `UnknownNameError` if it is none."""
+    if word == ALL:
+        return list(known)
+    if word in _GROUPS:
+        return [name for name in known if name.startswith(f"{word}.")]
+    if word not in known:
+        raise UnknownNameError("parameter", word, [*known, ALL, *_GROUPS])
+    return [word]
 
 
 def _read(text: str) -> tuple[str, float | None, float | None]:
@@ -193,27 +197,29 @@ def flat(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values by name from which `nested` made these options. Raises as `weights_of`
     does.
     """
-    plain = {name: value for name, value in options.items() if name not in _GROUPS}
+    values = {name: value for name, value in options.items() if name not in _GROUPS}
     for group in _GROUPS:
-        weights_of(options.get(group))
-    weights = {
-        f"{group}.{name}": value
-        for group in _GROUPS
-        for name, value in (options.get(group) or {}).items()
-    }
-    return {**plain, **weights}
+        weights = options.get(group)
+        weights_of(weights)
+        for name, value in (weights or {}).items():
+            values[f"{group}.{name}"] = value
+    return values
 
 
 def with_values(player: str, values: Mapping[str, Any]) -> str:
     """Return the player with these values instead of its own, as `agents.make` takes it. It then
     reads no file of options.
     """
-    name, given = options_given(player)
+    base = Player.of(player)
+    options = {**flat(base.options), **values}
+    if not options:
+        return base.made
     # Names of players write truth as JSON does: "True" would be a text.
-    options = {
-        k: json.dumps(v) if isinstance(v, bool) else v for k, v in {**flat(given), **values}.items()
+    query = {
+        name: json.dumps(value) if isinstance(value, bool) else value
+        for name, value in options.items()
     }
-    return f"{name}?{urlencode(options)}" if options else name
+    return f"{base.made}?{urlencode(query)}"
 
 
 def table(known: Mapping[str, Parameter]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.registry import options_given
+from agents.player import Player
 from agents.search.evaluation.evaluate import weights_of
 from agents.search.tuning.parameters import ALL, WEIGHTS, Parameter, parameters_of
 from agents.search.tuning.positions import LINEAR, Positions, collect, read_games
@@ -74,7 +74,7 @@ def regress(
     else:
         chosen = tuple(_linear(name, known, linear) for name in asked)
     places = [LINEAR.index(one.name.removeprefix(f"{WEIGHTS}.")) for one in chosen]
-    weights = weights_of(options_given(player)[1].get(WEIGHTS))
+    weights = weights_of(Player.of(player).options.get(WEIGHTS))
     found = collect(map(read_games, stores), weights, every=every, most=most)
     start = np.array([getattr(weights, name) for name in LINEAR], float)
     rest = np.delete(found.features, places, axis=1) @ np.delete(start, places)

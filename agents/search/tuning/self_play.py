@@ -22,7 +22,7 @@ from agents.registry import make
 from agents.search.alphabeta.agent import AlphaBeta
 from agents.search.evaluation.evaluate import Weights, judge
 from agents.search.evaluation.learned import MAX_CELLS
-from agents.search.evaluation.learned_features import NUM_FEATURES, geometry, write_features
+from agents.search.evaluation.learned_features import NUM_FEATURES, geometry_of, write_features
 from agents.search.evaluation.territory import new_territory, survey
 from agents.search.make_unmake import search_rules
 from agents.search.tuning.parameters import search_of
@@ -233,7 +233,7 @@ class Viewer:
         self.weights = weights
         self.rules = search_rules(state.rules)
         self.territory = new_territory(state, with_stages=True)
-        self.geometry = geometry(state, self.territory)
+        self.geometry = geometry_of(state, self.territory)
 
     def __call__(self, state: State, me: int) -> tuple[np.ndarray, int]:
         s = state.arrays

@@ -451,16 +451,16 @@ def _run_here(app: Any, listener: Any, text: str) -> None:
 def _served(options: argparse.Namespace) -> dict[str, Any]:
     """The agents by name."""
     import agents
-    from agents.registry import split_name
+    from agents.player import Player
 
     served: dict[str, Any] = {}
     for text in options.agents:
-        given, spec = split_name(text)
-        agent = agents.make(spec)
-        name = given or agent.name.replace("+", "-")
+        player = Player.parse(text)
+        agent = agents.make(player.spec)
+        name = player.name or agent.name.replace("+", "-")
         if name in served:
             raise ConfigError(
-                f"two snakes are called {name!r}; give one another name: {name}-2={spec}"
+                f"two snakes are called {name!r}; give one another name: {name}-2={player.spec}"
             )
         served[name] = agent
     return served

@@ -172,7 +172,7 @@ def _test(store: Any, options: argparse.Namespace) -> Any:
 def _named(options: argparse.Namespace) -> Sequence[Any]:
     from agents.measure.tournament.settings import Player
 
-    return tuple(map(Player.parse, options.players))
+    return tuple(Player.parse(text).named() for text in options.players)
 
 
 def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:

@@ -156,7 +156,7 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
     from agents.measure.tournament.settings import Player
 
     if options.players:
-        asked = _asked_for(options, tuple(map(Player.parse, options.players)))
+        asked = _asked_for(options, tuple(Player.parse(text).named() for text in options.players))
         # Whoever names a player means what it is now, also where no games are left to play.
         store.refuse_changed(asked)
         return asked

@@ -13,7 +13,7 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.registry import split_name
+from agents.player import Player
 from envs.battlesnake.recording import unfinished
 from envs.common.errors import ConfigError, UnknownNameError
 from procsnake.cli.command_line import game_settings, refuse_game_options, refuse_given
@@ -165,10 +165,10 @@ def _make_game(options: argparse.Namespace, recording: Path) -> HumanGame:
     if opponents is None:
         opponents = [] if settings.ruleset == "solo" else OPPONENTS
     effort = effort_of(options)
-    named = [split_name(player) for player in opponents]
-    tell_own_efforts(effort, ((name or player, player) for name, player in named))
-    for _, player in named:
-        register_worlds(player, options.imports)
+    players = [Player.parse(text) for text in opponents]
+    tell_own_efforts(effort, ((player.name or player.spec, player.spec) for player in players))
+    for player in players:
+        register_worlds(player.spec, options.imports)
     return HumanGame(
         Setup(
             opponents=tuple(opponents),

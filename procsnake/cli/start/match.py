@@ -145,11 +145,11 @@ def check_record(record: str | None) -> None:
 def make_referee(options: argparse.Namespace) -> Any:
     """Return the `Referee` of the game that the options describe."""
     from agents.measure.evaluation.referee import Referee
-    from agents.registry import is_server, split_name
+    from agents.player import Player
 
     check_record(options.record)
-    players = [split_name(player) for player in options.players]
-    given = [name for name, _ in players]
+    players = [Player.parse(text) for text in options.players]
+    given = [player.name for player in players]
     twice = next((name for name in given if name and given.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two players are called {twice!r}; give one another name")
@@ -157,9 +157,10 @@ def make_referee(options: argparse.Namespace) -> Any:
     if position is not None:
         check_players(position, len(players))
     effort = effort_of(options)
-    tell_own_efforts(effort, ((name or player, player) for name, player in players))
+    tell_own_efforts(effort, ((player.name or player.spec, player.spec) for player in players))
+    seats = [player.spec if player.is_remote else effort.make(player.spec) for player in players]
     referee = Referee(
-        [player if is_server(player) else effort.make(player) for _, player in players],
+        seats,
         names=given,
         settings=game_settings(options),
         width=options.width,

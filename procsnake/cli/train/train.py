@@ -212,9 +212,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
 
 def _parser_of_a_search(prog: str, words: Sequence[str]) -> Parser | None:
     """The parser for the tuning of a search, if the words name one. It is imported only then."""
-    from agents.registry import is_search
+    from agents.player import Player
 
-    player = next(filter(is_search, words), None)
+    player = next((word for word in words if Player.of(word).search), None)
     if player is None:
         return None
     from procsnake.cli.train.tune_search import parser

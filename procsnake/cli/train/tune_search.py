@@ -16,11 +16,10 @@ from agents.measure.sprt.page import verdict_in_words, write_page
 from agents.measure.sprt.play import SprtProgress, play_sprt
 from agents.measure.sprt.settings import Sprt
 from agents.measure.sprt.statistics import Hypotheses
-from agents.measure.tournament.settings import Player
 from agents.measure.tournament.store import Store
 from agents.measure.tournament.workers import InProcesses, InThreads
 from agents.options_file import OptionsFile, OptionsFileError
-from agents.registry import options_given, split_options
+from agents.player import OPTIONS_FILE, Player
 from agents.search.tuning.gate import figures_of, seed_of_gate
 from agents.search.tuning.parameters import (
     Parameter,
@@ -290,7 +289,7 @@ def _place_for_options(options: argparse.Namespace) -> Path:
     out = Path(options.out or kept_at(f"tuned-{search_of(options.player)}.yaml"))
     make_place_for(str(out))
     make_folder_of(out)
-    own = split_options(options.player)[1].get("options")
+    own = Player.of(options.player).own_options.get(OPTIONS_FILE)
     if own is not None and Path(str(own)).resolve() == out.resolve():
         raise ConfigError(
             f"{options.player} begins with the options in {out}, which must stay there; name"
@@ -305,8 +304,7 @@ def _write(
     """Write the file of options: the player's own, with the tuned values instead of its old
     ones.
     """
-    _, given = options_given(options.player)
-    tuned = nested({**flat(given), **values})
+    tuned = nested({**flat(Player.of(options.player).options), **values})
     found = OptionsFile(
         agent=search_of(options.player) or "", options=tuned, against=options.player, tuning=tuning
     )
@@ -365,7 +363,8 @@ def _flag(name: str) -> str:
 
 def _with_file(player: str, path: Path) -> str:
     """The player, with its options from a file."""
-    return f"{options_given(player)[0]}?{urlencode({'options': str(path)}, safe='/')}"
+    query = urlencode({OPTIONS_FILE: str(path)}, safe="/")
+    return f"{Player.of(player).made}?{query}"
 
 
 def _accept(options: argparse.Namespace) -> int:
@@ -434,9 +433,9 @@ def _refuse_strangers_rules(path: Path, test: Sprt, options: argparse.Namespace)
 
     The players' names come from the file, which may be a stranger's.
     """
-    typed, _ = split_options(options.player)
+    named_player = Player.of(options.player)
     for player in test.players:
-        if player.runs_code and split_options(player.spec)[0] != typed:
+        if player.runs_code and player.made != named_player.made:
             raise ConfigError(
                 f"{path} is to be tested against {player.spec!r}, which is a file of rules that"
                 f" would be executed, and not the player {options.player!r} that you named. If you"

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.agent import Agent
 from agents.measure.evaluation.referee import Frame, Referee
-from agents.registry import split_name
+from agents.player import Player
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.rules import is_over
 from envs.battlesnake.settings import Settings
@@ -104,10 +104,10 @@ class Table:
         return game
 
     def _referee(self, setup: Setup, path: Path, moves: Sequence[Moves]) -> Referee:
-        named = [split_name(player) for player in setup.opponents]
+        opponents = [Player.parse(text) for text in setup.opponents]
         return Referee(
-            [self.person, *(self._seat(spec) for _, spec in named)],
-            names=[NAME, *(name for name, _ in named)],
+            [self.person, *(self._seat(player.spec) for player in opponents)],
+            names=[NAME, *(player.name for player in opponents)],
             settings=setup.settings,
             width=setup.width,
             height=setup.height,

@@ -58,7 +58,7 @@ def test_processor_time_is_counted_on_the_thread_that_asks(monkeypatch):
     monkeypatch.setattr(time, "thread_time", lambda: next(now))
     budget = SearchLimits(None, None, cpu_due(5.0))
     assert budget.pause(0) > 0
-    assert [budget.spent(0), budget.spent(0)] == [False, True]
+    assert [budget.is_spent(0), budget.is_spent(0)] == [False, True]
 
 
 @pytest.mark.parametrize(("search", "counted"), [(AlphaBeta, "nodes"), (MCTS, "simulations")])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.registry import EVALUATION
+from agents.player import EVALUATION
 from envs.common.errors import ConfigError
 from train.config import Budget, Experiment
 from train.runs.folder import BUNDLE, COUNTERS, Checkpoint, RunFolder

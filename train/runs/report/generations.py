@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.measure.pages import Chart, Line, note, section, table
-from agents.registry import EVALUATION
+from agents.player import EVALUATION
 from envs.common.errors import ProcsnakeError
 from train.runs.curves.history import Columns
 from train.runs.folder import GENERATIONS

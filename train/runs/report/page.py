@@ -24,7 +24,7 @@ from agents.measure.evaluation.record import (
     read_world_record,
 )
 from agents.measure.pages import chart_grid, columns, fold, html_page, lead, note, section, table
-from agents.registry import EVALUATION
+from agents.player import EVALUATION
 from envs.common.columns import counted
 from envs.common.shell_command import shell_command
 from envs.common.whole_files import write_whole

@@ -22,7 +22,7 @@ def drawn(a: int, b: int, **where: int) -> Game:
 
 
 def players(*specs: str) -> tuple[Player, ...]:
-    return tuple(map(Player.parse, specs))
+    return tuple(Player.parse(spec).named() for spec in specs)
 
 
 def small(*specs: str, **options) -> Tournament:

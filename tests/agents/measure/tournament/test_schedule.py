@@ -65,9 +65,9 @@ def test_the_ladder_sorts_whoever_plays_as_strong_as_they_are(num, seats):
 
 
 def test_players_are_named_and_twins_are_refused():
-    assert Player.parse("me=http://127.0.0.1:8000") == Player("me", "http://127.0.0.1:8000")
-    assert Player.parse("http://x.org/?a=b") == Player("http://x.org", "http://x.org/?a=b")
-    assert Player.parse("runs/a") == Player("runs/a", "runs/a")
+    assert Player.parse("me=http://127.0.0.1:8000").named() == Player("me", "http://127.0.0.1:8000")
+    assert Player.parse("http://x.org/?a=b").named() == Player("http://x.org", "http://x.org/?a=b")
+    assert Player.parse("runs/a").named() == Player("runs/a", "runs/a")
     with pytest.raises(ConfigError, match="flood-2=flood"):
         Tournament(players=players("flood", "flood"))
 

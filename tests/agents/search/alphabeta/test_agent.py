@@ -8,8 +8,8 @@ import pytest
 
 from agents import make
 from agents.search import AlphaBeta
-from agents.search.alphabeta.agent import NEVER
-from agents.search.alphabeta.search import MAX_DEPTH, NODES
+from agents.search.alphabeta.iterative_deepening import NEVER
+from agents.search.alphabeta.stack import MAX_DEPTH, NODES
 from agents.search.evaluation.evaluate import CROWD, SURE, WIN, Weights, judge
 from agents.search.evaluation.territory import new_territory, survey
 from agents.search.make_unmake import search_rules

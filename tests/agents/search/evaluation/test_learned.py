@@ -14,6 +14,7 @@ import pytest
 from agents import make
 from agents.heuristics.composition import Heuristics
 from agents.search import AlphaBeta
+from agents.search.evaluation.correction import correct, new_correction
 from agents.search.evaluation.evaluate import SURE, Weights, judge
 from agents.search.evaluation.learned import (
     HAND_WRITTEN,
@@ -23,9 +24,7 @@ from agents.search.evaluation.learned import (
     LearnedEvaluation,
     LearnedEvaluationError,
     Phase,
-    chosen_evaluation,
-    correct,
-    new_correction,
+    find_evaluation,
     shipped_evaluations,
 )
 from agents.search.evaluation.learned_features import (
@@ -33,7 +32,7 @@ from agents.search.evaluation.learned_features import (
     NUM_FEATURES,
     OWN,
     SHARED,
-    geometry,
+    geometry_of,
     write_features,
 )
 from agents.search.evaluation.territory import new_territory, survey
@@ -69,7 +68,9 @@ def correction(learned, state, me):
     arrays = new_correction(state, territory, learned)
     survey(state.arrays, state.rules, territory)
     judge(state.arrays, state.rules, territory, Weights(), me)
-    write_features(state.arrays, state.rules, territory, geometry(state, territory), features, me)
+    write_features(
+        state.arrays, state.rules, territory, geometry_of(state, territory), features, me
+    )
     return correct(state.arrays, state.rules, territory, arrays, me), features
 
 
@@ -369,7 +370,7 @@ def test_what_comes_with_procsnake_is_known_by_name_and_belongs_to_the_installat
     # Setup's call is read, not run: it would be run with the test's arguments.
     patterns = re.findall(r'"(search/[^"]+)"', SETUP.read_text())
     for name in shipped_evaluations():
-        learned = chosen_evaluation(name)
+        learned = find_evaluation(name)
         assert (learned.width, learned.height) == (11, 11)
         assert any(
             PurePath(f"search/evaluation/shipped/{name}.json").match(pattern)
@@ -377,7 +378,7 @@ def test_what_comes_with_procsnake_is_known_by_name_and_belongs_to_the_installat
         )
     state, me = next(positions(width=11, height=11))
     named = make("alphabeta?evaluation=duel&nodes=400")
-    given = AlphaBeta(nodes=400, evaluation=chosen_evaluation("duel"))
+    given = AlphaBeta(nodes=400, evaluation=find_evaluation("duel"))
     assert named.act(state, me).note == given.act(state, me).note
     assert (
         make("alphabeta?evaluation=hand-written&nodes=400").act(state, me).note["evaluation"]

@@ -11,7 +11,7 @@ from agents.search.evaluation.learned_features import (
     NUM_FEATURES,
     OWN,
     SHARED,
-    geometry,
+    geometry_of,
     write_features,
 )
 from agents.search.evaluation.territory import NO_FOOD, REACHED_AFTER, new_territory, survey
@@ -25,7 +25,7 @@ def features(state, me):
     found = np.zeros(NUM_FEATURES, np.int64)
     survey(state.arrays, state.rules, territory)
     judge(state.arrays, state.rules, territory, Weights(), me)
-    write_features(state.arrays, state.rules, territory, geometry(state, territory), found, me)
+    write_features(state.arrays, state.rules, territory, geometry_of(state, territory), found, me)
     mine, theirs, shared = np.split(found, [len(OWN), 2 * len(OWN)])
     return dict(zip(OWN, mine)), dict(zip(OWN, theirs)), dict(zip(SHARED, shared))
 

@@ -5,8 +5,9 @@ import inspect
 import pytest
 
 import agents
-from agents.registry import options_given
+from agents.player import Player
 from agents.search.evaluation.evaluate import CROWD, Weights
+from agents.search.mcts import MCTS
 from agents.search.options import ranges_of
 from agents.search.tuning.parameters import (
     SEARCH_CLASSES,
@@ -143,13 +144,12 @@ def test_options_are_nested_and_back():
 
 def test_a_player_keeps_options_of_all_kinds_beside_values():
     given = "mcts?sample=true&cpu_ms=2.5&weights.cell=4"
-    assert options_given(with_values(given, {"near": 3, "weights.cell": 9})) == (
-        "mcts",
-        {"sample": True, "cpu_ms": 2.5, "near": 3, "weights": {"cell": 9}},
-    )
+    player = Player.of(with_values(given, {"near": 3, "weights.cell": 9}))
+    assert player.made == "mcts"
+    assert player.options == {"sample": True, "cpu_ms": 2.5, "near": 3, "weights": {"cell": 9}}
     assert agents.make(with_values(given, {"near": 3})).sample is True
 
 
 def test_only_annotated_arguments_have_ranges():
     assert set(ranges_of(Weights)) == set(Weights._fields)
-    assert not ranges_of(search_of)
+    assert "seed" not in ranges_of(MCTS)

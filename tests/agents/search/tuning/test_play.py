@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from agents.measure.tournament.store import Store
-from agents.registry import split_options
+from agents.player import Player
 from agents.search.tuning.play import TuningProgress
 from agents.search.tuning.settings import Tuning
 from envs.common.errors import ConfigError
@@ -108,7 +108,7 @@ def test_the_sides_that_play_are_those_of_the_pair(tmp_path, monkeypatch):
         for side, player in zip(
             (sides.plus, sides.minus), match.players[2 * place : 2 * place + 2], strict=True
         ):
-            assert split_options(player.spec)[1] == {
+            assert Player.of(player.spec).own_options == {
                 "weights": {"length": int(side[0])},
                 "near": int(side[1]),
             }
