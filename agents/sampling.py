@@ -45,6 +45,7 @@ def _draw(
     slots: np.ndarray,
     out: np.ndarray,
 ) -> None:
+    """Write the numbers of `uniforms` into `out` (n,)."""
     for n in range(len(boards)):
         b = boards[n]
         bits = rng.draw(rng.combine(key[b], seed), turn[b], rng.MOVES, slots[n])

@@ -14,7 +14,8 @@ from envs.battlesnake.state import MAX_SNAKES, Boards, State, head_cell, is_aliv
 
 HUNGRY = 40
 AMPLE = 1.5
-# Score of a move, most important part first; each part is smaller than the next one's unit.
+# The parts of a move's score, the most important first. Each part is smaller than the unit of the
+# one before.
 _UNIT_TIER = 1 << 40
 _UNIT_HAZARD = 1 << 28
 _UNIT_FOOD = 1 << 14
@@ -25,7 +26,8 @@ class Scratch(NamedTuple):
     """Scratch arrays of `flood_moves`. Each call makes them once."""
 
     reach: ReachArrays
-    safe: np.ndarray  # bool (1, 4)
+    safe: np.ndarray
+    """bool (1, 4): the moves that are not certain death."""
 
 
 def flood_moves(
@@ -62,6 +64,7 @@ def _flood_rows(
     scratch: Scratch,
     out: np.ndarray,
 ) -> None:
+    """Write the best move of each snake into `out` (n,), where a move that is allowed stands."""
     for n in range(len(boards)):
         b = boards[n]
         i = slots[n]
@@ -85,14 +88,14 @@ def _flood_rows(
 def _score(
     s: Boards, b: int, i: int, r: Rules, target: int, hungry: int, ample: float, scratch: Scratch
 ) -> int:
-    """How good it is to move to a cell: the rules of `FloodFill` as one integer."""
+    """Return how good it is to move to a cell: the rules of `FloodFill` as one integer."""
     note_bodies(s, b, i, r, s.food[b, target], scratch.reach)
     area, food, relief, _, _ = fill(s, b, i, r, target, scratch.reach)
     length = s.length[b, i]
-    roomy = area >= length
     rivals = _count_rivals(s, b, i, r, target)
-    tier = (MAX_SNAKES if roomy else 0) - rivals
-    if not roomy:
+    # Too little room: rather a cell where few can meet me, then the larger of the rooms.
+    if area < length:
+        tier = -rivals
         return (
             tier * _UNIT_TIER
             + area * _UNIT_HAZARD
@@ -100,13 +103,16 @@ def _score(
             - min(food, 1023)
         )
     eats = s.health[b, i] < hungry or (rivals == 0 and area >= ample * length)
-    wish = min(food, 1023) if eats else 0
+    wish = 0
+    if eats:
+        wish = min(food, 1023)
+    tier = MAX_SNAKES - rivals
     return tier * _UNIT_TIER - min(relief, 1023) * _UNIT_HAZARD - wish * _UNIT_FOOD + area
 
 
 @kernel
 def _count_rivals(s: Boards, b: int, i: int, r: Rules, target: int) -> int:
-    """How many other snakes at least as long can move their head to the cell too."""
+    """Return how many other snakes that are at least as long can move their head to the cell, too."""
     rivals = 0
     for j in range(s.cause.shape[1]):
         if j != i and is_alive(s, b, j) and s.length[b, j] >= s.length[b, i]:

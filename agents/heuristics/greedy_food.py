@@ -51,6 +51,7 @@ def _greedy_rows(
     safe: np.ndarray,
     out: np.ndarray,
 ) -> None:
+    """Write the best move of each snake into `out` (n,), where a move that is allowed stands."""
     for n in range(len(boards)):
         b = boards[n]
         i = slots[n]
@@ -59,9 +60,8 @@ def _greedy_rows(
         best = out[n]
         for move in range(4):
             if allowed[move] and safe[0, move]:
-                distance = _distance_to_food(
-                    s, b, r, s.opposite[head_cell(s, b, i) + step_offset(r.width, move)]
-                )
+                ahead = head_cell(s, b, i) + step_offset(r.width, move)
+                distance = _distance_to_food(s, b, r, s.opposite[ahead])
                 if distance < nearest:
                     nearest = distance
                     best = move
@@ -70,18 +70,19 @@ def _greedy_rows(
 
 @kernel
 def _distance_to_food(s: Boards, b: int, r: Rules, cell: int) -> int:
-    """Manhattan distance from a cell of the board to the nearest food on board b."""
+    """Return the Manhattan distance from a cell of the board to the nearest food on board b."""
     nearest = _NO_FOOD
-    left = s.num_food[b]
+    # The search ends when all food has been met.
+    remaining = s.num_food[b]
     row = cell // (r.width + 2)
     column = cell % (r.width + 2)
     for y in range(1, r.height + 1):
-        if left <= 0:
+        if remaining <= 0:
             break
         for x in range(1, r.width + 1):
             food = s.food[b, y * (r.width + 2) + x]
             if food:
-                left -= food
+                remaining -= food
                 dx = abs(x - column)
                 dy = abs(y - row)
                 if r.wrapped:

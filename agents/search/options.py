@@ -69,7 +69,7 @@ def check_options(options: object) -> None:
     """Raise `ConfigError` for an option whose value isn't in its range. None stands for an option
     that isn't given.
     """
-    for name, declared in ranges_of(type(options)).items():
+    for name, declared in ranges_of(options.__class__).items():
         value = getattr(options, name)
         if value is not None:
             declared.check(name, value)

@@ -64,36 +64,36 @@ tells why they differ.
 
 
 def crowd_weights_of(
-    weights: Weights | Mapping[str, Any] | None, given: Weights | Mapping[str, Any] | None
+    weights: Weights | Mapping[str, Any] | None, crowd_weights: Weights | Mapping[str, Any] | None
 ) -> Weights:
-    """Return the weights for more than two living snakes: those `given`, else those of `weights`,
-    else the defaults in `CROWD`.
+    """Return the weights for more than two living snakes: those in `crowd_weights`, else those in
+    `weights`, else the defaults in `CROWD`.
 
     Raises as `weights_of` does.
     """
-    return weights_of(given, weights_of(weights, CROWD))
+    return weights_of(crowd_weights, weights_of(weights, CROWD))
 
 
 def weights_of(
-    given: Weights | Mapping[str, Any] | None, default: Weights | None = None
+    weights: Weights | Mapping[str, Any] | None, default: Weights | None = None
 ) -> Weights:
-    """Return the weights that are given. A weight that a mapping doesn't name is as in `default`,
-    or as usual without one.
+    """Return all weights. A weight that a mapping doesn't name is as in `default`, or as usual
+    without one.
 
     Raises `UnknownNameError` for a name that no weight has, and `ConfigError` for a value that is
     no whole number in its range."""
     default = default or Weights()
-    if given is None or isinstance(given, Weights):
-        return given or default
-    if not isinstance(given, Mapping):
+    if weights is None or isinstance(weights, Weights):
+        return weights or default
+    if not isinstance(weights, Mapping):
         raise ConfigError(
-            f"weights are {given!r}; they must be given by name, as in weights.cell=7"
+            f"weights are {weights!r}; they must be given by name, as in weights.cell=7"
         )
-    for name, value in given.items():
+    for name, value in weights.items():
         if name not in Weights._fields:
             raise UnknownNameError("weight", name, Weights._fields)
         ranges_of(Weights)[name].check(f"weights.{name}", value)
-    return default._replace(**given)
+    return default._replace(**weights)
 
 
 @kernel
