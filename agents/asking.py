@@ -1,10 +1,11 @@
-"""Asks an agent what it would play on a recorded board, and tells its answer beside what a search
-thinks of each move.
+"""Asks an agent what it would play on a recorded board, and puts its answer beside what a
+search thinks of each move.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.agent import Agent
@@ -31,20 +32,22 @@ def ask(agent: Agent, position: Position) -> dict[str, Any]:
     turn = _judged(position)
     moves: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(MOVE_NAMES):
-        moves[name] = {"chance": "" if turn is None else chance_text(turn, number)}
+        moves[name] = {"chance": ""}
+        if turn is not None:
+            moves[name]["chance"] = chance_text(turn, number)
         if decision.probabilities is not None:
             moves[name]["probability"] = round(float(decision.probabilities[number]), 4)
-        moves[name] |= (
-            {"rules": {rule: opinions.get(name) for rule, opinions in rules.items()}}
-            if rules
-            else {}
-        )
+        if rules:
+            moves[name]["rules"] = {rule: opinions.get(name) for rule, opinions in rules.items()}
+    value = None
+    if decision.value is not None:
+        value = float(decision.value)
     return {
         "agent": agent.name,
         "snake": position.names[0],
         "turn": int(position.board["turn"]),
         "move": MOVE_NAMES[decision.move],
-        "value": None if decision.value is None else float(decision.value),
+        "value": value,
         "evaluation": agent.evaluation_in_words(position.state),
         "moves": moves,
         "note": note,
@@ -52,11 +55,12 @@ def ask(agent: Agent, position: Position) -> dict[str, Any]:
 
 
 def _judged(position: Position) -> Turn | None:
+    """Return what a search thinks of the first snake's moves; None if it is alone."""
     if len(position.names) < 2:
         return None
     own_id = position.board["snakes"][0]["id"]
-    judged = JudgedPosition(position.board, position.state.settings, own_id, {})
-    return judge(judged, nodes=_NODES, curves=WinProbability.shipped())
+    recorded = JudgedPosition(position.board, position.state.settings, own_id, {})
+    return judge(recorded, nodes=_NODES, curves=WinProbability.shipped())
 
 
 def in_words(answer: dict[str, Any]) -> str:
@@ -64,14 +68,7 @@ def in_words(answer: dict[str, Any]) -> str:
     first = next(iter(answer["moves"].values()))
     keys = [key for key in ("chance", "probability") if first.get(key) not in (None, "")]
     rules = list(first.get("rules", {}))
-    rows = [
-        [
-            name,
-            *(_shown(told[key]) for key in keys),
-            *(_shown(told["rules"][rule]) for rule in rules),
-        ]
-        for name, told in answer["moves"].items()
-    ]
+    rows = [_row(name, opinions, keys, rules) for name, opinions in answer["moves"].items()]
     lines = [
         f"{answer['agent']} plays {answer['move']} for {answer['snake']} on turn {answer['turn']}",
         "",
@@ -79,15 +76,24 @@ def in_words(answer: dict[str, Any]) -> str:
     lines.append(in_columns(rows, ("move", *keys, *rules)))
     if answer["evaluation"]:
         lines.append(f"positions are evaluated by: {answer['evaluation']}")
-    lines += [f"{name}: {_shown(told)}" for name, told in answer["note"].items()]
+    lines += [f"{name}: {_as_text(value)}" for name, value in answer["note"].items()]
     return "\n".join(lines)
 
 
-def _shown(told: Any) -> str:
-    if told is None:
+def _row(
+    move: str, opinions: Mapping[str, Any], keys: Sequence[str], rules: Sequence[str]
+) -> list[str]:
+    """Return a move's line of the table: its name, what `keys` say of it, and each of its rules."""
+    values = [opinions[key] for key in keys]
+    values += [opinions["rules"][rule] for rule in rules]
+    return [move, *map(_as_text, values)]
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
         return ""
-    if isinstance(told, float):
-        return f"{told:.3g}"
-    if isinstance(told, str):
-        return told
-    return json.dumps(told, default=str)
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, default=str)

@@ -66,9 +66,8 @@ def crop_resize(
 
     size = pictures.shape[1]
     part = (least + _draw_int(pictures, size - least + 1, 1, generator)[:, 0]) / size
-    shift = (1 - part)[:, None] * (
-        2 * torch.stack([_draw(pictures, generator), _draw(pictures, generator)], 1) - 1
-    )
+    place = torch.stack([_draw(pictures, generator), _draw(pictures, generator)], 1)
+    shift = (1 - part)[:, None] * (2 * place - 1)
     zero = torch.zeros_like(part)
     across = torch.stack([part, zero, shift[:, 0]], 1)
     down = torch.stack([zero, part, shift[:, 1]], 1)
@@ -93,18 +92,29 @@ def cutout(
     most: int = 22,
 ) -> torch.Tensor:
     """Black out a rectangle with sides of least..most pixels at a random place."""
-    import torch
 
     sides = least + _draw_int(pictures, most - least + 1, 2, generator)
-    inside = torch.ones(pictures.shape[:3], dtype=torch.bool, device=pictures.device)
-    for axis, shape in ((0, (1, -1, 1)), (1, (1, 1, -1))):
-        length = pictures.shape[1 + axis]
-        start = (_draw(pictures, generator) * (length - sides[:, axis] + 1)).floor()[:, None]
-        at = torch.arange(length, device=pictures.device)[None]
-        inside &= ((at >= start) & (at < start + sides[:, axis, None])).reshape(
-            len(pictures), *shape[1:]
-        )
+    rows, columns = (
+        _stretch(pictures, pictures.shape[1 + axis], sides[:, axis], generator) for axis in (0, 1)
+    )
+    inside = rows[:, :, None] & columns[:, None, :]
     return pictures.masked_fill(inside[..., None], 0)
+
+
+def _stretch(
+    pictures: torch.Tensor,
+    length: int,
+    sides: torch.Tensor,
+    generator: torch.Generator | None,
+) -> torch.Tensor:
+    """Return which of `length` pixels lie in a stretch of `sides` [B] pixels at a random place,
+    bool [B, length].
+    """
+    import torch
+
+    start = (_draw(pictures, generator) * (length - sides + 1)).floor()[:, None]
+    pixel = torch.arange(length, device=pictures.device)[None]
+    return (pixel >= start) & (pixel < start + sides[:, None])
 
 
 def color_jitter(
@@ -150,46 +160,51 @@ def augment(
 
 
 def _draw(pictures: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
-    """float32 [B], uniform in [0, 1). Drawn where the generator lives, so a seed gives the same on
-    any device.
-    """
+    """Return one number in [0, 1) per picture, float32 [B]."""
     import torch
 
-    device = generator.device if generator else pictures.device
+    device = _device_of(pictures, generator)
     return torch.rand(len(pictures), generator=generator, device=device).to(pictures.device)
+
+
+def _device_of(pictures: torch.Tensor, generator: torch.Generator | None) -> torch.device:
+    """Return where to draw: where the generator lives, so a seed gives the same on any device."""
+    if generator is None:
+        return pictures.device
+    return generator.device
 
 
 def _draw_int(
     pictures: torch.Tensor, below: int, columns: int, generator: torch.Generator | None
 ) -> torch.Tensor:
-    """int64 [B, columns], uniform in 0..below-1."""
+    """Return whole numbers in 0..below-1, int64 [B, columns]."""
     import torch
 
-    device = generator.device if generator else pictures.device
-    return torch.randint(below, (len(pictures), columns), generator=generator, device=device).to(
-        pictures.device
-    )
+    shape = (len(pictures), columns)
+    device = _device_of(pictures, generator)
+    return torch.randint(below, shape, generator=generator, device=device).to(pictures.device)
 
 
 def _window(
     pictures: torch.Tensor, padding: int, corners: torch.Tensor, *, edge: bool = False
 ) -> torch.Tensor:
-    """Windows of the old size at `corners` int [B, 2] of the padded pictures."""
+    """Return windows of the old size at `corners`, int [B, 2], of the padded pictures. The padding
+    is black, or with `edge` repeats the edge.
+    """
     import torch
 
     batch, height, width, _ = pictures.shape
     rows = torch.arange(height, device=pictures.device) + corners[:, :1] - padding
     columns = torch.arange(width, device=pictures.device) + corners[:, 1:] - padding
     every = torch.arange(batch, device=pictures.device)[:, None, None]
-    moved = pictures[
-        every, rows.clamp(0, height - 1)[:, :, None], columns.clamp(0, width - 1)[:, None, :]
-    ]
+    near_rows = rows.clamp(0, height - 1)[:, :, None]
+    near_columns = columns.clamp(0, width - 1)[:, None, :]
+    moved = pictures[every, near_rows, near_columns]
     if edge:
         return moved
-    inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[
-        :, None, :
-    ]
-    return moved * inside[..., None]
+    is_inside_row = ((rows >= 0) & (rows < height))[:, :, None]
+    is_inside_column = ((columns >= 0) & (columns < width))[:, None, :]
+    return moved * (is_inside_row & is_inside_column)[..., None]
 
 
 def _warp(pictures: torch.Tensor, transforms: torch.Tensor, *, outside: str) -> torch.Tensor:

@@ -80,7 +80,8 @@ def export(
     its place. `card.files` is filled in here. Raises `BundleError` for an incomplete card, and if
     `directory` holds something other than a bundle."""
     target = Path(directory).absolute()
-    chosen = card if isinstance(card, Card) else Card.from_dict(card)
+    if not isinstance(card, Card):
+        card = Card.from_dict(card)
     if target.exists() and not _is_replaceable(target):
         raise BundleError(
             f"{target} exists and is not a policy bundle, so it is not replaced. Choose another"
@@ -88,12 +89,12 @@ def export(
         )
     network = copy.deepcopy(network).cpu().float().eval()
     contents = {
-        ONNX: _onnx_bytes(network, chosen),
+        ONNX: _onnx_bytes(network, card),
         WEIGHTS: _weight_bytes(network),
-        README: chosen.readme().encode(),
+        README: card.readme().encode(),
     }
     files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    contents[CARD] = replace(chosen, files=files).to_json().encode()
+    contents[CARD] = replace(card, files=files).to_json().encode()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_folder(target, contents)
@@ -111,8 +112,10 @@ def load(path: str | os.PathLike[str]) -> Bundle:
     Raises `BundleError` if it is missing, cut off, changed, too large or of a newer format, or if a
     part of its network lies in another file; `HubError`, which is one, and `MissingDependencyError`
     for what can't be had from the Hugging Face Hub."""
-    place = _place(os.fspath(path))
-    source = place / "bundle" if os.path.isdir(place / "bundle") else place
+    source = _place(os.fspath(path))
+    bundle_of_run = source / "bundle"
+    if os.path.isdir(bundle_of_run):
+        source = bundle_of_run
     if os.path.isdir(source):
         contents = _read_folder(source)
     elif os.path.isfile(source):
@@ -138,6 +141,7 @@ def load(path: str | os.PathLike[str]) -> Bundle:
 
 
 def _why_none(source: Path) -> str:
+    """Return why there may be no bundle in a folder, and what to do."""
     if (source / "checkpoints").is_dir():
         return (
             "It is a run that hasn't ended. End it where it is:"
@@ -147,6 +151,9 @@ def _why_none(source: Path) -> str:
 
 
 def _place(path: str) -> Path:
+    """Return where the bundle or run of this path, name or address lies; it is fetched if
+    need be.
+    """
     if path.startswith(SCHEME):
         return fetch(path, MAX_FILE_BYTES)
     if path in champions.names():
@@ -155,8 +162,12 @@ def _place(path: str) -> Path:
 
 
 def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
+    """Raise `BundleError` unless the files are those that the card describes, and safe to play."""
+    names = [ONNX, WEIGHTS]
     # Only people read the README, and on the Hub they edit it: there the card doesn't vouch for it.
-    for name in (ONNX, WEIGHTS, *([README] if README in card.files else [])):
+    if README in card.files:
+        names.append(README)
+    for name in names:
         if name not in contents:
             raise BundleError(f"{source} lacks {name}. Export or copy the bundle anew")
         digest = hashlib.sha256(contents[name]).hexdigest()
@@ -181,6 +192,7 @@ def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
 
 
 def _read_folder(folder: Path) -> dict[str, bytes]:
+    """Return the bundle's files that lie in a folder, by name."""
     contents = {}
     for name, limit in MAX_FILE_BYTES.items():
         try:
@@ -193,8 +205,8 @@ def _read_folder(folder: Path) -> dict[str, bytes]:
 
 
 def _read_zip(archive: Path) -> dict[str, bytes]:
-    """The bundle's files from the archive's root or from its one folder; nothing is written to
-    disk.
+    """Return the bundle's files from the archive's root or from its one folder, by name. Nothing is
+    written to disk.
     """
     contents: dict[str, bytes] = {}
     try:
@@ -244,26 +256,25 @@ def _onnx_bytes(network: torch.nn.Module, card: Card) -> bytes:
 
     from agents.networks.recurrent import Recurrent
 
-    example = [
-        torch.zeros((2, *card.observation_shape), dtype=getattr(torch, card.observation_dtype))
-    ]
-    seen = ["observations"]
-    said = ["logits", "values"]
+    dtype = getattr(torch, card.observation_dtype)
+    example = [torch.zeros((2, *card.observation_shape), dtype=dtype)]
+    inputs = ["observations"]
+    outputs = ["logits", "values"]
     if isinstance(network, Recurrent):
         player = network.one_step()
         network = player.eval()
         example.append(torch.zeros((2, player.state_size)))
-        seen = [*seen, STATE]
-        said = [*said, NEXT_STATE]
+        inputs.append(STATE)
+        outputs.append(NEXT_STATE)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.inference_mode():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             network,
             tuple(example),
             Path(folder, ONNX),
-            input_names=seen,
-            output_names=said,
-            dynamic_axes={name: {0: "batch"} for name in (*seen, *said)},
+            input_names=inputs,
+            output_names=outputs,
+            dynamic_axes={name: {0: "batch"} for name in (*inputs, *outputs)},
             opset_version=OPSET,
             # torch's newer exporter writes opset 18, converts it down where it can, and prints as
             # it goes.

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -96,36 +97,16 @@ class Card:
                 f"card.json is not the card of a {FORMAT} bundle; a training run exports one when"
                 " it ends"
             )
-        found = data.get("format_version", FORMAT_VERSION)
-        if found != FORMAT_VERSION:
+        format_version = data.get("format_version", FORMAT_VERSION)
+        if format_version != FORMAT_VERSION:
             raise BundleError(
-                f"the bundle has format version {found!r}, this procsnake reads {FORMAT_VERSION}."
-                " Update procsnake"
+                f"the bundle has format version {format_version!r}, this procsnake reads"
+                f" {FORMAT_VERSION}. Update procsnake"
             )
-        known = {f.name: f for f in fields(cls)}
-        for name in data:
-            if name not in known:
-                raise BundleError(
-                    f"card.json has an unknown field {name!r}; known: {', '.join(sorted(known))}"
-                )
-        for name, f in known.items():
-            if name not in data and f.default is MISSING and f.default_factory is MISSING:
-                raise BundleError(f"card.json lacks the field {name!r}; export the bundle anew")
-            kind = _JSON_TYPES[str(f.type).partition("[")[0]]
-            if name in data and (not isinstance(data[name], kind) or isinstance(data[name], bool)):
-                raise BundleError(
-                    f"card.json: {name} is {_short(data[name])}; it must be of type {f.type}"
-                )
-        for name, key, kind in (
-            ("action", "num_actions", int),
-            ("network", "name", str),
-            ("environment", "name", str),
-        ):
-            if not isinstance(data[name].get(key), kind):
-                raise BundleError(
-                    f"card.json: {name}.{key} is {_short(data[name].get(key))}; it must be of type"
-                    f" {kind.__name__}"
-                )
+        _check_fields(data)
+        _check_part(data, "action", "num_actions", int)
+        _check_part(data, "network", "name", str)
+        _check_part(data, "environment", "name", str)
         _check_sizes(data)
         return cls(**data)
 
@@ -136,53 +117,78 @@ class Card:
         # Snakes have several types of observation; a world that has but one lends it its name.
         plays_alone = self.observation.get("type") == self.environment.get("name")
         watch = f"play {place}" if plays_alone else f"match {place} flood --watch"
+        commit = f" (commit {self.git_commit})" if self.git_commit else ""
         lines = [
             f"# A policy for {self.environment.get('name', '?')}",
             "",
-            f"Trained with {self.algorithm or 'an unnamed algorithm'} by procsnake"
-            + (f" (commit {self.git_commit})" if self.git_commit else "")
-            + f": network `{self.network.get('name')}`, observations {self.observation_dtype}"
-            f" {self.observation_shape}," + f" {self.action.get('num_actions')} actions.",
+            f"Trained with {self.algorithm or 'an unnamed algorithm'} by procsnake{commit}: network"
+            f" `{self.network.get('name')}`, observations {self.observation_dtype}"
+            f" {self.observation_shape}, {self.action.get('num_actions')} actions.",
             "",
-            (
-                "- `policy.onnx`: `observations` [batch, …] → `logits` float32 [batch, actions],"
-                " `values` float32 [batch]"
-            ),
+            "- `policy.onnx`: `observations` [batch, …] → `logits` float32 [batch, actions],"
+            " `values` float32 [batch]",
             "- `weights.safetensors`: the same weights for torch (`agents.networks.build`)",
-            (
-                "- `card.json`: contracts, configuration, seeds, versions, metrics, SHA-256 of the"
-                " other files"
-            ),
+            "- `card.json`: contracts, configuration, seeds, versions, metrics, SHA-256 of the"
+            " other files",
             "",
             f"Play it: `procsnake {watch}`; measure it: `procsnake evaluate {place}`.",
         ]
         if self.command:
             lines.append(f"Train it again: `{self.command}`.")
-        lines += [
-            "",
-            *(f"- {name}: {number}" for name, number in {**self.steps, **self.metrics}.items()),
-        ]
+        lines.append("")
+        figures = {**self.steps, **self.metrics}
+        lines += [f"- {name}: {number}" for name, number in figures.items()]
         return "\n".join(lines).rstrip() + "\n"
 
 
+def _check_fields(data: Mapping[str, Any]) -> None:
+    """Raise `BundleError` for a field of the card that is missing, unknown or of a wrong type."""
+    declared = {one.name: one for one in fields(Card)}
+    for name in data:
+        if name not in declared:
+            raise BundleError(
+                f"card.json has an unknown field {name!r}; known: {', '.join(sorted(declared))}"
+            )
+    for name, declaration in declared.items():
+        if name not in data:
+            if declaration.default is MISSING and declaration.default_factory is MISSING:
+                raise BundleError(f"card.json lacks the field {name!r}; export the bundle anew")
+            continue
+        kind = _JSON_TYPES[str(declaration.type).partition("[")[0]]
+        if not isinstance(data[name], kind) or isinstance(data[name], bool):
+            raise BundleError(
+                f"card.json: {name} is {_short(data[name])}; it must be of type {declaration.type}"
+            )
+
+
+def _check_part(data: Mapping[str, Any], name: str, key: str, kind: type) -> None:
+    """Raise `BundleError` unless the card's field `name` has a value of this type under `key`."""
+    value = data[name].get(key)
+    if not isinstance(value, kind):
+        raise BundleError(
+            f"card.json: {name}.{key} is {_short(value)}; it must be of type {kind.__name__}"
+        )
+
+
 def _check_sizes(data: Mapping[str, Any]) -> None:
-    """What is allocated by the card's word alone has to be something that can be played."""
+    """Raise `BundleError` for sizes that nobody plays: memory is allocated by the card's word
+    alone.
+    """
     shape = data["observation_shape"]
-    if (
-        not 1 <= len(shape) <= 4
-        or not all(type(side) is int and side > 0 for side in shape)
-        or math.prod(shape) > _MAX_SHAPE
-    ):
+    are_sizes = all(type(side) is int and side > 0 for side in shape)
+    if not are_sizes or not 1 <= len(shape) <= 4 or math.prod(shape) > _MAX_SHAPE:
         raise BundleError(
             f"card.json: observation_shape is {_short(shape)}; it must be 1 to 4 sizes,"
             f" {_MAX_SHAPE} in all at most"
         )
-    if not 1 <= data["action"]["num_actions"] <= _MAX_ACTIONS:
+    num_actions = data["action"]["num_actions"]
+    if not 1 <= num_actions <= _MAX_ACTIONS:
         raise BundleError(
-            f"card.json: action.num_actions is {_short(data['action']['num_actions'])}; it must be"
-            f" 1 to {_MAX_ACTIONS}"
+            f"card.json: action.num_actions is {_short(num_actions)}; it must be 1 to"
+            f" {_MAX_ACTIONS}"
         )
-    if (dtype := data.get("observation_dtype", "uint8")) not in _DTYPES:
+    dtype = data.get("observation_dtype", "uint8")
+    if dtype not in _DTYPES:
         raise BundleError(
             f"card.json: observation_dtype is {_short(dtype)}; it must be one of"
             f" {', '.join(_DTYPES)}"
@@ -199,8 +205,8 @@ _JSON_TYPES: dict[str, type] = {"dict": dict, "list": list, "str": str, "int": i
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON can hold it; what is no number, text, list or dict stays for `json` to
-    refuse.
+    """Return the value as JSON can hold it. What is no number, text, list or dict stays for `json`
+    to refuse.
     """
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
@@ -215,15 +221,15 @@ def _plain(value: Any) -> Any:
 
 def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    if len(text) > 60:
+        return text[:59] + "…"
+    return text
 
 
 def library_versions() -> dict[str, str]:
     """Return the versions of the libraries that shape a policy, as far as they are installed."""
-    found = {}
+    versions = {}
     for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions

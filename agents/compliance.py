@@ -40,20 +40,21 @@ def check_agent(
     `act_among`.
 
     Each answer must be a move, and for `act_among` an allowed one. Probabilities, if there are any,
-    must be four that sum to
-    1. The state must stay unchanged. Rules on top of a base must never choose certain death where
-    there is another move. If they only ban moves, they must play the base's best of the moves that
-    are left. `settings` are fields of `Settings`.
+    must be four that sum to one. The state must stay unchanged. Rules on top of a base must never
+    choose certain death where there is another move. If they only ban moves, they must play the
+    base's best of the moves that are left. `settings` are fields of `Settings`.
 
     Raises `ComplianceError`, which names the agent, the position and what is wrong with its answer.
     """
-    chosen = Settings(solo=settings.pop("solo", num_snakes == 1), **settings)
-    size = {"width": width, "height": height, "num_snakes": num_snakes, "settings": chosen}
+    rules = Settings(solo=settings.pop("solo", num_snakes == 1), **settings)
+    size = {"width": width, "height": height, "num_snakes": num_snakes, "settings": rules}
     masks = np.random.default_rng(seed).random((num_positions, 4)) < 0.5
     for (state, you), mask in zip(_positions(num_positions, seed, **size), masks, strict=True):
         where = f"agent {agent.name!r}, turn {state.arrays.turn[0]} of seed {seed}, slot {you}"
         before = state.copy()
-        allowed = mask if mask.any() else _EVERY_MOVE
+        allowed = mask
+        if not mask.any():
+            allowed = _EVERY_MOVE
         _check_decision(agent.act(state, you), _EVERY_MOVE, f"{where}: act")
         _check_decision(agent.act_among(state, you, allowed), allowed, f"{where}: act_among")
         moves = agent.act_batch(state, np.zeros(1, np.int64), np.array([you]))
@@ -71,8 +72,8 @@ def check_agent(
 
 
 def _positions(count: int, seed: int, **size: Any) -> Iterator[tuple[State, int]]:
-    """One snake's turn every few turns of games in which all move at random, as long as they
-    can.
+    """Yield a snake's position every few turns of games in which all move at random, as long as
+    they can.
     """
     state = State(1, **size)
     rng = np.random.default_rng(seed)
@@ -103,7 +104,7 @@ def _check_decision(decision: Decision, allowed: np.ndarray, where: str) -> None
     _require(is_move, f"{where} answers {decision.move!r}, which is no move from 0 to 3")
     _require(
         bool(allowed[decision.move]),
-        f"{where} answers {MOVE_NAMES[decision.move]}; allowed are {_named(allowed)}",
+        f"{where} answers {MOVE_NAMES[decision.move]}; allowed are {_names_of(allowed)}",
     )
     shares = decision.probabilities
     if shares is not None:
@@ -117,26 +118,25 @@ def _check_decision(decision: Decision, allowed: np.ndarray, where: str) -> None
 
 
 def _check_composition(agent: Heuristics, base: Agent, state: State, you: int, where: str) -> None:
-    safe = safe_moves(state, np.zeros(1, np.int64), np.array([you]))[0]
-    left = safe.copy()
+    """Check rules on top of a base: their bans hold, and if they only ban, the base decides."""
+    permitted = safe_moves(state, np.zeros(1, np.int64), np.array([you]))[0].copy()
     only_bans = True
     for rule in agent.rules:
-        said = np.asarray(rule(Sight(state, 0, you)))
-        if said.dtype != np.bool_:
+        opinion = np.asarray(rule(Sight(state, 0, you)))
+        if opinion.dtype != np.bool_:
             only_bans = False
-        elif (left & said).any():
-            left &= said
+        elif (permitted & opinion).any():
+            permitted &= opinion
     move = agent.act(state, you).move
-    _require(
-        bool(left[move]), f"{where}: it plays {MOVE_NAMES[move]}, but its bans leave {_named(left)}"
-    )
+    problem = f"{where}: it plays {MOVE_NAMES[move]}, but"
+    _require(bool(permitted[move]), f"{problem} its bans leave {_names_of(permitted)}")
     if only_bans:
-        best = base.act_among(state, you, left).move
-        told = f"{MOVE_NAMES[move]}, but of {_named(left)} its base thinks {MOVE_NAMES[best]} best"
-        _require(move == best, f"{where}: it plays {told}")
+        best = base.act_among(state, you, permitted).move
+        problem = f"{problem} of {_names_of(permitted)} its base thinks {MOVE_NAMES[best]} best"
+        _require(move == best, problem)
 
 
-def _named(moves: np.ndarray) -> str:
+def _names_of(moves: np.ndarray) -> str:
     return ", ".join(MOVE_NAMES[move] for move in np.flatnonzero(moves))
 
 

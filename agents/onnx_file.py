@@ -42,11 +42,10 @@ model.
 
 
 def has_external_data(content: bytes) -> bool:
-    """Whether the data of any tensor of the ONNX model lie outside the file. Raises `ValueError` if
-    it is no ONNX model.
+    """Return whether the data of any tensor of the ONNX model lie outside the file.
 
-    One of more than 262 144 fields, of which the largest champion has 1184, is none either.
-    """
+    Raises `ValueError` if it is no ONNX model, or has more than 262 144 fields. (The largest
+    champion has 1184.)"""
     return _Walk().finds_external_data(content, "model", _MAX_DEPTH)
 
 
@@ -57,23 +56,23 @@ class _Walk:
         self._left = _MAX_FIELDS
 
     def finds_external_data(self, message: bytes, kind: str, depth: int) -> bool:
+        """Return whether the data of a tensor in the message, which is of this kind, lie
+        outside.
+        """
         if depth == 0:
             raise ValueError(f"its graphs are nested more than {_MAX_DEPTH} deep")
         inside = _INSIDE[kind]
         for number, value in self._fields(message):
-            if kind == "tensor" and (
-                number == _EXTERNAL_DATA or (number, value) == (_DATA_LOCATION, _EXTERNAL)
-            ):
-                return True
-            if (
-                number in inside
-                and isinstance(value, bytes)
-                and self.finds_external_data(value, inside[number], depth - 1)
-            ):
-                return True
+            if kind == "tensor":
+                if number == _EXTERNAL_DATA or (number == _DATA_LOCATION and value == _EXTERNAL):
+                    return True
+            elif number in inside and isinstance(value, bytes):
+                if self.finds_external_data(value, inside[number], depth - 1):
+                    return True
         return False
 
     def _fields(self, message: bytes) -> Iterator[tuple[int, Any]]:
+        """Yield the number and the value of each field of a message. Raises `ValueError`."""
         from google.protobuf.empty_pb2 import Empty
         from google.protobuf.message import DecodeError
         from google.protobuf.unknown_fields import UnknownFieldSet
@@ -81,22 +80,23 @@ class _Walk:
         try:
             # To a message without fields of its own, all fields are unknown, and listed as they
             # come.
-            read = Empty.FromString(message)
+            parsed = Empty.FromString(message)
         except DecodeError as error:
             raise ValueError("it is no ONNX model") from error
         # A field of two bytes takes some eighty in the list.
         self._left -= _count_fields(message, self._left)
         if self._left < 0:
             raise ValueError(f"it has more than {_MAX_FIELDS} fields")
-        fields = UnknownFieldSet(read)
+        fields = UnknownFieldSet(parsed)
         return ((fields[k].field_number, fields[k].data) for k in range(len(fields)))
 
 
 def _count_fields(message: bytes, most: int) -> int:
-    """The number of fields of a well-formed message, or `most` + 1 if there are more than
+    """Return the number of fields of a well-formed message, or `most` + 1 if there are more than
     `most`.
     """
-    place = count = 0
+    place = 0
+    count = 0
     while place < len(message) and count <= most:
         tag, place = _varint(message, place)
         if tag & 7 == _BYTES:
@@ -104,8 +104,10 @@ def _count_fields(message: bytes, most: int) -> int:
             place += length
         elif tag & 7 == _VARINT:
             _, place = _varint(message, place)
-        elif tag & 7 in (_EIGHT_BYTES, _FOUR_BYTES):
-            place += 8 if tag & 7 == _EIGHT_BYTES else 4
+        elif tag & 7 == _EIGHT_BYTES:
+            place += 8
+        elif tag & 7 == _FOUR_BYTES:
+            place += 4
         else:
             raise ValueError("it is no ONNX model")
         count += 1
@@ -113,8 +115,9 @@ def _count_fields(message: bytes, most: int) -> int:
 
 
 def _varint(message: bytes, place: int) -> tuple[int, int]:
-    """The number that is written at `place`, seven bits a byte, and the place after it."""
-    value = shift = 0
+    """Return the number that is written at `place`, seven bits per byte, and the place after it."""
+    value = 0
+    shift = 0
     while message[place] & 0x80:
         value |= (message[place] & 0x7F) << shift
         place = place + 1

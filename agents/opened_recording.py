@@ -32,16 +32,13 @@ def doubts_of(recording: Recording) -> list[str]:
     """Return sentences on where a game contradicts its rules, and on which snakes may be dead."""
     doubts = []
     try:
-        first = contradiction(recording)
+        doubt = contradiction(recording)
     except ProcsnakeError:
-        first = ""  # Its rules can't be read, which whoever needs them says.
-    if first:
-        doubts.append(first)
+        doubt = ""  # Its rules can't be read, which whoever needs them says.
+    if doubt:
+        doubts.append(doubt)
     if recording.undecided:
-        names = {
-            snake["id"]: str(snake.get("name") or snake["id"])
-            for snake in recording.boards()[0]["snakes"]
-        }
+        names = {snake["id"]: _name_of(snake) for snake in recording.boards()[0]["snakes"]}
         who = ", ".join(names[one] for one in recording.undecided)
         doubts.append(f"this request doesn't tell if {who} still lives; taken as living")
     return doubts
@@ -74,12 +71,14 @@ def turn_of(recording: Recording, turn: int | None) -> int:
     """Return `turn`, or the recording's only one. Raises `ConfigError` where there are several to
     choose from.
     """
+    if turn is not None:
+        return turn
     turns = recording.turns
-    if turn is None and len(turns) > 1:
+    if len(turns) > 1:
         raise ConfigError(
             f"the recording holds turns {turns[0]} to {turns[-1]}; choose one: --turn N"
         )
-    return turns[0] if turn is None else turn
+    return turns[0]
 
 
 def position_of(recording: Recording, turn: int, *, snake: str | None = None) -> Position:
@@ -89,31 +88,39 @@ def position_of(recording: Recording, turn: int, *, snake: str | None = None) ->
     Raises `RecordingError` if the turn isn't there or nobody lives, and `UnknownNameError` for a
     snake that doesn't live."""
     board = recording.board(turn)
-    you = asked_snake(recording, board) if snake is None else _named(board, snake)
-    others = [snake for snake in living_snakes(board) if snake["id"] != you["id"]]
+    if snake is None:
+        you = asked_snake(recording, board)
+    else:
+        you = _find_living(board, snake)
+    others = [other for other in living_snakes(board) if other["id"] != you["id"]]
     snakes = [you, *others]
     settings = recording.settings
     if not others:
         settings = replace(settings, solo=True)
-    living: Board = {**board, "snakes": snakes}
-    names = [str(snake.get("name") or snake["id"]) for snake in snakes]
-    return Position(state_from_board(living, settings=settings), names, living)
+    board_of_living: Board = {**board, "snakes": snakes}
+    state = state_from_board(board_of_living, settings=settings)
+    return Position(state, [_name_of(one) for one in snakes], board_of_living)
 
 
-def _named(board: Board, name: str) -> Snake:
+def _find_living(board: Board, name: str) -> Snake:
+    """Return the living snake of this name or id. Raises `UnknownNameError` if there is none."""
     living = living_snakes(board)
     for snake in living:
         if name in (snake["id"], snake.get("name")):
             return snake
-    raise UnknownNameError(
-        "living snake", name, [str(snake.get("name") or snake["id"]) for snake in living]
-    )
+    raise UnknownNameError("living snake", name, [_name_of(snake) for snake in living])
+
+
+def _name_of(snake: Snake) -> str:
+    """Return a snake's name, or its id if it has none."""
+    return str(snake.get("name") or snake["id"])
 
 
 def check_players(position: Position, num_players: int) -> None:
     """Raise `ConfigError` unless there is one player for each snake of the position."""
     snakes = len(position.names)
     if num_players != snakes:
-        who = ", ".join(position.names)
-        told = f"the position has {snakes} snakes ({who}), and the players are {num_players}"
-        raise ConfigError(f"{told}; name one for each snake, in this order")
+        raise ConfigError(
+            f"the position has {snakes} snakes ({', '.join(position.names)}), and the players are"
+            f" {num_players}; name one for each snake, in this order"
+        )

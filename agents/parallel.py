@@ -75,11 +75,11 @@ def spread(
     """
     tell(0, len(pieces))
     if pool is None:
-        found = []
+        results = []
         for piece in pieces:
-            found.append(work(piece))
-            tell(len(found), len(pieces))
-        return found
+            results.append(work(piece))
+            tell(len(results), len(pieces))
+        return results
     pending: list[Future[R]] = []
     try:
         pending += (pool.submit(work, piece) for piece in pieces)

@@ -38,11 +38,11 @@ class Player:
         options = option "=" value {"&" option "=" value}
         option  = name | name "." entry
 
-    `rules` is the path of a Python file, `run` and `bundle` are paths or `hf://` addresses, `search`
-    is one of `SEARCHES`. So `Duel=my_rule.py+runs/first+mcts?near=9&weights.cell=7` is called Duel:
-    the rules in my_rule.py on top of MCTS with the policy in runs/first, and with two options of its
-    own. Values are read as JSON, or else as text. A spec that is the path of an existing file has no
-    options, whatever it looks like.
+    `rules` is the path of a Python file, `run` and `bundle` are paths or `hf://` addresses,
+    `search` is one of `SEARCHES`. So `Duel=my_rule.py+runs/first+mcts?near=9&weights.cell=7` is
+    called Duel: the rules in my_rule.py on top of MCTS with the policy in runs/first, and with two
+    options of its own. Values are read as JSON, or else as text. A spec that is the path of an
+    existing file has no options, whatever it looks like.
 
     A player is taken apart when somebody asks, so a stranger's can be kept without being read."""
 
@@ -64,7 +64,9 @@ class Player:
         return cls("", os.fspath(spec))
 
     def named(self) -> Player:
-        """Return the player with a name: its own, or else its spec; of a URL, secrets are left out."""
+        """Return the player with a name: its own, or else its spec; of a URL, secrets are
+        left out.
+        """
         if self.name:
             return self
         if self.is_remote:
@@ -137,8 +139,8 @@ class Player:
 
     @cached_property
     def base(self) -> str:
-        """What the rules stand on, or "" for rules alone: a search with its policy, an agent's name,
-        or a path.
+        """What the rules stand on, or "" for rules alone: a search with its policy, an agent's
+        name, or a path.
         """
         innermost = self.made.split(f"{_RULES_ENDING}+")[-1]
         if innermost.endswith(_RULES_ENDING):

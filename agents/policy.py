@@ -83,7 +83,9 @@ class Policy(Agent):
                 f"{bundle.path}: its card speaks of {self.card.action['num_actions']} actions, but"
                 f" its observation type has {self._observation.num_actions}. Export the bundle anew"
             )
-        self._views = self._equivalent_views() if symmetries else None
+        self._views = None
+        if symmetries:
+            self._views = self._equivalent_views()
         self._forward = _BACKENDS[backend](bundle, threads)
 
     @classmethod
@@ -289,8 +291,8 @@ def onnx_steps(bundle: Bundle, threads: int) -> Callable[[np.ndarray, np.ndarray
         if len(state) != len(observations):
             state = np.zeros((len(observations), size), np.float32)
         state[begins] = 0.0
-        seen = {"observations": np.ascontiguousarray(observations), bundles.STATE: state}
-        logits, state = session.run(["logits", bundles.NEXT_STATE], seen)
+        inputs = {"observations": np.ascontiguousarray(observations), bundles.STATE: state}
+        logits, state = session.run(["logits", bundles.NEXT_STATE], inputs)
         return logits
 
     return step
@@ -302,12 +304,11 @@ def _ask_once(bundle: Bundle, session: Any, memory: dict[str, np.ndarray]) -> No
     """
     card = bundle.card
     rng = np.random.default_rng(0)
-    seen = rng.integers(0, 256, (_ASKED, *card.observation_shape), np.uint8).astype(
-        card.observation_dtype
-    )
-    seen[0] = 0
+    noise = rng.integers(0, 256, (_ASKED, *card.observation_shape), np.uint8)
+    observations = noise.astype(card.observation_dtype)
+    observations[0] = 0
     try:
-        logits, values = session.run(["logits", "values"], {"observations": seen, **memory})
+        logits, values = session.run(["logits", "values"], {"observations": observations, **memory})
     except Exception as error:
         raise BundleError(
             f"{bundle.path}: policy.onnx can't be run as its card says: {error}"

@@ -216,8 +216,8 @@ def _kind_of(parameter: inspect.Parameter) -> type:
 
 
 def _fits(value: Any, kind: type) -> bool:
-    """Return whether an option's value is of its kind. Objects that no name can hold are the agent's own
-    affair.
+    """Return whether an option's value is of its kind. Objects that no name can hold are the
+    agent's own affair.
     """
     if kind not in _KINDS or not isinstance(value, bool | int | float | str):
         return True

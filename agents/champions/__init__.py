@@ -79,7 +79,7 @@ def _about(name: str) -> str:
 
 
 def _world(card: Card) -> str:
-    """Which game the policy plays, and how it is set up."""
+    """Return which game the policy plays, and how it is set up."""
     world = card.environment["name"]
     options = card.environment["options"]
     if world == "battlesnake":
@@ -95,4 +95,7 @@ def _world(card: Card) -> str:
 
 
 def _wrapped(head: str, commands: Sequence[str]) -> list[str]:
-    return [f"{head if k == 0 else ' ' * len(head)}{command}" for k, command in enumerate(commands)]
+    """Return one line per command, the first behind `head`, the others below it."""
+    first, *others = commands
+    indent = " " * len(head)
+    return [f"{head}{first}", *(f"{indent}{command}" for command in others)]

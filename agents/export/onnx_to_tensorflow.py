@@ -11,6 +11,8 @@ import numpy as np
 
 from agents.card import BundleError
 
+_ENDLESS = 1 << 31
+
 
 def load_graph(content: bytes) -> Any:
     """Read an ONNX file as an `onnx.ModelProto`, and work out its constants. Raises `BundleError`
@@ -64,7 +66,9 @@ def make_module(model: Any) -> Any:
 def _constants(graph: Any) -> dict[str, Any]:
     import onnx
 
-    return {item.name: _kept(onnx.numpy_helper.to_array(item)) for item in graph.initializer}
+    return {
+        item.name: _constant_value(onnx.numpy_helper.to_array(item)) for item in graph.initializer
+    }
 
 
 def _run(nodes: Iterable[Any], values: dict[str, Any]) -> None:
@@ -76,16 +80,14 @@ def _run(nodes: Iterable[Any], values: dict[str, Any]) -> None:
     for node in nodes:
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type == "If":
-            branch = attributes[
-                "then_branch" if bool(np.asarray(values[node.input[0]])) else "else_branch"
-            ]
+            condition = bool(np.asarray(values[node.input[0]]))
+            branch = attributes["then_branch" if condition else "else_branch"]
             values.update(_constants(branch))
             _run(branch.node, values)
             values[node.output[0]] = values[branch.output[0].name]
         elif node.op_type in _OPERATORS:
-            values[node.output[0]] = _OPERATORS[node.op_type](
-                attributes, *[values[name] for name in node.input]
-            )
+            inputs = [values[name] for name in node.input]
+            values[node.output[0]] = _OPERATORS[node.op_type](attributes, *inputs)
         else:
             raise BundleError(
                 f"the network has the ONNX operator {node.op_type}, which can't be exported to"
@@ -93,7 +95,8 @@ def _run(nodes: Iterable[Any], values: dict[str, Any]) -> None:
             )
 
 
-def _kept(array: np.ndarray) -> Any:
+def _constant_value(array: np.ndarray) -> Any:
+    """Return a constant as the network holds it: weights as variables, small numbers as arrays."""
     import tensorflow as tf
 
     if array.dtype == np.float32 and array.ndim:
@@ -111,50 +114,49 @@ def _conv(attributes: dict[str, Any], planes: Any, weights: Any, bias: Any = Non
     rows = tf.transpose(planes, (0, 2, 3, 1))
     filters = tf.transpose(weights, (2, 3, 1, 0))
     strides = attributes.get("strides", [1, 1])
+    dilations = attributes.get("dilations")
     out = tf.nn.conv2d(
-        tf.pad(rows, _padding(attributes)),
-        filters,
-        strides,
-        "VALID",
-        dilations=attributes.get("dilations"),
+        tf.pad(rows, _padding(attributes)), filters, strides, "VALID", dilations=dilations
     )
-    return tf.transpose(out if bias is None else out + bias, (0, 3, 1, 2))
+    if bias is not None:
+        out = out + bias
+    return tf.transpose(out, (0, 3, 1, 2))
 
 
 def _max_pool(attributes: dict[str, Any], planes: Any) -> Any:
     import tensorflow as tf
 
-    rows = tf.pad(
-        tf.transpose(planes, (0, 2, 3, 1)), _padding(attributes), constant_values=planes.dtype.min
-    )
-    return tf.transpose(
-        tf.nn.max_pool2d(rows, attributes["kernel_shape"], attributes["strides"], "VALID"),
-        (0, 3, 1, 2),
-    )
+    rows = tf.transpose(planes, (0, 2, 3, 1))
+    rows = tf.pad(rows, _padding(attributes), constant_values=planes.dtype.min)
+    out = tf.nn.max_pool2d(rows, attributes["kernel_shape"], attributes["strides"], "VALID")
+    return tf.transpose(out, (0, 3, 1, 2))
 
 
 def _padding(attributes: dict[str, Any]) -> list[list[int]]:
-    top, left, bottom, right = attributes.get("pads", [0] * 4)
-    return [[0, 0], [top, bottom], [left, right], [0, 0]]
+    above, before, below, behind = attributes.get("pads", [0] * 4)
+    return [[0, 0], [above, below], [before, behind], [0, 0]]
 
 
-def _gemm(attributes: dict[str, Any], left: Any, right: Any, bias: Any = None) -> Any:
+def _gemm(attributes: dict[str, Any], a: Any, b: Any, bias: Any = None) -> Any:
     import tensorflow as tf
 
-    turned = {
+    transposed = {
         "transpose_a": bool(attributes.get("transA")),
         "transpose_b": bool(attributes.get("transB")),
     }
-    product = attributes.get("alpha", 1.0) * tf.linalg.matmul(left, right, **turned)
+    product = attributes.get("alpha", 1.0) * tf.linalg.matmul(a, b, **transposed)
     if bias is None:
         return product
     return product + attributes.get("beta", 1.0) * bias
 
 
 def _reduce(name: str) -> Callable[..., Any]:
+    """Return an operator that sums up axes by a function of TensorFlow."""
+
     def reduce(attributes: dict[str, Any], values: Any, axes: Any = None) -> Any:
         import tensorflow as tf
 
+        # Opset 13 made the axes an input of some operators; of the others they are an attribute.
         over = attributes["axes"] if axes is None else _numbers(axes)
         return getattr(tf, name)(values, over, keepdims=bool(attributes.get("keepdims", 1)))
 
@@ -175,17 +177,20 @@ def _flatten(attributes: dict[str, Any], values: Any) -> Any:
 def _reshape(attributes: dict[str, Any], values: Any, shape: Any) -> Any:
     import tensorflow as tf
 
-    wanted = _numbers(shape)
-    return tf.reshape(
-        values,
-        [tf.shape(values)[place] if size == 0 else size for place, size in enumerate(wanted)],
-    )
+    sizes: list[Any] = _numbers(shape)
+    for axis, size in enumerate(sizes):
+        # 0 stands for the size that the axis has.
+        if size == 0:
+            sizes[axis] = tf.shape(values)[axis]
+    return tf.reshape(values, sizes)
 
 
 def _squeeze(attributes: dict[str, Any], values: Any, axes: Any = None) -> Any:
     import tensorflow as tf
 
-    return tf.squeeze(values, None if axes is None else _numbers(axes))
+    if axes is None:
+        return tf.squeeze(values)
+    return tf.squeeze(values, _numbers(axes))
 
 
 def _unsqueeze(attributes: dict[str, Any], values: Any, axes: Any) -> Any:
@@ -205,12 +210,19 @@ def _slice(
     steps: Any = None,
 ) -> Any:
     begins = _numbers(starts)
-    stops = _numbers(ends)
-    places = range(len(begins)) if axes is None else _numbers(axes)
-    paces = [1] * len(begins) if steps is None else _numbers(steps)
+    axis_numbers = list(range(len(begins)))
+    if axes is not None:
+        axis_numbers = _numbers(axes)
+    step_sizes = [1] * len(begins)
+    if steps is not None:
+        step_sizes = _numbers(steps)
     index = [slice(None)] * len(values.shape)
-    for place, begin, stop, pace in zip(places, begins, stops, paces, strict=True):
-        index[place] = slice(begin, stop if abs(stop) < 1 << 31 else None, pace)
+    for axis, begin, end, step in zip(
+        axis_numbers, begins, _numbers(ends), step_sizes, strict=True
+    ):
+        # A huge number stands for the end of the axis.
+        stop = end if abs(end) < _ENDLESS else None
+        index[axis] = slice(begin, stop, step)
     return values[tuple(index)]
 
 
@@ -228,8 +240,9 @@ def _constant(attributes: dict[str, Any]) -> np.ndarray:
 
 
 def _shape(attributes: dict[str, Any], values: Any) -> np.ndarray:
-    """-1 where it isn't fixed."""
-    return np.array([-1 if size is None else size for size in values.shape])
+    """Return the shape, with -1 where it isn't fixed."""
+    sizes = [-1 if size is None else size for size in values.shape]
+    return np.array(sizes)
 
 
 def _gather(attributes: dict[str, Any], values: Any, places: Any) -> Any:
@@ -241,11 +254,13 @@ def _gather(attributes: dict[str, Any], values: Any, places: Any) -> Any:
     return tf.gather(values, places, axis=axis)
 
 
-def _equal(attributes: dict[str, Any], left: Any, right: Any) -> np.ndarray:
-    return np.equal(left, right)
+def _equal(attributes: dict[str, Any], a: Any, b: Any) -> np.ndarray:
+    return np.equal(a, b)
 
 
 def _plainly(name: str) -> Callable[..., Any]:
+    """Return an operator that is a function of TensorFlow, without attributes."""
+
     def call(attributes: dict[str, Any], *values: Any) -> Any:
         import tensorflow as tf
 
@@ -279,11 +294,32 @@ def _relu(attributes: dict[str, Any], values: Any) -> Any:
 
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    "Add": _plainly("add"), "Cast": _cast, "Concat": _concat, "Constant": _constant, "Conv": _conv, "Equal": _equal,
-    "Flatten": _flatten, "Gather": _gather, "Gemm": _gemm, "Identity": _plainly("identity"), "MatMul": _plainly("matmul"),
-    "MaxPool": _max_pool, "Mul": _plainly("multiply"), "ReduceMax": _reduce("reduce_max"),
-    "ReduceMean": _reduce("reduce_mean"), "ReduceSum": _reduce("reduce_sum"), "Relu": _relu, "Reshape": _reshape,
-    "Shape": _shape, "Slice": _slice, "Softmax": _soft_max, "Squeeze": _squeeze, "Sub": _plainly("subtract"),
-    "Transpose": _transpose, "Unsqueeze": _unsqueeze,
-}  # fmt: skip
-"""From ONNX's attributes and inputs to the output, as opset 17 defines them."""
+    "Add": _plainly("add"),
+    "Cast": _cast,
+    "Concat": _concat,
+    "Constant": _constant,
+    "Conv": _conv,
+    "Equal": _equal,
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "Gemm": _gemm,
+    "Identity": _plainly("identity"),
+    "MatMul": _plainly("matmul"),
+    "MaxPool": _max_pool,
+    "Mul": _plainly("multiply"),
+    "ReduceMax": _reduce("reduce_max"),
+    "ReduceMean": _reduce("reduce_mean"),
+    "ReduceSum": _reduce("reduce_sum"),
+    "Relu": _relu,
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "Slice": _slice,
+    "Softmax": _soft_max,
+    "Squeeze": _squeeze,
+    "Sub": _plainly("subtract"),
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}
+"""By operator, the function from ONNX's attributes and inputs to the output, as opset 17 defines
+it.
+"""

@@ -72,10 +72,9 @@ def export_savedmodel(
             f"{target} holds something else than an export, so it is not replaced. Choose another"
             " folder"
         )
-    seen = tf.TensorSpec(
-        (None, *card.observation_shape), card.observation_dtype, name="observations"
-    )
-    served = tf.function(module.run, input_signature=[seen], autograph=False)
+    shape = (None, *card.observation_shape)
+    inputs = tf.TensorSpec(shape, card.observation_dtype, name="observations")
+    served = tf.function(module.run, input_signature=[inputs], autograph=False)
     try:
         if part.is_symlink():
             part.unlink()
@@ -124,50 +123,51 @@ def savedmodel_forward(path: str | os.PathLike[str]) -> Forward:
 def compare(bundle: Bundle, forward: Forward, observations: np.ndarray) -> Parity:
     """Compare `forward` with the bundle's own network on onnxruntime."""
     expected = onnx_forward(bundle, 1)(observations)
-    found = forward(observations)
-    difference = max(
+    actual = forward(observations)
+    differences = [
         float((abs(a - b) / np.maximum(1.0, abs(a))).max())
-        for a, b in zip(expected, found, strict=True)
-    )
-    ranked = np.sort(expected[0], axis=1)
+        for a, b in zip(expected, actual, strict=True)
+    ]
+    logits = expected[0]
+    ranked = np.sort(logits, axis=1)
+    is_clear = np.ones(len(ranked), np.bool_)
     if ranked.shape[1] > 1:
-        clear = ranked[:, -1] - ranked[:, -2] > CLEAR_GAP
-    else:
-        clear = np.ones(len(ranked), np.bool_)
-    same = expected[0].argmax(axis=1) == found[0].argmax(axis=1)
-    return Parity(len(observations), int(clear.sum()), int((same & clear).sum()), difference)
+        is_clear = ranked[:, -1] - ranked[:, -2] > CLEAR_GAP
+    is_same = logits.argmax(axis=1) == actual[0].argmax(axis=1)
+    return Parity(
+        states=len(observations),
+        clear=int(is_clear.sum()),
+        same_action=int((is_same & is_clear).sum()),
+        largest_difference=max(differences),
+    )
 
 
 def observations_of(bundle: Bundle, count: int, seed: int = 0) -> np.ndarray:
-    """Return `count` observations (n, …) of random play in the policy's own world, or of noise if
-    it isn't known here.
+    """Return observations (count, …) of random play in the policy's own world, or of noise if the
+    world isn't known here.
     """
     import envs
 
     card = bundle.card
     rng = np.random.default_rng(seed)
+    options = {**card.environment.get("options", {}), "num_games": 16}
     try:
-        world: Any = envs.make(
-            card.environment["name"], **{**card.environment.get("options", {}), "num_games": 16}
-        )
+        world: Any = envs.make(card.environment["name"], **options)
     except (UnknownNameError, MissingDependencyError, TypeError):
         dtype = np.dtype(card.observation_dtype)
         small = {np.dtype(bool): 2, np.dtype(np.int8): 127, np.dtype(np.uint8): 255}
-        return rng.integers(
-            0, small.get(dtype, _LARGEST_NOISE), (count, *card.observation_shape)
-        ).astype(dtype)
+        above = small.get(dtype, _LARGEST_NOISE)
+        return rng.integers(0, above, (count, *card.observation_shape)).astype(dtype)
     world.restart(seed)
-    seen: list[np.ndarray] = []
-    while sum(map(len, seen)) < count:
-        seen.append(world.observations[world.valid])
+    batches: list[np.ndarray] = []
+    while sum(map(len, batches)) < count:
+        batches.append(world.observations[world.valid])
         lots = rng.random((world.num_envs, card.action["num_actions"]))
-        if world.action_mask is None:
-            allowed = lots
-        else:
-            allowed = np.where(world.action_mask, lots, -1.0)
-        world.advance(allowed.argmax(axis=1))
+        if world.action_mask is not None:
+            lots = np.where(world.action_mask, lots, -1.0)
+        world.advance(lots.argmax(axis=1))
     world.close()
-    return np.concatenate(seen)[:count]
+    return np.concatenate(batches)[:count]
 
 
 def _tensorflow() -> Any:

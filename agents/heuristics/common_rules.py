@@ -8,6 +8,7 @@ makes it e times as likely."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,9 @@ def walls(me: Sight) -> Sequence[bool]:
 
 def neck(me: Sight) -> Sequence[bool]:
     """Ban the move back into the own neck."""
-    moved = me.length > 1 and me.body[1] != me.head
-    return [not (moved and me.ahead(move) == me.body[1]) for move in _EVERY_MOVE]
+    if me.length == 1 or me.body[1] == me.head:
+        return [True] * 4
+    return [me.ahead(move) != me.body[1] for move in _EVERY_MOVE]
 
 
 def certain_death(me: Sight) -> np.ndarray:
@@ -53,7 +55,9 @@ def food_when_hungry(me: Sight, *, below: int = 31) -> Sequence[bool]:
     The starter pack's rule.
     """
     eats = [me.ahead(move) in me.food for move in _EVERY_MOVE]
-    return eats if me.health < below and any(eats) else [True] * 4
+    if me.health < below and any(eats):
+        return eats
+    return [True] * 4
 
 
 def room(me: Sight) -> Sequence[bool]:
@@ -66,19 +70,22 @@ def room(me: Sight) -> Sequence[bool]:
 def space(me: Sight, *, weight: float = 3.0) -> Sequence[float]:
     """Prefer moves with more cells in reach, up to twice the own length."""
     enough = 2.0 * me.length
-    return [
-        _LOST if fill is None else weight * min(fill.area, enough) / enough for fill in me.fills
-    ]
+    scores = [_LOST] * 4
+    for move, fill in enumerate(me.fills):
+        if fill is not None:
+            scores[move] = weight * min(fill.area, enough) / enough
+    return scores
 
 
 def territory(me: Sight, *, weight: float = 0.08) -> Sequence[float]:
     """Prefer moves after which I reach more cells before anyone else (a Voronoi fill in which tails
     move on).
     """
-    return [
-        _LOST if fill is None else weight * area
-        for fill, area in zip(me.fills, _territories(me), strict=True)
-    ]
+    scores = [_LOST] * 4
+    for move, area in enumerate(_territories(me)):
+        if me.fills[move] is not None:
+            scores[move] = weight * area
+    return scores
 
 
 def head_to_head(me: Sight, *, fear: float = 6.0, hunt: float = 1.0) -> Sequence[float]:
@@ -88,9 +95,10 @@ def head_to_head(me: Sight, *, fear: float = 6.0, hunt: float = 1.0) -> Sequence
     scores = [0.0] * 4
     for other in me.others:
         reachable = me.around(other.head)
+        score = hunt if other.length < me.length else -fear
         for move in _EVERY_MOVE:
             if me.ahead(move) in reachable:
-                scores[move] += hunt if other.length < me.length else -fear
+                scores[move] += score
     return scores
 
 
@@ -99,24 +107,33 @@ def food(me: Sight, *, weight: float = 2.0, always: float = 0.3) -> Sequence[flo
     `always`.
     """
     wish = weight * max(always, 1 - me.health / 100)
-    return [_LOST if fill is None else wish * max(0.0, 1 - fill.food / 20) for fill in me.fills]
+    scores = [_LOST] * 4
+    for move, fill in enumerate(me.fills):
+        if fill is not None:
+            scores[move] = wish * max(0.0, 1 - fill.food / 20)
+    return scores
 
 
 def tail(me: Sight, *, weight: float = 1.0) -> Sequence[float]:
     """Prefer moves nearer to the own tail, whose cell will become free."""
     target = me.body[-1]
     far = me.width + me.height
-    return [
-        0.0 if (p := me.ahead(move)) is None else weight * (1 - _way(me, p, target) / far)
-        for move in _EVERY_MOVE
-    ]
+    scores = [0.0] * 4
+    for move in _EVERY_MOVE:
+        point = me.ahead(move)
+        if point is not None:
+            scores[move] = weight * (1 - _way(me, point, target) / far)
+    return scores
 
 
 def hazards(me: Sight, *, weight: float = 0.1) -> Sequence[float]:
     """Avoid hazards in proportion to the health that they take. Food on the cell protects."""
-    ahead = [me.ahead(move) for move in _EVERY_MOVE]
-    costs = [0 if p is None or p in me.food else me.hazards[p] * me.hazard_damage for p in ahead]
-    return [-weight * cost for cost in costs]
+    scores = [0.0] * 4
+    for move in _EVERY_MOVE:
+        point = me.ahead(move)
+        if point is not None and point not in me.food:
+            scores[move] = -weight * me.hazards[point] * me.hazard_damage
+    return scores
 
 
 STARTER_PACK: tuple[Rule, ...] = (walls, neck, food_when_hungry)
@@ -144,8 +161,8 @@ RULES: dict[str, Rule] = {
 
 
 def _territories(me: Sight) -> list[int]:
-    """Cells that I reach first after each move, if the others go straight on where they can; 0 if
-    it kills me.
+    """Return how many cells I reach first after each move, if the others go straight on where they
+    can; 0 if it kills me.
     """
     areas = []
     for move in _EVERY_MOVE:
@@ -155,35 +172,44 @@ def _territories(me: Sight) -> list[int]:
         moves = np.array([[drift(s, r, i) for i in range(after.num_snakes)]], np.int8)
         moves[0, me.slot] = move
         step_board(s, 0, r, moves)
-        found = new_territory(after)
+        cells = new_territory(after)
         if s.cause[0, me.slot] == ALIVE:
-            survey(s, r, found)
-            divide(s, r, found, me.slot)
-        areas.append(int(found.area[me.slot]))
+            survey(s, r, cells)
+            divide(s, r, cells, me.slot)
+        areas.append(int(cells.area[me.slot]))
     return areas
 
 
 def _way(me: Sight, start: Point, target: Point) -> int:
-    """Moves from `start`, entered on move 1, to `target` around bodies that have not left by then;
-    board's sides if none.
+    """Return the number of moves from `start`, entered on move 1, to `target` around bodies that
+    have not left by then. It is the sum of the board's sides if there is no way.
     """
-    leaves: dict[Point, int] = {}
-    for body in (me.body, *(other.body for other in me.others)):
-        for entry, point in enumerate(body):
-            leaves[point] = max(leaves.get(point, 0), len(body) - entry)
-    none = me.width + me.height
-    reached = {start}
+    free_after = _free_after(me)
+    farthest = me.width + me.height
+    visited = {start}
     edge = [start]
     moves = 1
-    while edge and moves < none:
+    while edge and moves < farthest:
         if target in edge:
             return moves
         moves += 1
-        new = dict.fromkeys(
-            p for point in edge for p in sorted(me.around(point)) if p not in reached
-        )
-        reached.update(new)
-        edge = [
-            p for p in new if (not me.constrictor or p not in leaves) and moves >= leaves.get(p, 0)
-        ]
-    return none
+        next_edge = []
+        for point in edge:
+            for neighbour in sorted(me.around(point) - visited):
+                visited.add(neighbour)
+                if moves >= free_after.get(neighbour, 0):
+                    next_edge.append(neighbour)
+        edge = next_edge
+    return farthest
+
+
+def _free_after(me: Sight) -> dict[Point, float]:
+    """Return, for each point that a body covers, after how many moves the body has left it. In a
+    constrictor game it never does.
+    """
+    free_after: dict[Point, float] = {}
+    for body in (me.body, *(other.body for other in me.others)):
+        for entry, point in enumerate(body):
+            moves = inf if me.constrictor else len(body) - entry
+            free_after[point] = max(free_after.get(point, 0), moves)
+    return free_after

@@ -56,12 +56,15 @@ class Heuristics(Agent):
     def __init__(
         self, rules: Sequence[Rule | str], base: Agent | None = None, *, name: str | None = None
     ) -> None:
-        named = [_named(rule) for rule in rules]
-        self.name = name or "+".join([*map(_name, named), *([base.name] if base else [])])
+        functions = [_find_rule(rule) for rule in rules]
+        names = [_name(rule) for rule in functions]
         if base is None:
-            self.rules = named
+            self.rules = functions
         else:
-            self.rules = [certain_death, *(rule for rule in named if rule is not certain_death)]
+            names.append(base.name)
+            others = [rule for rule in functions if rule is not certain_death]
+            self.rules = [certain_death, *others]
+        self.name = name or "+".join(names)
         self.base = base
 
     def evaluation_in_words(self, state: State | None = None) -> str | None:
@@ -71,13 +74,12 @@ class Heuristics(Agent):
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         advice = [
-            self._consult(Sight(state, b, i), _EVERY_MOVE)
-            for b, i in zip(boards, slots, strict=True)
+            self._consult(Sight(state, board, slot), _EVERY_MOVE)
+            for board, slot in zip(boards, slots, strict=True)
         ]
         starts = self._starts(state, boards, slots, [one.allowed for one in advice])
-        return np.array(
-            [one.best(start) for one, start in zip(advice, starts, strict=True)], np.int8
-        )
+        moves = [one.best(start) for one, start in zip(advice, starts, strict=True)]
+        return np.array(moves, np.int8)
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
         return self.act_among(state, you, _EVERY_MOVE, deadline)
@@ -86,62 +88,68 @@ class Heuristics(Agent):
         self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None
     ) -> Decision:
         advice = self._consult(Sight(state, 0, you), allowed)
+        start = np.zeros(4)
+        value = None
+        note: dict[str, Any] = {}
         if self.base:
-            given = self.base.act_among(state, you, advice.allowed, deadline)
-        else:
-            given = None
-        logits = advice.logits(_log_probabilities(given))
+            decision = self.base.act_among(state, you, advice.allowed, deadline)
+            start = _log_probabilities(decision)
+            value = decision.value
+            note |= decision.note
+        logits = advice.logits(start)
         shares = np.exp(logits - logits.max())
-        note = {**(given.note if given else {}), "rules": advice.notes}
-        return Decision(
-            int(logits.argmax()),
-            (shares / shares.sum()).astype(np.float32),
-            given.value if given else None,
-            note,
-        )
+        probabilities = (shares / shares.sum()).astype(np.float32)
+        note["rules"] = advice.notes
+        return Decision(int(logits.argmax()), probabilities, value, note)
 
     def _starts(
         self, state: State, boards: np.ndarray, slots: np.ndarray, allowed: list[np.ndarray]
     ) -> np.ndarray:
-        """Log-probabilities float64 (n, 4) of the base, which may choose what is `allowed` to
-        each.
+        """Return the base's log-probabilities, float64 (n, 4). It may choose what is `allowed` to
+        each snake.
         """
         if self.base is None:
             return np.zeros((len(boards), 4))
         if hasattr(self.base, "move_probabilities") and len(boards):
-            return np.log(np.maximum(self.base.move_probabilities(state, boards, slots)[0], _LEAST))
+            probabilities, _ = self.base.move_probabilities(state, boards, slots)
+            return np.log(np.maximum(probabilities, _LEAST))
         # `act_batch` would tell neither the base's probabilities nor its best among fewer moves.
-        rows = zip(boards, slots, allowed, strict=True)
-        given = [
-            self.base.act_among(state.select(np.array([board])), int(slot), moves)
-            for board, slot, moves in rows
-        ]
-        return np.array([_log_probabilities(decision) for decision in given]).reshape(len(given), 4)
+        starts = np.zeros((len(boards), 4))
+        for n, (board, slot) in enumerate(zip(boards, slots, strict=True)):
+            one_board = state.select(np.array([board]))
+            decision = self.base.act_among(one_board, int(slot), allowed[n])
+            starts[n] = _log_probabilities(decision)
+        return starts
 
     def _consult(self, me: Sight, allowed: np.ndarray) -> _Advice:
-        """Ask all rules, in their order."""
+        """Ask all rules, in their order, of which moves they may still ban `allowed`."""
         allowed = allowed.copy()
         preference = np.zeros(4)
         notes = {}
         for rule in self.rules:
-            said = _ask(rule, me)
-            notes[_name(rule)] = dict(zip(MOVE_NAMES, said.tolist(), strict=True))
-            if said.dtype != np.bool_:
-                preference += np.clip(said, -_MOST, _MOST)
-            elif (allowed & said).any():
-                allowed &= said
+            opinion = _ask(rule, me)
+            notes[_name(rule)] = dict(zip(MOVE_NAMES, opinion.tolist(), strict=True))
+            if opinion.dtype != np.bool_:
+                preference += np.clip(opinion, -_MOST, _MOST)
+            elif (allowed & opinion).any():
+                allowed &= opinion
         return _Advice(allowed, preference, notes)
 
 
 class _Advice(NamedTuple):
     """What the rules say of one position."""
 
-    allowed: np.ndarray  # bool (4,), one True at least
-    preference: np.ndarray  # float64 (4,), the sum of all
-    notes: dict[str, Any]  # what each said, by its name
+    allowed: np.ndarray
+    """bool (4,), with one True at least."""
+    preference: np.ndarray
+    """float64 (4,): the sum of all preferences."""
+    notes: dict[str, Any]
+    """What each rule says of the moves, by its name."""
 
     def logits(self, start: np.ndarray) -> np.ndarray:
-        """Float64 (4,), -inf for what is banned; `start` (4,): the base's log-probabilities."""
+        """Return the moves' log-probabilities, float64 (4,), -inf for what is banned. `start` (4,)
+        are the base's.
+        """
         return np.where(self.allowed, start + self.preference, -np.inf)
 
     def best(self, start: np.ndarray) -> int:
@@ -164,7 +172,9 @@ def with_rules(path: str | os.PathLike[str], base: Agent | None = None) -> Heuri
     """
     rules = [certain_death, *load_rules(path)]
     name = Path(path).stem
-    return Heuristics(rules, base, name=f"{name}+{base.name}" if base else name)
+    if base:
+        name = f"{name}+{base.name}"
+    return Heuristics(rules, base, name=name)
 
 
 def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
@@ -176,30 +186,31 @@ def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
     module = _run(Path(path))
     rules = getattr(module, "RULES", None)
     if rules is None:
-        own = inspect.getmembers(
-            module, lambda item: inspect.isfunction(item) and item.__module__ == module.__name__
-        )
-        lines = [
-            (function.__code__.co_firstlineno, function)
-            for name, function in own
-            if not name.startswith("_")
-        ]
-        rules = [function for _, function in sorted(lines, key=lambda line: line[0])]
-    if (
-        not rules
-        or not isinstance(rules, (list, tuple))
-        or not all(callable(rule) or isinstance(rule, str) for rule in rules)
-    ):
+        rules = _own_functions(module)
+    is_list = isinstance(rules, list | tuple) and len(rules) > 0
+    if not is_list or not all(callable(rule) or isinstance(rule, str) for rule in rules):
         raise RuleError(
             f"{path} holds no rules: write a function of one argument, or a list RULES. See"
             " docs/heuristics.md"
         )
-    return [_named(rule) for rule in rules]
+    return [_find_rule(rule) for rule in rules]
+
+
+def _own_functions(module: ModuleType) -> list[Rule]:
+    """Return the functions that are written in the module, in the order of its lines, without those
+    whose names begin with _.
+    """
+    functions = [
+        item
+        for name, item in inspect.getmembers(module, inspect.isfunction)
+        if item.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    return sorted(functions, key=lambda function: function.__code__.co_firstlineno)
 
 
 def _run(path: Path) -> ModuleType:
-    """Run it from its source: a file that is edited twice within a second must not come from a
-    cache of the first version.
+    """Run a file from its source: one that is edited twice within a second must not come from a
+    cache of its first version.
     """
     module = ModuleType(f"procsnake_rules_{path.stem}")
     module.__file__ = str(path)
@@ -210,22 +221,25 @@ def _run(path: Path) -> ModuleType:
         # aren't the file's.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
-        raise RuleError(f"the rules in {path} can't be loaded: {_told(error)}") from error
+        raise RuleError(f"the rules in {path} can't be loaded: {_error_in_words(error)}") from error
     return module
 
 
-def _told(error: BaseException) -> str:
-    """What went wrong in the code that the catcher of the error had called, and at which line of
-    that code's file.
+def _error_in_words(error: BaseException) -> str:
+    """Return what went wrong in the code that the catcher of the error had called, and at which
+    line of that code's file.
     """
     frames = traceback.extract_tb(error.__traceback__)[1:]
     # What the user's line has called, such as NumPy, isn't where to look.
     own = [frame for frame in frames if frame.filename == frames[0].filename]
-    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}: {error}{place}"
+    reason = f"{type(error).__name__}: {error}"
+    if own:
+        return f"{reason} ({own[-1].filename}:{own[-1].lineno})"
+    return reason
 
 
-def _named(rule: Rule | str) -> Rule:
+def _find_rule(rule: Rule | str) -> Rule:
+    """Return a rule, or the built-in one of this name."""
     if not isinstance(rule, str):
         return rule
     if rule not in RULES:
@@ -239,22 +253,24 @@ def _name(rule: Callable[..., Any]) -> str:
 
 
 def _ask(rule: Rule, me: Sight) -> np.ndarray:
+    """Return what a rule says, bool or numbers (4,). Raises `RuleError` for anything else."""
     try:
-        said = np.asarray(rule(me))
+        opinion = np.asarray(rule(me))
     except (Exception, SystemExit) as error:
         where = f"on turn {me.turn}, for the snake in slot {me.slot}"
-        raise RuleError(f"the rule {_name(rule)!r} failed {where}: {_told(error)}") from error
-    if said.shape != (4,) or said.dtype.kind not in "biuf" or np.isnan(said).any():
         raise RuleError(
-            f"the rule {_name(rule)!r} returned {str(said)[:80]!r}; a rule returns four booleans"
+            f"the rule {_name(rule)!r} failed {where}: {_error_in_words(error)}"
+        ) from error
+    if opinion.shape != (4,) or opinion.dtype.kind not in "biuf" or np.isnan(opinion).any():
+        raise RuleError(
+            f"the rule {_name(rule)!r} returned {str(opinion)[:80]!r}; a rule returns four booleans"
             " (False bans a move) or four numbers (more is better), for up, down, left, right"
         )
-    return said
+    return opinion
 
 
-def _log_probabilities(decision: Decision | None) -> np.ndarray:
-    if decision is None:
-        return np.zeros(4)
+def _log_probabilities(decision: Decision) -> np.ndarray:
+    """Return the log-probabilities of a base's decision, float64 (4,)."""
     if decision.probabilities is None:
         return np.where(np.arange(4) == decision.move, 0.0, -SURE)
     return np.log(np.maximum(decision.probabilities, _LEAST))

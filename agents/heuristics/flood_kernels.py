@@ -112,7 +112,9 @@ def _score(
 
 @kernel
 def _count_rivals(s: Boards, b: int, i: int, r: Rules, target: int) -> int:
-    """Return how many other snakes that are at least as long can move their head to the cell, too."""
+    """Return how many other snakes that are at least as long can move their head to the
+    cell, too.
+    """
     rivals = 0
     for j in range(s.cause.shape[1]):
         if j != i and is_alive(s, b, j) and s.length[b, j] >= s.length[b, i]:

@@ -47,20 +47,23 @@ class Address:
         user, _, rest = place.partition("/")
         middle, _, folder = rest.partition("/")
         name, at, revision = middle.partition("@")
-        address = cls(f"{user}/{name}", unquote(revision) if at else "main", folder)
+        if not at:
+            revision = "main"
+        address = cls(f"{user}/{name}", unquote(revision), folder)
         if not (text.startswith(SCHEME) and address._is_possible(user, name)):
             raise HubError(f"{text!r} is no address on the Hugging Face Hub; {_LOOKS}")
         return address
 
     def _is_possible(self, user: str, name: str) -> bool:
-        names = all(
-            _NAME.fullmatch(part) and ".." not in part and "--" not in part for part in (user, name)
-        )
-        revision = _REVISION.fullmatch(self.revision) and ".." not in self.revision
-        folder = not self.folder or (
-            len(self.folder) <= _MAX_FOLDER and _FOLDER.fullmatch(self.folder)
-        )
-        return bool(names and revision and folder)
+        """Return whether the Hub can have such an address."""
+        if not _REVISION.fullmatch(self.revision) or ".." in self.revision:
+            return False
+        for part in (user, name):
+            if not _NAME.fullmatch(part) or ".." in part or "--" in part:
+                return False
+        if not self.folder:
+            return True
+        return len(self.folder) <= _MAX_FOLDER and _FOLDER.fullmatch(self.folder) is not None
 
     @property
     def is_pinned(self) -> bool:
@@ -73,7 +76,9 @@ class Address:
 
     def inside(self, path: str) -> str:
         """Return the path of one of the bundle's files in the repository."""
-        return f"{self.folder}/{path}" if self.folder else path
+        if not self.folder:
+            return path
+        return f"{self.folder}/{path}"
 
     @property
     def player(self) -> str:
@@ -84,8 +89,9 @@ class Address:
         return self.repository.partition("/")[2]
 
     def __str__(self) -> str:
+        address = f"{SCHEME}{self.repository}"
         if self.revision != "main":
-            revision = f"@{quote(self.revision, safe='')}"
-        else:
-            revision = ""
-        return f"{SCHEME}{self.repository}{revision}{'/' if self.folder else ''}{self.folder}"
+            address += f"@{quote(self.revision, safe='')}"
+        if self.folder:
+            address += f"/{self.folder}"
+        return address

@@ -73,12 +73,14 @@ def asking(address: Address) -> Iterator[None]:
 
 
 def _quoted(text: object) -> str:
-    """What the Hub or the library says, on one line and without the token: an answer may echo the
-    request's headers.
+    """Return what the Hub or the library says, on one line and without the token: an answer may
+    echo the request's headers.
     """
+    message = str(text)
     token = library().get_token()
-    said = str(text)
-    return in_one_line(said.replace(token, "[token]") if token else said)
+    if token:
+        message = message.replace(token, "[token]")
+    return in_one_line(message)
 
 
 def _endpoint() -> str:
@@ -89,13 +91,13 @@ def _endpoint() -> str:
 
 def _no_repository(address: Address) -> str:
     # The Hub gives strangers the same answer for what is private and for what isn't there.
-    said = f"{_endpoint()} has no model {address.repository}, or it is private and"
+    problem = f"{_endpoint()} has no model {address.repository}, or it is private and"
     if library().get_token():
         return (
-            f"{said} your token isn't allowed to see it. Look at the spelling, and at what the"
+            f"{problem} your token isn't allowed to see it. Look at the spelling, and at what the"
             " token may do"
         )
-    return f"{said} you are a stranger there. Look at the spelling. {LOG_IN}"
+    return f"{problem} you are a stranger there. Look at the spelling. {LOG_IN}"
 
 
 def _no_revision(address: Address) -> str:
@@ -108,40 +110,38 @@ def _no_revision(address: Address) -> str:
 
 
 def _revisions(address: Address) -> list[str]:
-    """The names of branches and tags, for an offer only."""
+    """Return the names of branches and tags, for an offer only; none if they can't be had."""
     import httpx2
     from huggingface_hub.utils import build_hf_headers, get_session
 
     url = f"{_endpoint()}/api/models/{address.repository}/refs"
     try:
-        told = get_session().get(url, headers=build_hf_headers(), timeout=READ_S).json()
-        return [str(one["name"]) for kind in ("branches", "tags") for one in told.get(kind, [])]
+        refs = get_session().get(url, headers=build_hf_headers(), timeout=READ_S).json()
+        return [str(ref["name"]) for ref in [*refs.get("branches", []), *refs.get("tags", [])]]
     except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
         return []
 
 
 def _refused(address: Address, error: Any) -> str:
     status = error.response.status_code
-    said = f"{address}: {_endpoint()} answers {status}: {_quoted(error.server_message or error)}"
+    answer = _quoted(error.server_message or error)
+    problem = f"{address}: {_endpoint()} answers {status}: {answer}"
     if status in (401, 403):
         return (
-            f"{said}. Tokens are made at {_endpoint()}/settings/tokens; a push needs one with write"
-            " permission there"
+            f"{problem}. Tokens are made at {_endpoint()}/settings/tokens; a push needs one with"
+            " write permission there"
         )
     if status == 429 or status >= 500:
-        return f"{said}. Try again later"
-    return said
+        return f"{problem}. Try again later"
+    return problem
 
 
 def _no_network(address: Address, error: Exception) -> str:
+    reason = _quoted(error) or type(error).__name__
+    message = f"{address}: {_endpoint()} can't be reached ({reason}). Look at the network"
     if address.is_pinned:
-        pin = ""
-    else:
-        pin = (
-            "; an address with the commit of a bundle that you had before, hf://…@COMMIT, needs"
-            " none"
-        )
+        return message
     return (
-        f"{address}: {_endpoint()} can't be reached ({_quoted(error) or type(error).__name__})."
-        f" Look at the network{pin}"
+        f"{message}; an address with the commit of a bundle that you had before, hf://…@COMMIT,"
+        " needs none"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,22 +31,21 @@ def fetch(text: str, limits: Mapping[str, int]) -> Path:
     """Return the folder with the bundle at an address. `limits` are the names of a bundle's files
     and the most bytes of each.
 
-    For an address without a commit, stderr tells the commit that was found. Raises `HubError` for
-    whatever can't be had and `MissingDependencyError` without huggingface_hub."""
-    wanted = Address.parse(text)
-    if wanted.is_pinned and (kept := _place(wanted)).is_dir():
-        return kept
-    address, listed = _look_up(wanted)
-    if not (place := _place(address)).is_dir():
-        contents = _download(address, _chosen(address, listed, limits))
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_folder(place, contents)
-        except OSError as error:
-            said = f"{address} can't be kept in {place}: {error.strerror or error}"
-            raise HubError(
-                f"{said}. The environment variable PROCSNAKE_CACHE names another folder"
-            ) from error
+    For an address without a commit, stderr tells the commit for which it stands. Raises `HubError`
+    for whatever can't be had and `MissingDependencyError` without huggingface_hub."""
+    address, sizes = _look_up(Address.parse(text))
+    place = _place(address)
+    if place.is_dir():
+        return place
+    contents = _download(address, _sizes_of_bundle(address, sizes, limits))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_folder(place, contents)
+    except OSError as error:
+        raise HubError(
+            f"{address} can't be kept in {place}: {error.strerror or error}. The environment"
+            " variable PROCSNAKE_CACHE names another folder"
+        ) from error
     return place
 
 
@@ -54,73 +53,77 @@ def pinned(text: str) -> str:
     """Return a text in which each address of the Hub names the commit that it stands for now.
     Raises what `fetch` raises.
     """
-    return IN_TEXT.sub(lambda found: str(_look_up(Address.parse(found[0]))[0]), text)
+    return IN_TEXT.sub(lambda match: _pinned_address(match[0]), text)
+
+
+def _pinned_address(text: str) -> str:
+    address, _ = _look_up(Address.parse(text))
+    return str(address)
 
 
 def _place(address: Address) -> Path:
-    """Where a commit's bundle is kept. Its last part is how the player is called."""
+    """Return where a commit's bundle is kept. Its last part is how the player is called."""
     # One level for the repository and the folder in it: no bundle's folder lies within another's.
-    return (
-        cache_root()
-        / "hub"
-        / address.revision
-        / quote(f"{address.repository}/{address.folder}", safe="")
-        / address.player
-    )
+    folder = quote(f"{address.repository}/{address.folder}", safe="")
+    return cache_root() / "hub" / address.revision / folder / address.player
 
 
-def _look_up(wanted: Address) -> tuple[Address, dict[str, int | None]]:
-    """The address with its commit, and the sizes of the repository's files by path; none for a
-    commit that is kept.
+def _look_up(address: Address) -> tuple[Address, dict[str, int | None]]:
+    """Return the address with its commit, and the sizes of the repository's files by path. A commit
+    whose bundle is kept isn't looked up, so there are no sizes.
     """
-    if wanted.is_pinned and _place(wanted).is_dir():
-        return wanted, {}
-    with asking(wanted):
+    if address.is_pinned and _place(address).is_dir():
+        return address, {}
+    with asking(address):
         api = library().HfApi()
         info = api.model_info(
-            wanted.repository, revision=wanted.revision, files_metadata=True, timeout=READ_S
+            address.repository, revision=address.revision, files_metadata=True, timeout=READ_S
         )
-    address = wanted.at(str(info.sha))
-    if not address.is_pinned or (wanted.is_pinned and address != wanted):
+    pinned_address = address.at(str(info.sha))
+    is_other = address.is_pinned and pinned_address != address
+    if is_other or not pinned_address.is_pinned:
         raise HubError(
-            f"{wanted}: the Hub answers with commit {str(info.sha)[:40]!r}, which isn't what was"
+            f"{address}: the Hub answers with commit {str(info.sha)[:40]!r}, which isn't what was"
             " asked for"
         )
-    if address != wanted:
-        print(f"{wanted} is now {address}", file=sys.stderr, flush=True)
-    return address, {one.rfilename: one.size for one in info.siblings or ()}
+    if pinned_address != address:
+        print(f"{address} is now {pinned_address}", file=sys.stderr, flush=True)
+    return pinned_address, {file.rfilename: file.size for file in info.siblings or ()}
 
 
-def _chosen(
-    address: Address, listed: Mapping[str, int | None], limits: Mapping[str, int]
+def _sizes_of_bundle(
+    address: Address, sizes: Mapping[str, int | None], limits: Mapping[str, int]
 ) -> dict[str, int]:
-    """The sizes of the bundle's files by name. Raises `HubError` if there is no bundle, or one that
-    is too large.
-    """
-    if address.inside(CARD) not in listed:
-        raise HubError(_not_a_bundle(address, listed))
-    chosen = {}
+    """Return the sizes of the bundle's files by name, out of those of the repository's files by
+    path.
+
+    Raises `HubError` if there is no bundle, or one that is too large."""
+    if address.inside(CARD) not in sizes:
+        raise HubError(_not_a_bundle(address, sizes))
+    sizes_by_name = {}
     for name, limit in limits.items():
-        if address.inside(name) not in listed:
+        if address.inside(name) not in sizes:
             continue
-        size = listed[address.inside(name)]
+        size = sizes[address.inside(name)]
         if not isinstance(size, int) or not 0 <= size <= limit:
             raise HubError(
                 f"{address}: {name} has {size} bytes; {limit} are the most that it may have, so it"
                 " is not fetched"
             )
-        chosen[name] = size
-    return chosen
+        sizes_by_name[name] = size
+    return sizes_by_name
 
 
-def _not_a_bundle(address: Address, listed: Mapping[str, int | None]) -> str:
-    said = f"{address} is no policy bundle: it has no {CARD}"
-    folders = [path.removesuffix(f"/{CARD}") for path in listed if path.endswith(f"/{CARD}")]
+def _not_a_bundle(address: Address, paths: Collection[str]) -> str:
+    """Return a message that says what the repository has instead of a bundle."""
+    problem = f"{address} is no policy bundle: it has no {CARD}"
+    folders = [path.removesuffix(f"/{CARD}") for path in paths if path.endswith(f"/{CARD}")]
     if folders and not address.folder:
-        return printable(f"{said}. There is one in a folder: {address}/{min(folders)[:100]}")
-    shown = ", ".join(sorted(listed)[:_MAX_SHOWN])[:300] or "nothing"
+        return printable(f"{problem}. There is one in a folder: {address}/{min(folders)[:100]}")
+    content = ", ".join(sorted(paths)[:_MAX_SHOWN])[:300] or "nothing"
     return printable(
-        f"{said}, but {shown}. procsnake push writes bundles; nothing else is read, and no pickle"
+        f"{problem}, but {content}. procsnake push writes bundles; nothing else is read, and no"
+        " pickle"
     )
 
 
@@ -137,13 +140,13 @@ def _download(address: Address, sizes: Mapping[str, int]) -> dict[str, bytes]:
 
 
 def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
-    """The content at a URL, which has to have `size` bytes. Raises `HubError`, and what
+    """Return the content at a URL, which has to have `size` bytes. Raises `HubError`, and what
     huggingface_hub's session raises.
     """
     from huggingface_hub.utils import build_hf_headers, get_session
 
     content = bytearray()
-    began = time.monotonic()
+    start = time.monotonic()
     # Whatever is compressed could be a small file that becomes a large one.
     headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
     with get_session().stream("GET", url, headers=headers, timeout=READ_S) as response:
@@ -160,9 +163,9 @@ def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
             content += piece
             if len(content) > size:
                 raise HubError(
-                    f"{what} is longer than the {size} bytes that the Hub told; it is not kept"
+                    f"{what} is longer than the {size} bytes of which the Hub spoke; it is not kept"
                 )
-            if time.monotonic() - began > _PATIENCE_S + size / _SLOWEST_BYTES_PER_S:
+            if time.monotonic() - start > _PATIENCE_S + size / _SLOWEST_BYTES_PER_S:
                 raise HubError(
                     f"{what} comes too slowly: {len(content)} of {size} bytes so far. Try again"
                     " later"
@@ -179,15 +182,15 @@ class _Progress:
     def __init__(self, what: str, total: int) -> None:
         self._what = what
         self._total = total
-        self._came = 0
+        self._received = 0
         self._next = time.monotonic() + _TELL_AFTER_S
 
     def add(self, count: int) -> None:
-        self._came += count
+        self._received += count
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _TELL_EVERY_S
             print(
-                f"{self._what}: {self._came / 1e6:.1f} of {self._total / 1e6:.1f} MB",
+                f"{self._what}: {self._received / 1e6:.1f} of {self._total / 1e6:.1f} MB",
                 file=sys.stderr,
                 flush=True,
             )

@@ -27,16 +27,17 @@ def model_card(
     licence."""
     hub = library()
     world = str(card.environment["name"])
+    tags = [_TASK, "onnx", world.replace("/", "-")]
+    family = world.partition("/")[0]
+    if family not in tags:
+        tags.insert(2, family)
+    if card.algorithm:
+        tags.append(card.algorithm)
     data = hub.ModelCardData(
         library_name="procsnake",
         pipeline_tag=_TASK,
         license=license,
-        tags=[
-            _TASK,
-            "onnx",
-            *dict.fromkeys([world.partition("/")[0], world.replace("/", "-")]),
-            *([card.algorithm] if card.algorithm else []),
-        ],
+        tags=tags,
         model_name=address.repository.partition("/")[2],
         # The library asks for a name wherever there are results, and refuses an empty list of them.
         eval_results=_results(hub, card, run) or None,
@@ -45,21 +46,24 @@ def model_card(
 
 
 def _results(hub: Any, card: Card, run: Path | None) -> Sequence[Any]:
+    """Return the card's ratings, and what was measured of the run."""
     world = str(card.environment["name"])
+    results = []
     ratings = card.metrics.get("ratings")
-    rated = ratings.items() if isinstance(ratings, dict) else ()
-    found = [_result(hub, world, world, "rating", f"{name}", f"{said}") for name, said in rated]
-    return found + (_measured(hub, world, run) if run else [])
+    if isinstance(ratings, dict):
+        for name, rating in ratings.items():
+            results.append(_result(hub, world, world, "rating", str(name), str(rating)))
+    if run:
+        results += _measurements(hub, world, run)
+    return results
 
 
-def _measured(hub: Any, world: str, run: Path) -> list[Any]:
-    """What `procsnake evaluate` left in the run's folder, if it measured this policy."""
+def _measurements(hub: Any, world: str, run: Path) -> list[Any]:
+    """Return what `procsnake evaluate` left in the run's folder, if it measured this policy."""
     if record := read_record(run):
         board = record.board
-        where = (
-            f"{board['ruleset']} on {board['width']}×{board['height']}, map"
-            f" {board['map']}{record.unusual}"
-        )
+        size = f"{board['width']}×{board['height']}"
+        where = f"{board['ruleset']} on {size}, map {board['map']}{record.unusual}"
         return [
             _result(
                 hub,
@@ -72,20 +76,16 @@ def _measured(hub: Any, world: str, run: Path) -> list[Any]:
             )
             for score in record.scores
         ]
+    results = []
     if episodes := read_world_record(run):
-        return [
-            _result(
-                hub,
-                score.world,
-                score.world,
-                "mean_return",
-                f"mean return of {score.player}",
-                f"{score.mean_return:.3f} in {score.episodes} episodes ({score.interval[0]:.3f} to"
-                f" {score.interval[1]:.3f})",
+        for score in episodes.scores:
+            low, high = score.interval
+            value = (
+                f"{score.mean_return:.3f} in {score.episodes} episodes ({low:.3f} to {high:.3f})"
             )
-            for score in episodes.scores
-        ]
-    return []
+            name = f"mean return of {score.player}"
+            results.append(_result(hub, score.world, score.world, "mean_return", name, value))
+    return results
 
 
 def _percent(interval: tuple[float, float]) -> str:

@@ -4,8 +4,8 @@ Procgen's results use it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,21 +13,14 @@ from torch.nn.functional import conv2d
 
 from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
 from agents.networks.max_pool import MaxPool
-
-POOLINGS = ("flatten", "average", "max")
+from agents.networks.options import ImpalaOptions
 
 
 class Impala(nn.Module):
     """Stages of convolution 3×3 → max pooling 3×3, stride 2 → residual blocks; ReLU, pooling head,
     dense layer, heads.
 
-    Observations are [B, H, W, C]. `depths` are the output planes of each stage, multiplied by
-    `width`. `blocks` is the number of residual blocks per stage, of two convolutions each.
-    `pooling` decides what the dense layer reads: "flatten" everything, or each plane's "average" or
-    "max". `hidden` is the units of the dense layer. `scales` has one factor per plane (float = raw
-    * scale); the default is 1/255. `offset` is subtracted from the raw values first (LARS: offset
-    128 with the same scale). `stem_stride` is the stride of the first convolution: with 2, every
-    stage computes on half the height and width, and the dense layer reads a quarter of the values.
+    Observations are [B, H, W, C]. `ImpalaOptions` are its options.
 
     Convolutions and the dense layer are initialised orthogonally with gain √2; the second
     convolution of each block with √2/number of blocks, so that a block begins near the identity;
@@ -41,36 +34,15 @@ class Impala(nn.Module):
     scales: torch.Tensor
 
     def __init__(
-        self,
-        observation_shape: tuple[int, int, int],
-        num_actions: int,
-        *,
-        depths: Sequence[int] = (16, 32, 32),
-        width: int = 1,
-        blocks: int = 2,
-        pooling: str = "flatten",
-        stem_stride: int = 1,
-        hidden: int = 256,
-        scales: Sequence[float] | None = None,
-        offset: float = 0.0,
+        self, observation_shape: tuple[int, int, int], num_actions: int, **options: Any
     ) -> None:
         super().__init__()
-        if pooling not in POOLINGS:
-            raise ValueError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
-        if (
-            not depths
-            or min(depths) < 1
-            or width < 1
-            or blocks < 0
-            or hidden < 1
-            or stem_stride < 1
-        ):
-            raise ValueError(
-                f"depths {list(depths)}, width {width}, hidden {hidden}, stem_stride {stem_stride}"
-                f" must be at least 1, blocks {blocks} 0"
-            )
+        chosen = ImpalaOptions(**options)
+        depths = chosen.depths
+        blocks = chosen.blocks
+        stem_stride = chosen.stem_stride
         height, rows, planes = observation_shape
-        channels = [planes, *(depth * width for depth in depths)]
+        channels = [planes, *(depth * chosen.width for depth in depths)]
         gain = 2**0.5 / max(1, blocks * len(depths))
         strides = [stem_stride, *(1 for _ in depths[1:])]
         self.stages = nn.ModuleList(
@@ -82,13 +54,15 @@ class Impala(nn.Module):
         for _ in depths:
             height = (height + 1) // 2
             rows = (rows + 1) // 2
-        self.pooling = pooling
-        self.offset = offset
-        features = channels[-1] * (height * rows if pooling == "flatten" else 1)
-        self.dense = orthogonal(nn.Linear(features, hidden))
-        self.heads = Heads(hidden, num_actions)
+        self.pooling = chosen.pooling
+        self.offset = chosen.offset
+        features = channels[-1]
+        if self.pooling == "flatten":
+            features *= height * rows
+        self.dense = orthogonal(nn.Linear(features, chosen.hidden))
+        self.heads = Heads(chosen.hidden, num_actions)
         self.register_buffer(
-            "scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False
+            "scales", plane_scales(chosen.scales, planes).reshape(1, planes, 1, 1), persistent=False
         )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -74,13 +74,13 @@ class _MaxPool(torch.autograd.Function):
         (winners,) = ctx.saved_tensors
         batch, channels, height, width = ctx.shape
         result = torch.empty(ctx.shape, dtype=torch.bfloat16, memory_format=torch.channels_last)
-        given = _bits(gradient.contiguous(memory_format=torch.channels_last))
+        pooled = _bits(gradient.contiguous(memory_format=torch.channels_last))
         places = winners.permute(0, 2, 3, 1).numpy()
-        taken = _bits(result).reshape(batch, height, width * channels)
+        cells = _bits(result).reshape(batch, height, width * channels)
 
         def spread(part: slice) -> None:
             row = np.empty((2 * winners.shape[3] + 1) * channels, np.float32)
-            arrays = given[part], places[part], taken[part], row
+            arrays = (pooled[part], places[part], cells[part], row)
             _run(_spread, arrays, channels)
 
         in_parts(spread, batch, _PICTURES_A_PART)
@@ -100,14 +100,14 @@ def _run(function: Callable[..., None], arrays: tuple[np.ndarray, ...], channels
 
 
 def _bits(planes: torch.Tensor) -> np.ndarray:
-    """Int16 (B, H, W, C), the same memory."""
+    """Return the pictures' bits, int16 (B, H, W, C), in the same memory."""
     return planes.detach().permute(0, 2, 3, 1).view(torch.int16).numpy()
 
 
 @kernel
 def _ordered(bits: np.int16) -> np.int32:
-    """Greater for greater numbers, greatest for what is no number: that has to come out, as it does
-    from torch.
+    """Return a number that is greater for greater values, and greatest for NaN, which wins with
+    torch, too.
     """
     number = np.int32(bits) << 16
     if number & _MAGNITUDE > _INFINITY:
@@ -119,10 +119,10 @@ def _ordered(bits: np.int16) -> np.int32:
 def _pool(
     cells: np.ndarray, best: np.ndarray, places: np.ndarray, row: np.ndarray, channels: int
 ) -> None:
-    """`cells` int16 (B, H, W·C) into `best` int16 and `places` uint8 (B, H', W', C).
+    """Write the largest of each window of `cells`, int16 (B, H, W·C), into `best`, int16 (B, H',
+    W', C), and which of the nine it is into `places`, uint8.
 
-    `row` int32 ((W + 2)·C): scratch, `_NOTHING` at its ends.
-    """
+    `row` is scratch, int32 ((W + 2)·C), with `_NOTHING` at its ends."""
     height = cells.shape[1]
     width = cells.shape[2]
     for b in range(len(cells)):
@@ -130,27 +130,29 @@ def _pool(
             middle = cells[b, 2 * y]
             # Outside the picture the middle row once more, and so far back in order that it never
             # wins.
+            above = middle
+            first = np.int32(0)
             if y:
-                above, first = (cells[b, 2 * y - 1], np.int32(8))
-            else:
-                above, first = (middle, np.int32(0))
+                above = cells[b, 2 * y - 1]
+                first = np.int32(8)
+            below = middle
+            last = np.int32(0)
             if 2 * y + 1 < height:
-                below, last = (cells[b, 2 * y + 1], np.int32(2))
-            else:
-                below, last = (middle, np.int32(0))
+                below = cells[b, 2 * y + 1]
+                last = np.int32(2)
             for i in range(width):
                 row[channels + i] = max(
                     _ordered(above[i]) | first,
                     max(_ordered(middle[i]) | np.int32(5), _ordered(below[i]) | last),
                 )
             for x in range(best.shape[2]):
-                left = 2 * x * channels
+                start = 2 * x * channels
                 for c in range(channels):
                     winner = max(
-                        row[left + c],
+                        row[start + c],
                         max(
-                            row[left + channels + c] - np.int32(1),
-                            row[left + 2 * channels + c] - np.int32(2),
+                            row[start + channels + c] - np.int32(1),
+                            row[start + 2 * channels + c] - np.int32(2),
                         ),
                     )
                     places[b, y, x, c] = winner & _PLACE
@@ -159,37 +161,37 @@ def _pool(
 
 @kernel
 def _spread(
-    given: np.ndarray, places: np.ndarray, taken: np.ndarray, row: np.ndarray, channels: int
+    gradient: np.ndarray, places: np.ndarray, spread: np.ndarray, row: np.ndarray, channels: int
 ) -> None:
-    """The gradients `given` int16 (B, H', W', C) into `taken` int16 (B, H, W·C), where `places`
-    says.
+    """Write the gradient of the pooled pictures, int16 (B, H', W', C), to the cells that won, into
+    `spread`, int16 (B, H, W·C). `places` says which they are.
 
-    `row` float32 ((2W' + 1)·C): scratch.
-    """
-    for b in range(len(taken)):
-        for y in range(taken.shape[1]):
+    `row` is scratch, float32 ((2W' + 1)·C)."""
+    for b in range(len(spread)):
+        for y in range(spread.shape[1]):
             row[:] = np.float32(0.0)
             # An even row is the middle of one window, an odd one the last row of one and the first
             # of the next.
             for window in range(y // 2, min(places.shape[1], (y + 1) // 2 + 1)):
                 first = np.uint8(8 - 3 * (y - 2 * window + 1))
                 for x in range(places.shape[2]):
-                    left = 2 * x * channels
+                    start = 2 * x * channels
+                    # Choices as expressions, not branches, become vector instructions.
                     for c in range(channels):
                         place = places[b, window, x, c]
-                        value = np.uint32(np.uint32(given[b, window, x, c]) << np.uint32(16)).view(
-                            np.float32
-                        )
-                        row[left + c] += value if place == first else np.float32(0.0)
-                        row[left + channels + c] += (
+                        value = np.uint32(
+                            np.uint32(gradient[b, window, x, c]) << np.uint32(16)
+                        ).view(np.float32)
+                        row[start + c] += value if place == first else np.float32(0.0)
+                        row[start + channels + c] += (
                             value if place == np.uint8(first - 1) else np.float32(0.0)
                         )
-                        row[left + 2 * channels + c] += (
+                        row[start + 2 * channels + c] += (
                             value if place == np.uint8(first - 2) else np.float32(0.0)
                         )
-            for i in range(taken.shape[2]):
+            for i in range(spread.shape[2]):
                 bits = np.float32(row[channels + i]).view(np.uint32)
                 # To the nearest, of two to the even one.
-                taken[b, y, i] = (
+                spread[b, y, i] = (
                     bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
                 ) >> np.uint32(16)

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.functional import linear
 
 from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
+from agents.networks.options import MLPOptions
 from agents.networks.sparse_linear import inputs_first, sparse_linear
 
 
 class MLP(nn.Module):
-    """Flatten → hidden layers with ReLU → heads.
+    """Flatten → hidden layers with ReLU → heads. `MLPOptions` are its options.
 
-    `hidden_sizes` are the units of each hidden layer. `scales` has one factor for each entry of the
-    observation's last axis (float = raw * scale); the default is 1/255. Where that is faster, the
-    first layer reads only what isn't zero (`agents.networks.sparse_linear`)."""
+    Where that is faster, the first layer reads only what isn't zero
+    (`agents.networks.sparse_linear`)."""
 
     scales: torch.Tensor
 
     def __init__(
-        self,
-        observation_shape: tuple[int, ...],
-        num_actions: int,
-        *,
-        hidden_sizes: Sequence[int] = (64, 64),
-        scales: Sequence[float] | None = None,
+        self, observation_shape: tuple[int, ...], num_actions: int, **options: Any
     ) -> None:
         super().__init__()
-        if min(hidden_sizes, default=1) < 1:
-            raise ValueError(f"hidden_sizes {list(hidden_sizes)} must be at least 1 each")
+        chosen = MLPOptions(**options)
         inputs = math.prod(observation_shape)
-        sizes = [inputs, *hidden_sizes]
+        sizes = [inputs, *chosen.hidden_sizes]
         layers = [orthogonal(nn.Linear(a, b)) for a, b in pairwise(sizes)]
         self.hidden = nn.ModuleList([*map(inputs_first, layers[:1]), *layers[1:]])
         self.heads = Heads(sizes[-1], num_actions)
-        planes = plane_scales(scales, observation_shape[-1])
+        planes = plane_scales(chosen.scales, observation_shape[-1])
         self.register_buffer("scales", planes.repeat(inputs // len(planes)), persistent=False)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

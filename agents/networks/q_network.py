@@ -4,7 +4,6 @@ noisy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,55 +12,39 @@ from torch.nn.functional import linear
 
 from agents import networks
 from agents.networks.layers import orthogonal, take_heads_off
+from agents.networks.options import QNetworkOptions
 
 
 class QNetwork(nn.Module):
-    """The network `body` (with `body_options`), with heads for Q values in place of its own.
+    """A network with heads for Q values in place of its own. `QNetworkOptions` are its options.
 
     forward: observations [B, …] → (Q values float32 [B, A], the highest of each row float32 [B]).
-    So the greedy policy is the argmax, as it is for logits.
-
-    * With `dueling`, Q = V + A - mean A (Wang et al. 2016, arXiv 1511.06581).
-    * With `num_atoms` > 1, the heads give the distribution of returns on that many atoms from
-      `v_min` to `v_max`, and Q is its mean (C51: Bellemare et al. 2017, arXiv 1707.06887).
-    * With `noisy`, the weights of the heads have learned noise of initial size `sigma0` (Fortunato
-      et al. 2018, arXiv 1706.10295). The noise is 0 until `draw_noise` is called.
-    """
+    So the greedy policy is the argmax, as it is for logits."""
 
     support: torch.Tensor
 
     def __init__(
-        self,
-        observation_shape: tuple[int, ...],
-        num_actions: int,
-        *,
-        body: str = "mlp",
-        body_options: Mapping[str, Any] | None = None,
-        dueling: bool = True,
-        num_atoms: int = 1,
-        v_min: float = -1.0,
-        v_max: float = 1.0,
-        noisy: bool = False,
-        sigma0: float = 0.5,
+        self, observation_shape: tuple[int, ...], num_actions: int, **options: Any
     ) -> None:
         super().__init__()
-        if num_atoms < 1 or (num_atoms > 1 and v_min >= v_max):
-            raise ValueError(
-                f"num_atoms {num_atoms} from v_min {v_min} to v_max {v_max} are no distribution"
-            )
-        self.body = networks.build(body, observation_shape, num_actions, **(body_options or {}))
+        chosen = QNetworkOptions(**options)
+        body_options = chosen.body_options or {}
+        self.body = networks.build(chosen.body, observation_shape, num_actions, **body_options)
         features = take_heads_off(self.body)
         self.num_actions = num_actions
-        self.num_atoms = num_atoms
+        self.num_atoms = chosen.num_atoms
 
         def head(outputs: int) -> nn.Module:
-            if noisy:
-                return NoisyLinear(features, outputs, sigma0)
+            if chosen.noisy:
+                return NoisyLinear(features, outputs, chosen.sigma0)
             return orthogonal(nn.Linear(features, outputs), 0.01)
 
-        self.advantage = head(num_actions * num_atoms)
-        self.value = head(num_atoms) if dueling else None
-        self.register_buffer("support", torch.linspace(v_min, v_max, num_atoms), persistent=False)
+        self.advantage = head(num_actions * self.num_atoms)
+        self.value = None
+        if chosen.dueling:
+            self.value = head(self.num_atoms)
+        support = torch.linspace(chosen.v_min, chosen.v_max, self.num_atoms)
+        self.register_buffer("support", support, persistent=False)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         values = q_values(self.atoms(observations), self.support)

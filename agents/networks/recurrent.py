@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,11 +10,11 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from agents import networks
 from agents.networks.layers import Heads, take_heads_off
+from agents.networks.options import RecurrentOptions
 
 
 class Recurrent(nn.Module):
-    """The network `body` (options `body_options`) up to its heads → LSTM of `units` → heads of its
-    own.
+    """A network up to its heads → LSTM → heads of its own. `RecurrentOptions` are its options.
 
     Unlike other networks it answers for stretches of episodes, and passes its memory along. forward
     takes
@@ -30,22 +29,20 @@ class Recurrent(nn.Module):
     weights and zero biases as in CleanRL's ppo_atari_lstm.py."""
 
     def __init__(
-        self,
-        observation_shape: tuple[int, ...],
-        num_actions: int,
-        *,
-        body: str = "mlp",
-        body_options: Mapping[str, Any] | None = None,
-        units: int = 64,
+        self, observation_shape: tuple[int, ...], num_actions: int, **options: Any
     ) -> None:
         super().__init__()
-        if units < 1:
-            raise ValueError(f"units is {units}; it must be at least 1")
-        self.body = networks.build(body, observation_shape, num_actions, **(body_options or {}))
+        chosen = RecurrentOptions(**options)
+        units = chosen.units
+        body_options = chosen.body_options or {}
+        self.body = networks.build(chosen.body, observation_shape, num_actions, **body_options)
         features = take_heads_off(self.body)
         self.lstm = nn.LSTM(features, units, batch_first=True)
         for name, parameter in self.lstm.named_parameters():
-            nn.init.zeros_(parameter) if "bias" in name else nn.init.orthogonal_(parameter, 1.0)
+            if "bias" in name:
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.orthogonal_(parameter, 1.0)
         self.heads = Heads(units, num_actions)
 
     def forward(

@@ -4,47 +4,32 @@ board in patches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.functional import conv2d
 
 from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
+from agents.networks.options import SnakeCNNOptions
 
 
 class SnakeCNN(nn.Module):
     """3×3 convolutions with ReLU → one dense layer → heads, for observations [B, H, W, C].
+    `SnakeCNNOptions` are its options.
 
-    `channels` and `strides` are the output planes and the stride of each convolution. By default
-    there is one convolution, whose patches don't overlap; it needs half the multiply-adds of two
-    with stride 2, and learns faster (docs/ppo.md). `hidden` is the units of the dense layer.
-    `scales` has one factor per plane (float = raw * scale); the default is 1/255. Weights and
-    activations lie channels-last in memory, as the observations do."""
+    Weights and activations lie channels-last in memory, as the observations do."""
 
     scales: torch.Tensor
 
     def __init__(
-        self,
-        observation_shape: tuple[int, int, int],
-        num_actions: int,
-        *,
-        channels: Sequence[int] = (32,),
-        strides: Sequence[int] = (3,),
-        hidden: int = 128,
-        scales: Sequence[float] | None = None,
+        self, observation_shape: tuple[int, int, int], num_actions: int, **options: Any
     ) -> None:
         super().__init__()
-        if len(channels) != len(strides) or not channels:
-            raise ValueError(
-                f"channels {list(channels)} and strides {list(strides)} must be of equal length, at"
-                " least 1"
-            )
-        if min(*channels, *strides, hidden) < 1:
-            raise ValueError(
-                f"channels {list(channels)}, strides {list(strides)} and hidden {hidden} must be at"
-                " least 1 each"
-            )
+        chosen = SnakeCNNOptions(**options)
+        channels = chosen.channels
+        strides = chosen.strides
+        hidden = chosen.hidden
         height, width, planes = observation_shape
         inputs = [planes, *channels[:-1]]
         self.convolutions = nn.ModuleList(
@@ -57,7 +42,7 @@ class SnakeCNN(nn.Module):
         self.dense = orthogonal(nn.Linear(height * width * channels[-1], hidden))
         self.heads = Heads(hidden, num_actions)
         self.register_buffer(
-            "scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False
+            "scales", plane_scales(chosen.scales, planes).reshape(1, planes, 1, 1), persistent=False
         )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

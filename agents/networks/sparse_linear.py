@@ -92,8 +92,8 @@ class _SparseLinear(torch.autograd.Function):
 def _product(
     entries: Entries, table: torch.Tensor, start: torch.Tensor, rows_a_part: int
 ) -> torch.Tensor:
-    """Float32 [R, U]: `start` [U] plus the product of `entries` (R rows, C columns) and `table` [C,
-    U].
+    """Return `start` [U] plus the product of `entries` (R rows, C columns) and `table` [C, U],
+    float32 [R, U].
     """
     result = torch.empty(len(entries.begins), table.shape[1])
     sums = result.numpy()
@@ -116,7 +116,7 @@ def _product(
 
 
 def _entries(pictures: np.ndarray, scales: np.ndarray) -> Entries | None:
-    """What isn't zero in `pictures` uint8 (B, inputs), scaled; None if that is too much."""
+    """Return what isn't zero in `pictures`, uint8 (B, inputs), scaled; None if that is too much."""
     count, inputs = pictures.shape
     room = -(-inputs // _DENSEST)
     # Eight bytes are looked at as one number first. Rows may begin anywhere, which the processor
@@ -156,7 +156,7 @@ def _entries(pictures: np.ndarray, scales: np.ndarray) -> Entries | None:
 
 
 def _transposed(entries: Entries, columns: int) -> Entries:
-    """The same matrix by its columns; each has its rows in order."""
+    """Return the same matrix by its columns, each with its rows in order."""
     begins = np.zeros(columns, np.int64)
     ends = np.empty(columns, np.int64)
     rows = np.empty_like(entries.columns)
@@ -167,9 +167,16 @@ def _transposed(entries: Entries, columns: int) -> Entries:
 
 @kernel
 def _note_entries(
-    pictures: np.ndarray, words: np.ndarray, scales: np.ndarray,
-    begins: np.ndarray, ends: np.ndarray, columns: np.ndarray, factors: np.ndarray, n: int, limit: int,
-) -> bool:  # fmt: skip
+    pictures: np.ndarray,
+    words: np.ndarray,
+    scales: np.ndarray,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    columns: np.ndarray,
+    factors: np.ndarray,
+    n: int,
+    limit: int,
+) -> bool:
     """Fill in the `Entries` of `pictures` (B, inputs) from `n` on. Returns whether there was room
     for them before `limit`.
     """
@@ -181,17 +188,18 @@ def _note_entries(
         for word in range(words.shape[1]):
             if words[b, word] != 0:
                 for i in range(8 * word, 8 * word + 8):
-                    n = _noted(pictures[b, i], i, scales, columns, factors, n)
+                    n = _note_entry(pictures[b, i], i, scales, columns, factors, n)
         for i in range(whole, pictures.shape[1]):
-            n = _noted(pictures[b, i], i, scales, columns, factors, n)
+            n = _note_entry(pictures[b, i], i, scales, columns, factors, n)
         ends[b] = n
     return True
 
 
 @kernel
-def _noted(
+def _note_entry(
     value: np.uint8, i: int, scales: np.ndarray, columns: np.ndarray, factors: np.ndarray, n: int
 ) -> int:
+    """Write an entry at place n, if it isn't zero, and return the next free place."""
     if value != 0:
         columns[n] = i
         factors[n] = value * scales[i]
@@ -201,17 +209,27 @@ def _noted(
 
 @kernel
 def _transpose(
-    begins: np.ndarray, ends: np.ndarray, columns: np.ndarray, factors: np.ndarray,
-    by_begins: np.ndarray, by_ends: np.ndarray, by_rows: np.ndarray, by_factors: np.ndarray,
-) -> None:  # fmt: skip
-    """`Entries` by rows into `Entries` by columns: a counting sort. `by_begins` is 0 at first."""
+    begins: np.ndarray,
+    ends: np.ndarray,
+    columns: np.ndarray,
+    factors: np.ndarray,
+    by_begins: np.ndarray,
+    by_ends: np.ndarray,
+    by_rows: np.ndarray,
+    by_factors: np.ndarray,
+) -> None:
+    """Turn `Entries` by rows into `Entries` by columns: a counting sort. `by_begins` is 0 at
+    first.
+    """
     for row in range(len(begins)):
         for k in range(begins[row], ends[row]):
             by_begins[columns[k]] += 1
     n = 0
     for column in range(len(by_begins)):
-        n, by_begins[column] = n + by_begins[column], n
-        by_ends[column] = by_begins[column]
+        count = by_begins[column]
+        by_begins[column] = n
+        by_ends[column] = n
+        n += count
     for row in range(len(begins)):
         for k in range(begins[row], ends[row]):
             place = by_ends[columns[k]]
@@ -222,12 +240,17 @@ def _transpose(
 
 @kernel
 def _add_rows(
-    begins: np.ndarray, ends: np.ndarray, columns: np.ndarray, factors: np.ndarray,
-    table: np.ndarray, start: np.ndarray, sums: np.ndarray,
-) -> None:  # fmt: skip
-    """`sums` (R, U) = `start` (U,) + the `Entries` (R, C) · `table` (C, U). Four rows at a time, to
-    write sums less often.
-    """
+    begins: np.ndarray,
+    ends: np.ndarray,
+    columns: np.ndarray,
+    factors: np.ndarray,
+    table: np.ndarray,
+    start: np.ndarray,
+    sums: np.ndarray,
+) -> None:
+    """Write `start` (U,) + the `Entries` (R, C) · `table` (C, U) into `sums` (R, U).
+
+    Four rows at a time are added, to write sums less often."""
     for row in range(len(sums)):
         for j in range(len(start)):
             sums[row, j] = start[j]

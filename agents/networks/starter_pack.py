@@ -5,49 +5,49 @@ these."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 import torch
 from torch import nn
 
 from agents.networks.layers import to_float
+from agents.networks.options import StarterPackOptions
 from agents.networks.starter_pack_shape import shape_of
 
 
 class StarterPack(nn.Module):
     """Observations [B, H, W, C] → (Q values float32 [B, A], the highest of each row float32 [B]).
 
-    `agents.networks.mxnet_starter_pack` explains `kind`. `state_type` is layered or one_versus_all.
-    The latter adds up the planes of all other snakes, which are those from the third on (see
-    `StarterPackObservation(own_first=True)`). `scales` has one factor for each plane that is read.
-    """
+    `StarterPackOptions` and the sizes in `StarterPackShape` are its options. With one_versus_all, the
+    other snakes are those from the third plane on (see `StarterPackObservation(own_first=True)`)."""
 
     def __init__(
-        self,
-        observation_shape: tuple[int, int, int],
-        num_actions: int,
-        *,
-        kind: str,
-        state_type: str = "layered",
-        scales: Sequence[float] | None = None,
-        **sizes: int,
+        self, observation_shape: tuple[int, int, int], num_actions: int, **options: Any
     ) -> None:
         super().__init__()
-        self.one_versus_all = state_type == "one_versus_all"
-        self.scales = scales
+        names = {field.name for field in fields(StarterPackOptions)}
+        chosen = StarterPackOptions(**{k: v for k, v in options.items() if k in names})
+        sizes = {k: v for k, v in options.items() if k not in names}
+        self.one_versus_all = chosen.state_type == "one_versus_all"
+        self.scales = chosen.scales
         self.shape = shape = shape_of(
-            observation_shape, num_actions, kind=kind, state_type=state_type, **sizes
+            observation_shape,
+            num_actions,
+            kind=chosen.kind,
+            state_type=chosen.state_type,
+            **sizes,
         )
-        if scales is not None and len(scales) != shape.planes:
+        if self.scales is not None and len(self.scales) != shape.planes:
             raise ValueError(
-                f"scales has {len(scales)} values, the network reads {shape.planes} planes"
+                f"scales has {len(self.scales)} values, the network reads {shape.planes} planes"
             )
         kernel = shape.kernel_size
         padding = shape.kernel_size // 2
         self.convolutions = nn.ModuleList(
             nn.Conv2d(a, b, kernel, shape.stride, padding) for a, b in shape.channels
         )
-        if kind == "attention":
+        if shape.kind == "attention":
             self.query = nn.Linear(shape.planes, shape.channels[-1][1])
         self.dense = nn.ModuleList(nn.Linear(a, b) for a, b in shape.dense)
         self.output = nn.Linear(shape.dense[-1][1], num_actions)

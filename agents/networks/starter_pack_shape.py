@@ -74,12 +74,12 @@ class StarterPackShape:
     @property
     def dense(self) -> list[tuple[int, int]]:
         """The numbers of input and output units of each dense layer."""
-        features = self.channels[-1][1] * self.rows * self.columns + (
-            self.planes if self.kind != "vision" else 0
-        )
-        return list(
-            pairwise([features, *[self.number_of_hidden_states] * self.number_of_dense_layers])
-        )
+        features = self.channels[-1][1] * self.rows * self.columns
+        # The other kinds also read the average of each plane.
+        if self.kind != "vision":
+            features += self.planes
+        hidden = [self.number_of_hidden_states] * self.number_of_dense_layers
+        return list(pairwise([features, *hidden]))
 
     def _after_strides(self, side: int) -> int:
         for _ in range(self.number_of_conv_layers):
@@ -101,7 +101,9 @@ def shape_of(
     if state_type not in STATE_TYPES:
         raise UnknownNameError("state_type", str(state_type), STATE_TYPES)
     height, width, channels = observation_shape
-    planes = 3 if state_type == "one_versus_all" else channels
+    planes = channels
+    if state_type == "one_versus_all":
+        planes = 3
     if channels < planes:
         raise ValueError(
             f"one_versus_all reads food, oneself and others; the observation has {channels} planes"

@@ -33,7 +33,9 @@ _SLOT = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class Turns(NamedTuple):
-    """What is needed to take turns back, with one row per turn: T turns, S slots, C padded cells."""
+    """What is needed to take turns back, with one row per turn: T turns, S slots, C padded
+    cells.
+    """
 
     head: np.ndarray
     """int16 (T, S): where the head lay in the ring of the body."""
@@ -114,8 +116,8 @@ def start_hash(s: Boards, u: Turns) -> None:
 
 @kernel
 def position_hash(s: Boards, u: Turns, turn: int) -> np.uint64:
-    """Return a key of the position after `turn` turns. It depends on bodies, healths, food, and who is
-    alive.
+    """Return a key of the position after `turn` turns. It depends on bodies, healths, food, and who
+    is alive.
     """
     key = u.food_hash[turn]
     for i in range(s.cause.shape[1]):
@@ -131,8 +133,8 @@ def position_hash(s: Boards, u: Turns, turn: int) -> np.uint64:
 
 @kernel
 def play(s: Boards, r: Rules, moves: np.ndarray, u: Turns, turn: int) -> None:
-    """Play turn `turn` of the search, counted from 0, on board 0 with `moves` (1, S), and note how to
-    take it back.
+    """Play turn `turn` of the search, counted from 0, on board 0 with `moves` (1, S), and note how
+    to take it back.
     """
     u.counts[turn, 0] = s.num_food[0]
     u.counts[turn, 1] = s.num_alive[0]
@@ -156,7 +158,9 @@ def play(s: Boards, r: Rules, moves: np.ndarray, u: Turns, turn: int) -> None:
 
 @kernel
 def _update_hash(s: Boards, r: Rules, u: Turns, turn: int) -> None:
-    """Write the hashes after turn `turn`, from those before it and from what the turn has changed."""
+    """Write the hashes after turn `turn`, from those before it and from what the turn has
+    changed.
+    """
     food = u.food_hash[turn]
     if s.num_food[0] != u.counts[turn, 0]:
         for i in range(s.cause.shape[1]):

@@ -13,8 +13,8 @@ from envs.battlesnake.state import Boards, head_cell, is_alive
 def choose_players(
     s: Boards, r: Rules, players: np.ndarray, me: int, max_rivals: int, near: int
 ) -> int:
-    """Write `me` into `players`, then at most `max_rivals` others, the nearest first. Return how many
-    were written.
+    """Write `me` into `players`, then at most `max_rivals` others, the nearest first. Return how
+    many were written.
 
     The first other may be at any distance; the rest must be within `near` moves.
     """

@@ -63,17 +63,22 @@ def _toggled(points: list[Point], point: Point) -> list[Point]:
 
 
 def _lengthened(board: Board, point: Point, name: str) -> list[Snake]:
-    own = [s for s in board["snakes"] if s["id"] == name]
-    if not own:
+    """Return the snakes of the board, of which one has the point as its new tail, or begins with
+    it.
+    """
+    snakes = {snake["id"]: snake for snake in board["snakes"]}
+    if name not in snakes:
         return [*board["snakes"], _new_snake(name, point)]
-    tail = own[0]["body"][-1]
+    body = snakes[name]["body"]
+    tail = body[-1]
     if abs(tail["x"] - point["x"]) + abs(tail["y"] - point["y"]) > 1:
         raise InvalidStateError(
             f"the tail of {name!r} is at ({tail['x']}, {tail['y']}), so its body can't go on at"
             f" ({point['x']}, {point['y']}); click a neighbour, or erase the snake and begin with"
             " its head"
         )
-    return [{**s, "body": [*s["body"], point]} if s is own[0] else s for s in board["snakes"]]
+    snakes[name] = {**snakes[name], "body": [*body, point]}
+    return list(snakes.values())
 
 
 def _new_snake(name: str, head: Point) -> Snake:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,29 +29,29 @@ from envs.common.errors import ConfigError, UnknownNameError
 _REMOTE_MS = 500
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """One snake on one turn, with what it decided there."""
 
     name: str
-    player: str
+    player: str = ""
     color: str
     """The snake's colour in pictures, as #rrggbb."""
     health: int
     length: int
-    move: str
+    move: str = ""
     """The snake's next move; "" for a dead snake and on the last turn."""
     cause: str
     """The cause of its death; "" while it lives."""
-    probabilities: dict[str, float]
+    probabilities: dict[str, float] = field(default_factory=dict)
     """The probability of each move; empty if the player gives none."""
-    value: float | None
-    rules: dict[str, dict[str, Any]]
-    """What each rule said of each move: False bans it, a number is a preference. Empty for players
+    value: float | None = None
+    rules: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What each rule says of each move: False bans it, a number is a preference. Empty for players
     without rules.
     """
-    note: dict[str, Any]
-    """Whatever else the player told about its decision."""
+    note: dict[str, Any] = field(default_factory=dict)
+    """Whatever else the player tells about its decision."""
 
 
 @dataclass(frozen=True)
@@ -160,20 +160,19 @@ class Bench:
         The player is a name or the URL of a running server.
         """
         state, names, you = self._place(turn, snake)
-        return replace(
-            _seen(state, you, names[you], make_player(player).act(state, you)), player=player
-        )
+        decision = make_player(player).act(state, you)
+        return replace(_seen(state, you, names[you], decision), player=player)
 
     def _place(self, turn: int, snake: str | None) -> tuple[State, list[str], int]:
-        """A turn's state, the names of its slots, and the slot of `snake`, or of the first that
-        lives.
+        """Return a turn's state, the names of its slots, and the slot of `snake`, or of the first
+        that lives.
         """
-        state, names = self._state(self.turns[turn].board if self.turns else self.board)
-        living = [
-            name
-            for name, cause in zip(names, state.arrays.cause[0], strict=False)
-            if cause == ALIVE
-        ]
+        board = self.board
+        if self.turns:
+            board = self.turns[turn].board
+        state, names = self._state(board)
+        is_alive = state.arrays.cause[0] == ALIVE
+        living = [name for slot, name in enumerate(names) if is_alive[slot]]
         if not living or snake not in (None, *living):
             raise UnknownNameError("living snake", str(snake or "any"), living)
         return state, names, names.index(snake or living[0])
@@ -181,11 +180,11 @@ class Bench:
     def _turn(
         self, state: State, names: Sequence[str], decisions: Mapping[int, Decision]
     ) -> BenchTurn:
-        seen = [_seen(state, slot, name, decisions.get(slot)) for slot, name in enumerate(names)]
-        return BenchTurn(
-            self._board(state, names),
-            [replace(one, player=self._player_of(one.name)) for one in seen],
-        )
+        snakes = []
+        for slot, name in enumerate(names):
+            snake = _seen(state, slot, name, decisions.get(slot))
+            snakes.append(replace(snake, player=self._player_of(name)))
+        return BenchTurn(self._board(state, names), snakes)
 
     def _take(self, board: Board, settings: Settings) -> None:
         snakes = board["snakes"]
@@ -195,10 +194,12 @@ class Bench:
                 " players; name more"
             )
         self.settings = settings
-        own = {snake["id"] for snake in snakes} <= set(self.names)
-        names = [snake["id"] for snake in snakes] if own else self.names
+        ids = [snake["id"] for snake in snakes]
+        # The bench's own positions keep its names; the snakes of others get them by slot.
+        if not set(ids) <= set(self.names):
+            ids = self.names[: len(snakes)]
         renamed: list[Snake] = [
-            {**snake, "id": name, "name": name} for snake, name in zip(snakes, names, strict=False)
+            {**snake, "id": name, "name": name} for snake, name in zip(snakes, ids, strict=True)
         ]
         self._arrange({**board, "snakes": renamed})
 
@@ -214,15 +215,16 @@ class Bench:
         return replace(self.settings, solo=num_snakes == 1)
 
     def _state(self, board: Board) -> tuple[State, list[str]]:
-        """The board as a state, and the names of its slots."""
+        """Return the board as a state, and the names of its slots."""
         names = [snake["id"] for snake in board["snakes"]]
         return state_from_board(board, settings=self._rules(len(names))), names
 
     def _board(self, state: State, names: Sequence[str]) -> Board:
         board = board_from_state(state, 0, names)
         for snake in board["snakes"]:
-            snake["name"] = f"{snake['id']}: {self._player_of(snake['id'])}"
-            snake["customizations"] = {"color": _color(snake["id"])}
+            name = snake["id"]
+            snake["name"] = f"{name}: {self._player_of(name)}"
+            snake["customizations"] = {"color": _color(name)}
         return board
 
     def _player_of(self, name: str) -> str:
@@ -242,21 +244,20 @@ class _Remote(Agent):
         server = RemoteSnake(self._url, _REMOTE_MS)
         try:
             server.check()
-            move, took, failure = server.move(
-                move_request(state, 0, game=game, ids=names, names=names, you=you)
-            )
+            request = move_request(state, 0, game=game, ids=names, names=names, you=you)
+            move, milliseconds, failure = server.move(request)
         finally:
             server.close()
-        return Decision(
-            move, note={"milliseconds": round(took, 1), **({"failure": failure} if failure else {})}
-        )
+        note: dict[str, Any] = {"milliseconds": round(milliseconds, 1)}
+        if failure:
+            note["failure"] = failure
+        return Decision(move, note=note)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        pairs = zip(boards, slots, strict=True)
-        return np.array(
-            [self.act(state.select(np.array([board])), int(slot)).move for board, slot in pairs],
-            np.int8,
-        )
+        moves = np.zeros(len(boards), np.int8)
+        for n, (board, slot) in enumerate(zip(boards, slots, strict=True)):
+            moves[n] = self.act(state.select(np.array([board])), int(slot)).move
+        return moves
 
 
 def make_player(name: str) -> Agent:
@@ -267,25 +268,30 @@ def make_player(name: str) -> Agent:
 
 
 def _color(name: str) -> str:
-    """The colour of "snake 1", "snake 2", …"""
+    """Return the colour of "snake 1", "snake 2", …, as #rrggbb."""
     return to_hex(PALETTE[int(name.rsplit(" ", 1)[1]) - 1])
 
 
 def _seen(state: State, slot: int, name: str, decision: Decision | None) -> Seen:
-    note = dict(decision.note) if decision else {}
-    given = None if decision is None else decision.probabilities
-    return Seen(
+    """Return the snake in a slot of board 0, with its decision if it makes one."""
+    snake = Seen(
         name=name,
-        player="",
         color=_color(name),
         health=int(state.arrays.health[0, slot]),
         length=int(state.arrays.length[0, slot]),
-        move=MOVE_NAMES[decision.move] if decision else "",
         cause=CAUSE_NAMES[state.arrays.cause[0, slot]],
-        probabilities=(
-            {} if given is None else dict(zip(MOVE_NAMES, map(float, given), strict=True))
-        ),
-        value=decision.value if decision else None,
+    )
+    if decision is None:
+        return snake
+    note = dict(decision.note)
+    probabilities: dict[str, float] = {}
+    if decision.probabilities is not None:
+        probabilities = dict(zip(MOVE_NAMES, map(float, decision.probabilities), strict=True))
+    return replace(
+        snake,
+        move=MOVE_NAMES[decision.move],
+        probabilities=probabilities,
+        value=decision.value,
         rules=note.pop("rules", {}),
         note=note,
     )

@@ -4,7 +4,7 @@ line of a cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -44,15 +44,12 @@ class Workbench(widgets.VBox):
             options=TOOLS, value="food", style={"button_width": "70px"}
         )
         self.snake = widgets.Dropdown(options=self.bench.names, description="snake")
-        self.cells = {
-            (x, y): self._cell(x, y)
-            for y in reversed(range(self._height))
-            for x in range(self._width)
-        }
-        rows = [
-            widgets.HBox([self.cells[x, y] for x in range(self._width)])
-            for y in reversed(range(self._height))
-        ]
+        self.cells: dict[tuple[int, int], widgets.Button] = {}
+        rows = []
+        for y in reversed(range(self._height)):
+            row = [self._cell(x, y) for x in range(self._width)]
+            self.cells |= {(x, y): cell for x, cell in enumerate(row)}
+            rows.append(widgets.HBox(row))
         self.position = widgets.Textarea(placeholder="a move request or a board as JSON", rows=4)
         self.take = _button(
             "take this JSON", lambda: self.bench.load(self.position.value), self._do
@@ -109,7 +106,7 @@ class Workbench(widgets.VBox):
         )
 
     def _do(self, act: Callable[[], Any]) -> None:
-        """Do what a button stands for, show what came of it, or say why it can't be done."""
+        """Do what a button stands for, and show the result, or why it can't be done."""
         try:
             act()
             self.message.value = ""
@@ -119,10 +116,8 @@ class Workbench(widgets.VBox):
 
     def show(self) -> None:
         """Update the controls to the current state of the bench."""
-        if (self._width, self._height) != (
-            max(x for x, _ in self.cells) + 1,
-            max(y for _, y in self.cells) + 1,
-        ):
+        # The cell at the upper right is the largest of the points.
+        if max(self.cells) != (self._width - 1, self._height - 1):
             self.children = [self._arranging(), *self.children[1:]]
         self._paint_cells()
         last = max(0, len(self.bench.turns) - 1)
@@ -132,27 +127,30 @@ class Workbench(widgets.VBox):
     def _paint_cells(self) -> None:
         board = self.bench.board
         look = dict.fromkeys(self.cells, (_EMPTY, _NO_GLYPH))
-        look |= {
-            (p["x"], p["y"]): (_HAZARD, _NO_GLYPH)
-            for p in board["hazards"]
-            if (p["x"], p["y"]) in look
-        }
-        look |= {(p["x"], p["y"]): (_FOOD, "●") for p in board["food"]}
+        for point in board["hazards"]:
+            # Some maps have hazards beyond the edge.
+            if _place(point) in look:
+                look[_place(point)] = (_HAZARD, _NO_GLYPH)
+        for point in board["food"]:
+            look[_place(point)] = (_FOOD, "●")
         for snake in board["snakes"]:
             color = snake["customizations"]["color"]
-            for index, p in reversed(list(enumerate(snake["body"]))):
-                look[p["x"], p["y"]] = color, "◉" if index == 0 else _NO_GLYPH
-        for place, (color, text) in look.items():
-            self.cells[place].style.button_color, self.cells[place].description = color, text
+            for point in snake["body"]:
+                look[_place(point)] = (color, _NO_GLYPH)
+            look[_place(snake["body"][0])] = (color, "◉")
+        for place, (color, glyph) in look.items():
+            self.cells[place].style.button_color = color
+            self.cells[place].description = glyph
 
     def _show_turn(self) -> None:
         turns = self.bench.turns
         number = self.turn.value
-        self.picture.value = png(turns[number].board if turns else self.bench.board, cell=_CELL)
+        board = self.bench.board
+        self.snakes.value = ""
         if turns:
-            self.snakes.value = "".join(map(seen_html, turns[number].snakes))
-        else:
-            self.snakes.value = ""
+            board = turns[number].board
+            self.snakes.value = "".join(map(snake_html, turns[number].snakes))
+        self.picture.value = png(board, cell=_CELL)
 
     def _go(self, turns: int) -> None:
         self.turn.value = min(max(self.turn.value + turns, 0), self.turn.max)
@@ -165,54 +163,61 @@ class Workbench(widgets.VBox):
 
     def _ask(self) -> None:
         self.answer.value = ""
-        self.answer.value = seen_html(self.bench.ask(self.player.value, self.turn.value))
+        self.answer.value = snake_html(self.bench.ask(self.player.value, self.turn.value))
 
 
-def seen_html(seen: Seen) -> str:
-    """Return a snake on a turn as HTML: its state, its move, and what its rules and its policy said
+def _place(point: Mapping[str, int]) -> tuple[int, int]:
+    return point["x"], point["y"]
+
+
+def snake_html(snake: Seen) -> str:
+    """Return a snake on a turn as HTML: its state, its move, and what its rules and its policy say
     of each move.
     """
-    if seen.cause:
-        state = f"dead: {seen.cause}"
+    if snake.cause:
+        state = f"dead: {snake.cause}"
     else:
-        state = f"health {seen.health}, length {seen.length}"
-    head = (
-        f'<b style="color:{seen.color}">■</b> <b>{escape(seen.name)}</b> {escape(seen.player)} ·'
-        f" {state}"
+        state = f"health {snake.health}, length {snake.length}"
+    parts = [
+        f'<b style="color:{snake.color}">■</b> <b>{escape(snake.name)}</b> {escape(snake.player)}',
+        state,
+    ]
+    if snake.move:
+        parts.append(f"<b>{snake.move}</b>")
+    if snake.value is not None:
+        parts.append(f"expects {snake.value:.2f}")
+    notes = " ".join(
+        f"{escape(str(key))}={escape(str(value))}" for key, value in snake.note.items()
     )
-    move = f" · <b>{seen.move}</b>" if seen.move else ""
-    worth = "" if seen.value is None else f" · expects {seen.value:.2f}"
-    if seen.probabilities:
-        rows = [("probability", {name: f"{p:.1%}" for name, p in seen.probabilities.items()})]
-    else:
-        rows = []
-    rows += [
-        (name, {move: _said(said) for move, said in by_move.items()})
-        for name, by_move in seen.rules.items()
-    ]
-    notes = " ".join(f"{escape(str(key))}={escape(str(value))}" for key, value in seen.note.items())
-    return f"<div>{head}{move}{worth}</div>{_table(rows) if rows else ''}<div><small>{notes}</small></div>"
+    return f"<div>{' · '.join(parts)}</div>{_table(snake)}<div><small>{notes}</small></div>"
 
 
-def _table(rows: Sequence[tuple[str, dict[str, str]]]) -> str:
+def _table(snake: Seen) -> str:
+    """Return what the policy and the rules say of each move as a table; "" if they say nothing."""
+    rows = []
+    if snake.probabilities:
+        rows.append(_row("probability", snake.probabilities, "{:.1%}".format))
+    for name, opinion in snake.rules.items():
+        rows.append(_row(name, opinion, _opinion_as_text))
+    if not rows:
+        return ""
     head = "".join(f"<th>{move}</th>" for move in MOVE_NAMES)
-    cells = [
-        "".join(
-            f'<td style="padding:0 6px">{escape(said.get(move, ""))}</td>' for move in MOVE_NAMES
-        )
-        for _, said in rows
-    ]
-    lines = [
-        f"<tr><td>{escape(name)}</td>{line}</tr>"
-        for (name, _), line in zip(rows, cells, strict=True)
-    ]
-    return f"<table><tr><th></th>{head}</tr>{''.join(lines)}</table>"
+    return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
 
 
-def _said(said: Any) -> str:
-    if isinstance(said, bool):
-        return {True: "✓", False: "✗"}[said]
-    return f"{said:+.2f}"
+def _row(name: str, by_move: Mapping[str, Any], as_text: Callable[[Any], str]) -> str:
+    cells = []
+    for move in MOVE_NAMES:
+        text = as_text(by_move[move]) if move in by_move else ""
+        cells.append(f'<td style="padding:0 6px">{escape(text)}</td>')
+    return f"<tr><td>{escape(name)}</td>{''.join(cells)}</tr>"
+
+
+def _opinion_as_text(opinion: Any) -> str:
+    """Return what a rule says of a move: a ban as ✗, a preference as a number."""
+    if isinstance(opinion, bool):
+        return "✓" if opinion else "✗"
+    return f"{opinion:+.2f}"
 
 
 def _button(

@@ -125,8 +125,8 @@ class IterativeDeepening:
         return scores
 
     def _iterate(self, depth: int, low: int, high: int) -> bool:
-        """Run one iteration in the window `low` to `high`, and return False if the limits were spent
-        first.
+        """Run one iteration in the window `low` to `high`, and return False if the limits were
+        spent first.
 
         It always makes a start, so that a first call compiles all."""
         x, u, f, c = self.space

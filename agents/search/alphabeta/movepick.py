@@ -1,5 +1,5 @@
-"""Which moves alpha-beta tries, and in which order: the sooner a good move is tried, the more of the
-others can be cut.
+"""Which moves alpha-beta tries, and in which order: the sooner a good move is tried, the more of
+the others can be cut.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def list_choices(s: Boards, r: Rules, x: Stack, ply: int) -> int:
 
 @kernel
 def credit_cut(s: Boards, r: Rules, x: Stack, ply: int, move: int) -> None:
-    """Remember that a move of the ply's snake caused a cut, so that it is tried earlier next time."""
+    """Remember that a move of the ply's snake caused a cut, so that it is tried earlier next
+    time.
+    """
     i = x.players[x.player[ply]]
     target = head_cell(s, 0, i) + step_offset(r.width, move)
     x.killer[ply] = move

@@ -189,7 +189,8 @@ def _settle(
         ):
             return True, value
     # Step 2c. Is it deep enough to be evaluated? Where two heads could meet next, look further, but
-    # few turns in the first iterations: with several rivals nearby they would eat up a small budget.
+    # few turns in the first iterations: with several rivals nearby they would eat up a small
+    # budget.
     if depth <= 0 and (depth <= -min(x.reg[QUIET], x.depth[0]) or _is_quiet(s, r, x)):
         value = judge(s, r, f, w, me)
         if c.is_used[0]:
@@ -223,7 +224,9 @@ def _is_quiet(s: Boards, r: Rules, x: Stack) -> bool:
 
 @kernel
 def _open_ply(x: Stack, ply: int) -> None:
-    """Begin with a ply whose choices are listed: nothing is tried, and the best is worse than any."""
+    """Begin with a ply whose choices are listed: nothing is tried, and the best is worse
+    than any.
+    """
     x.tried[ply] = 0
     x.floor[ply] = x.alpha[ply]
     if x.player[ply] == 0:

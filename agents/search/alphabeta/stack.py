@@ -1,5 +1,5 @@
-"""The arrays of an alpha-beta search: its own stack instead of recursion, so that it can stop at any
-node and go on from there.
+"""The arrays of an alpha-beta search: its own stack instead of recursion, so that it can stop at
+any node and go on from there.
 """
 
 from __future__ import annotations

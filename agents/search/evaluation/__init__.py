@@ -1,1 +1,3 @@
-"""What a position is worth where a search stops: territory, lengths, hunger, and a learned correction."""
+"""What a position is worth where a search stops: territory, lengths, hunger, and a learned
+correction.
+"""

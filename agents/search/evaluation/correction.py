@@ -1,4 +1,6 @@
-"""A learned evaluation in the arrays that a search reads, and the kernel that computes with them."""
+"""A learned evaluation in the arrays that a search reads, and the kernel that computes with
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ _ENDLESS = 1 << 30
 
 
 class Correction(NamedTuple):
-    """A learned evaluation as a search uses it, with P phases and F features; P is 0 without one. It
-    belongs to one search at a time.
+    """A learned evaluation as a search uses it, with P phases and F features; P is 0 without one.
+    It belongs to one search at a time.
     """
 
     is_used: np.ndarray

@@ -131,8 +131,8 @@ def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
 
 @kernel
 def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
-    """Return the points for a snake's territory and health, less those for the part of its body that doesn't
-    fit into the territory.
+    """Return the points for a snake's territory and health, less those for the part of its body
+    that doesn't fit into the territory.
     """
     score = w.cell * f.clean_area[i] + w.hazard_cell * (f.area[i] - f.clean_area[i])
     lack = s.length[0, i] - f.area[i]

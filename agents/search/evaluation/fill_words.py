@@ -148,8 +148,8 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
 
 @kernel
 def beside(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the cells beside a region: right and left of it within the rows, a row above it and a row
-    below.
+    """Return the cells beside a region: right and left of it within the rows, a row above it and a
+    row below.
     """
     width = np.uint64(r.width)
     back = _64 - width
@@ -204,8 +204,8 @@ def _food(s: Boards, f: Territory) -> tuple[np.uint64, np.uint64]:
 
 @kernel
 def _freed(s: Boards, f: Territory, i: int, k: int) -> tuple[np.uint64, np.uint64]:
-    """Return the enterable cells that a body leaves with move k. Of entries on one cell the one nearest to
-    the head leaves last.
+    """Return the enterable cells that a body leaves with move k. Of entries on one cell the one
+    nearest to the head leaves last.
     """
     entry = max(s.length[0, i] - k, 1)
     cell = body_cell(s, 0, i, entry)
@@ -219,8 +219,8 @@ def _freed(s: Boards, f: Territory, i: int, k: int) -> tuple[np.uint64, np.uint6
 
 @kernel
 def bits_in(word: np.uint64) -> np.int64:
-    """Return how many bits of a uint64 are set, in a form that the compiler turns into the processor's
-    instruction.
+    """Return how many bits of a uint64 are set, in a form that the compiler turns into the
+    processor's instruction.
     """
     word = word - (word >> _1 & _55)
     word = (word & _33) + (word >> _S2 & _33)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from agents.search.evaluation.learned_features import (
 )
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
-from envs.common.plain_values import known_to_json
 from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 
@@ -60,41 +59,47 @@ class Phase:
     up_to: int | None
     """The largest sum of both lengths that belongs to the phase; None in the last phase."""
     mine: Mapping[str, int]
-    """The weights of my snake's features, by the names of `features.OWN`. A feature that isn't
-    named weighs nothing.
+    """The weights of my snake's features, by the names of `learned_features.OWN`. A feature that
+    isn't named weighs nothing.
     """
     theirs: Mapping[str, int]
     """The weights of the other snake's features, likewise."""
     shared: Mapping[str, int]
-    """The weights of the pair's features, by the names of `features.SHARED`."""
+    """The weights of the pair's features, by the names of `learned_features.SHARED`."""
 
     def __post_init__(self) -> None:
-        together = sum(map(abs, self.weights))
-        if together > LARGEST_SUM:
+        sum_of_weights = sum(map(abs, self.weights))
+        if sum_of_weights > LARGEST_SUM:
             raise LearnedEvaluationError(
-                f"the weights of a phase come to {together} without their signs; {LARGEST_SUM} is"
+                f"the weights of a phase come to {sum_of_weights} without their signs; {LARGEST_SUM} is"
                 " the most"
             )
 
     @classmethod
     def of(cls, up_to: int | None, weights: Sequence[int]) -> Phase:
-        """Return a phase with weights in the order of `features.write_features`."""
-        names = [(group, name) for group, known in _GROUPS.items() for name in known]
+        """Return a phase with weights in the order of `learned_features.write_features`."""
         groups: dict[str, dict[str, int]] = {group: {} for group in _GROUPS}
-        for (group, name), weight in zip(names, weights, strict=True):
+        for (group, name), weight in zip(_feature_names(), weights, strict=True):
             if weight:
                 groups[group][name] = int(weight)
         return cls(up_to=up_to, **groups)
 
     @property
     def weights(self) -> list[int]:
-        """The weights in the order of `features.write_features`."""
-        return [
-            getattr(self, group).get(name, 0) for group, known in _GROUPS.items() for name in known
-        ]
+        """The weights in the order of `learned_features.write_features`."""
+        return [getattr(self, group).get(name, 0) for group, name in _feature_names()]
 
 
 _GROUPS = {"mine": OWN, "theirs": OWN, "shared": SHARED}
+
+
+def _feature_names() -> Iterator[tuple[str, str]]:
+    """Yield the group and the name of each feature, in the order of
+    `learned_features.write_features`.
+    """
+    for group, names in _GROUPS.items():
+        for name in names:
+            yield group, name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,40 +125,34 @@ class LearnedEvaluation:
     def read(cls, path: str | os.PathLike[str]) -> LearnedEvaluation:
         """Read what `write` has written. Raises `LearnedEvaluationError` for anything else."""
         try:
-            return replace(_parsed(parse_json(read_text(path, _MAX_BYTES))), name=Path(path).name)
+            evaluation = _from_json(parse_json(read_text(path, _MAX_BYTES)))
         except OSError as error:
             names = " or ".join((*shipped_evaluations(), HAND_WRITTEN))
-            told = f"{path} can't be read: {error.strerror or error}"
             raise LearnedEvaluationError(
-                f"{told}. An evaluation is the path of a file, or {names}"
+                f"{path} can't be read: {error.strerror or error}. An evaluation is the path of a"
+                f" file, or {names}"
             ) from error
         except (ValueError, ProcsnakeError) as error:
-            told = f"{path} is no learned evaluation: {error}"
             raise LearnedEvaluationError(
-                f"{told}. procsnake tune alphabeta --learn FILE writes such files"
+                f"{path} is no learned evaluation: {error}. procsnake tune alphabeta --learn FILE"
+                " writes such files"
             ) from error
+        return replace(evaluation, name=Path(path).name)
 
     def write(self, path: Path) -> None:
         """Write the file as JSON. Raises `ConfigError` if it can't be written."""
-        phases = [
-            {"up_to": one.up_to, **{group: dict(getattr(one, group)) for group in _GROUPS}}
-            for one in self.phases
-        ]
         data = {
             "procsnake_evaluation": _VERSION,
             "width": self.width,
             "height": self.height,
-            "phases": phases,
+            "phases": [asdict(phase) for phase in self.phases],
+            "training": dict(self.training),
         }
-        # Files of commit e685437 and before may have an infinite Elo in their training.
-        training = known_to_json(dict(self.training))
-        write_whole(
-            path, json.dumps({**data, "training": training}, indent=1, allow_nan=False) + "\n"
-        )
+        write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
     def applies_to(self, state: State) -> bool:
-        """Whether the evaluation is meant for board 0 of this state. Elsewhere a search uses the
-        hand-written one.
+        """Return whether the evaluation is meant for board 0 of this state. Elsewhere a search uses
+        the hand-written one.
         """
         return self.unfit_for(state) is None
 
@@ -161,18 +160,13 @@ class LearnedEvaluation:
         """Return why the evaluation isn't meant for board 0 of this state; None if it is."""
         r = state.rules
         s = state.arrays
-        rules = next(
-            (name for name in ("wrapped", "constrictor", "solo", "royale") if getattr(r, name)),
-            None,
-        )
-        snakes = s.cause.shape[1]
-        if rules:
-            return f"{rules} isn't the standard game"
-        if snakes != 2:
-            return (
-                f"the game has {snakes} {'snake' if snakes == 1 else 'snakes'}, and {self.name} is"
-                " for duels"
-            )
+        for rule in ("wrapped", "constrictor", "solo", "royale"):
+            if getattr(r, rule):
+                return f"{rule} isn't the standard game"
+        num_snakes = s.cause.shape[1]
+        if num_snakes != 2:
+            snakes = "snake" if num_snakes == 1 else "snakes"
+            return f"the game has {num_snakes} {snakes}, and {self.name} is for duels"
         if s.num_alive[0] != 2:
             return "the game is over"
         if s.num_hazards[0]:
@@ -190,10 +184,8 @@ class LearnedEvaluation:
         be played.
         """
         if self.training.get("accepted") is False:
-            doubt = ", not accepted by a test"
-        else:
-            doubt = ""
-        return f"learned ({self.name}{doubt})"
+            return f"learned ({self.name}, not accepted by a test)"
+        return f"learned ({self.name})"
 
 
 def evaluation_in_words(learned: LearnedEvaluation | None, state: State | None) -> str:
@@ -221,24 +213,24 @@ def shipped_evaluations() -> list[str]:
 
 
 def find_evaluation(
-    given: LearnedEvaluation | str | os.PathLike[str],
+    evaluation: LearnedEvaluation | str | os.PathLike[str],
 ) -> LearnedEvaluation | None:
-    """Return the evaluation that is given, that comes with procsnake under this name, or that lies
+    """Return the evaluation itself, the one that comes with procsnake under this name, or the one
     in the file at this path.
 
     `HAND_WRITTEN` stands for None. Raises `LearnedEvaluationError` for a bad file, and
     `ConfigError` for what is none of these."""
-    if given == HAND_WRITTEN:
+    if evaluation == HAND_WRITTEN:
         return None
-    if isinstance(given, LearnedEvaluation):
-        return given
-    if not isinstance(given, str | os.PathLike):
+    if isinstance(evaluation, LearnedEvaluation):
+        return evaluation
+    if not isinstance(evaluation, str | os.PathLike):
         raise ConfigError(
-            f"evaluation is {given!r}; it must be a name or a file, such as {HAND_WRITTEN!r}"
+            f"evaluation is {evaluation!r}; it must be a name or a file, such as {HAND_WRITTEN!r}"
         )
-    if given in shipped_evaluations():
-        return _shipped(str(given))
-    return LearnedEvaluation.read(given)
+    if evaluation in shipped_evaluations():
+        return _shipped(str(evaluation))
+    return LearnedEvaluation.read(evaluation)
 
 
 @cache
@@ -246,61 +238,75 @@ def _shipped(name: str) -> LearnedEvaluation:
     return replace(LearnedEvaluation.read(_FOLDER / f"{name}.json"), name=name)
 
 
-def _parsed(data: Any) -> LearnedEvaluation:
-    """The evaluation in a file's JSON. Raises `ValueError` and `UnknownNameError`."""
-    found = _mapping(
+def _from_json(data: Any) -> LearnedEvaluation:
+    """Return the evaluation in a file's JSON. Raises `ValueError` and `UnknownNameError`."""
+    fields = _object(
         "the file", data, ("procsnake_evaluation", "width", "height", "phases", "training")
     )
-    if found.pop("procsnake_evaluation", None) != _VERSION:
+    if fields.get("procsnake_evaluation") != _VERSION:
         raise ValueError(
             f'this procsnake reads version {_VERSION}, as in {{"procsnake_evaluation":'
             f" {_VERSION}, …}}"
         )
-    width, height = (_whole(name, found.get(name), 3, 25) for name in ("width", "height"))
+    width = _whole("width", fields.get("width"), 3, 25)
+    height = _whole("height", fields.get("height"), 3, 25)
     if width * height > MAX_CELLS:
         raise ValueError(f"the board has {width}×{height} cells, and {MAX_CELLS} are the most")
-    phases = found.get("phases")
-    if not isinstance(phases, list) or not 1 <= len(phases) <= _MAX_PHASES:
-        raise ValueError(f"phases must be a list of 1 to {_MAX_PHASES} phases")
-    training = found.get("training", {})
+    training = fields.get("training", {})
     if not isinstance(training, dict):
         raise ValueError("training must be an object")
-    read = tuple(
-        _phase(f"phases[{n}]", phase, n == len(phases) - 1) for n, phase in enumerate(phases)
+    phases = _phases(fields.get("phases"))
+    return LearnedEvaluation(width=width, height=height, phases=phases, training=training)
+
+
+def _phases(data: Any) -> tuple[Phase, ...]:
+    """Return the phases in a file's list. Raises `ValueError` and `UnknownNameError`."""
+    if not isinstance(data, list) or not 1 <= len(data) <= _MAX_PHASES:
+        raise ValueError(f"phases must be a list of 1 to {_MAX_PHASES} phases")
+    last = len(data) - 1
+    phases = tuple(
+        _phase(f"phases[{number}]", phase, is_last=number == last)
+        for number, phase in enumerate(data)
     )
-    ends = [phase.up_to for phase in read if phase.up_to is not None]
+    ends = [phase.up_to for phase in phases if phase.up_to is not None]
     if ends != sorted(set(ends)):
         raise ValueError(f"the phases end at {ends}; each must end later than the one before")
-    return LearnedEvaluation(width=width, height=height, phases=read, training=training)
+    return phases
 
 
-def _phase(place: str, data: Any, is_last: bool) -> Phase:
-    found = _mapping(place, data, ("up_to", *_GROUPS))
-    up_to = found.get("up_to")
+def _phase(place: str, data: Any, *, is_last: bool) -> Phase:
+    """Return one phase of a file. `place` says where it stands, for messages."""
+    fields = _object(place, data, ("up_to", *_GROUPS))
+    up_to = fields.get("up_to")
     if (up_to is None) != is_last:
         raise ValueError(
             f"{place}.up_to is {up_to!r}; every phase but the last one must say where it ends"
         )
+    if up_to is not None:
+        up_to = _whole(f"{place}.up_to", up_to, 1, 256)
     groups: dict[str, dict[str, int]] = {}
-    for group, known in _GROUPS.items():
-        weights = _mapping(f"{place}.{group}", found.get(group, {}), known)
-        groups[group] = {
-            name: _whole(f"{place}.{group}.{name}", weight, -LARGEST_SUM, LARGEST_SUM)
-            for name, weight in weights.items()
-        }
-    return Phase(up_to=None if is_last else _whole(f"{place}.up_to", up_to, 1, 256), **groups)
+    for group, names in _GROUPS.items():
+        weights = _object(f"{place}.{group}", fields.get(group, {}), names)
+        for name, weight in weights.items():
+            _whole(f"{place}.{group}.{name}", weight, -LARGEST_SUM, LARGEST_SUM)
+        groups[group] = weights
+    return Phase(up_to=up_to, **groups)
 
 
-def _mapping(place: str, data: Any, known: Sequence[str]) -> dict[str, Any]:
+def _object(place: str, data: Any, names: Collection[str]) -> dict[str, Any]:
+    """Return a JSON object. Raises `ValueError` if it is none, and `UnknownNameError` for a name
+    that isn't among `names`.
+    """
     if not isinstance(data, dict):
         raise ValueError(f"{place} must be an object, not {data!r:.50}")
     for name in data:
-        if name not in known:
-            raise UnknownNameError(f"name in {place}", name, known)
-    return dict(data)
+        if name not in names:
+            raise UnknownNameError(f"name in {place}", name, names)
+    return data
 
 
 def _whole(place: str, value: Any, low: int, high: int) -> int:
+    """Return a value that is a whole number in its range. Raises `ValueError` otherwise."""
     if type(value) is not int or not low <= value <= high:
         raise ValueError(
             f"{place} is {value!r:.50}; it must be a whole number from {low} to {high}"

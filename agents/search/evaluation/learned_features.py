@@ -180,8 +180,8 @@ def _write_own(
 def _surroundings(
     r: Rules, f: Territory, a: np.uint64, b: np.uint64
 ) -> tuple[np.uint64, np.uint64, int]:
-    """Return the cells beside a region (`a`, `b`), as `fill_words.beside` does, and how many pairs of
-    its own cells are neighbours.
+    """Return the cells beside a region (`a`, `b`), as `fill_words.beside` does, and how many pairs
+    of its own cells are neighbours.
     """
     width = np.uint64(r.width)
     back = np.uint64(64) - width

@@ -46,7 +46,8 @@ class Territory(NamedTuple):
     regions: np.ndarray
     """uint32 (2, S, R): the regions in two generations, before and after a move."""
     word: np.ndarray
-    """uint64 (C, 2): the cell's bit in the two words of `fill_words`; all are 0 on larger boards."""
+    """uint64 (C, 2): the cell's bit in the two words of `fill_words`; all are 0 on larger boards.
+    """
     columns: np.ndarray
     """uint64 (2, 2): all cells but the leftmost column, and all but the rightmost one."""
     enterable_words: np.ndarray

@@ -1,4 +1,6 @@
-"""Monte Carlo tree search: `agent` has its options and deadlines, `search` the tree that it grows."""
+"""Monte Carlo tree search: `agent` has its options and deadlines, `search` the tree that it
+grows.
+"""
 
 from agents.search.mcts.agent import MCTS
 

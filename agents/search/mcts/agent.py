@@ -88,8 +88,8 @@ class MCTS(Agent):
     policy doesn't know."""
 
     policy: Policy | str | os.PathLike[str] | None = None
-    """A policy, or the path of its bundle. Its probabilities are the priors, and its values, limited
-    to -1..1, the evaluation.
+    """A policy, or the path of its bundle. Its probabilities are the priors, and its values,
+    limited to -1..1, the evaluation.
     """
     _: KW_ONLY
     simulations: Annotated[int | None, Range(1, MAX_NODES)] = None
@@ -118,8 +118,8 @@ class MCTS(Agent):
     as when two heads want the same cell, the best strategy is a mixed one.
     """
     sample: bool = False
-    """Whether the move is drawn by its share, if that is at least a tenth, as a function of (`seed`,
-    game, turn, slot).
+    """Whether the move is drawn by its share, if that is at least a tenth, as a function of
+    (`seed`, game, turn, slot).
     """
     seed: int = 0
     """The seed of these draws."""

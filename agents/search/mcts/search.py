@@ -1,5 +1,5 @@
-"""The tree of a simultaneous-move search: select, expand, evaluate, back up, in numbered steps. At a
-node every snake has statistics of its own; a joint move leads to a child.
+"""The tree of a simultaneous-move search: select, expand, evaluate, back up, in numbered steps. At
+a node every snake has statistics of its own; a joint move leads to a child.
 
 The search is decoupled UCT: each snake chooses by the results of its own moves alone, as if the
 others were part of the world (Tak, Lanctot, Winands, "Monte Carlo Tree Search Variants for
@@ -50,9 +50,9 @@ _NUM_REGISTERS = 5
 class Tree(NamedTuple):
     """The arrays of a tree.
 
-    It has room for N nodes, P searched snakes (mine first), B simulations at a time of T turns each,
-    and S slots. A joint move of a turn is a number to the base 4, whose digit p is the move of
-    player p.
+    It has room for N nodes, P searched snakes (mine first), B simulations at a time of T turns
+    each, and S slots. A joint move of a turn is a number to the base 4, whose digit p is the move
+    of player p.
     """
 
     reg: np.ndarray

@@ -44,8 +44,6 @@ def seed_of_gate(seed: int) -> int:
 
 def figures_of(progress: SprtProgress) -> dict[str, Any]:
     """Return the figures of a test that a file keeps of it, in JSON's types."""
-    told = progress.to_dict()
-    return {
-        name: told[name]
-        for name in ("verdict", "games", "score", "elo", "llr", "elo0", "elo1", "snakes", "effort")
-    }
+    figures = progress.to_dict()
+    names = ("verdict", "games", "score", "elo", "llr", "elo0", "elo1", "snakes", "effort")
+    return {name: figures[name] for name in names}

@@ -7,7 +7,7 @@ so that the hand-written score + w · x predicts the target best."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,12 +81,8 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
 
     Raises `ConfigError` for options out of range, and for too few positions.
     """
-    if not (
-        0 < fitting.discount <= 1
-        and 0 <= fitting.search_share <= 1
-        and fitting.ridge > 0
-        and 1 <= fitting.phases <= 16
-    ):
+    shares_are_possible = 0 < fitting.discount <= 1 and 0 <= fitting.search_share <= 1
+    if not shares_are_possible or fitting.ridge <= 0 or not 1 <= fitting.phases <= 16:
         raise ConfigError(
             f"{fitting} can't be used: shares lie between 0 and 1, the ridge above 0, the phases"
             " between 1 and 16"
@@ -97,46 +93,51 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
             f"{len(held_out)} positions are too few to learn {NUM_FEATURES} weights from; play more"
             " games"
         )
-    played = (np.abs(views.search) <= SURE) & ~np.isnan(views.result)
-    decided = views.result[played].astype(float)
-    target = targets(views, fitting, fit_scale(views.search[played].astype(float), decided))
+    # Step 1. What is a point of the search's score worth, by the results of the games?
+    has_both = (np.abs(views.search) <= SURE) & ~np.isnan(views.result)
+    results = views.result[has_both].astype(float)
+    search_scale = fit_scale(views.search[has_both].astype(float), results)
+    # Step 2. The targets, and what a point of the hand-written score is worth by them.
+    target = targets(views, fitting, search_scale)
     hand = views.hand.astype(float)
     scale = fit_scale(hand[~held_out], target[~held_out])
+    # Step 3. The weights of each phase.
     phases = _phases(views, fitting, target, hand / scale, ~held_out, scale)
     evaluation = LearnedEvaluation(width=self_play.width, height=self_play.height, phases=phases)
-    held = views.select(held_out)
-    before = held.hand.astype(float)
-    after = held.hand + corrections(evaluation, held)
-    least = -(target * np.log(target.clip(1e-12)) + (1 - target) * np.log((1 - target).clip(1e-12)))
-    found = Learned(
-        evaluation,
-        scale,
-        len(np.unique(views.game)),
-        len(held_out),
-        mean_loss(before / scale, target[held_out]),
-        mean_loss(after / scale, target[held_out]),
-        float(least[held_out].mean()),
+    # Step 4. The losses on the games that were held out.
+    unseen = views.select(held_out)
+    unseen_target = target[held_out]
+    before = unseen.hand.astype(float)
+    after = unseen.hand + corrections(evaluation, unseen)
+    learned = Learned(
+        evaluation=evaluation,
+        scale=scale,
+        games=len(np.unique(views.game)),
+        positions=len(held_out),
+        loss_before=mean_loss(before / scale, unseen_target),
+        loss=mean_loss(after / scale, unseen_target),
+        least_loss=float(_entropy(unseen_target).mean()),
     )
-    return _with_training(found, self_play, fitting)
+    return _with_training(learned, self_play, fitting)
 
 
-def _with_training(found: Learned, self_play: SelfPlay, fitting: Fitting) -> Learned:
-    """The same, with the account of its training in the file."""
-    figures = {
-        name: getattr(found, name)
-        for name in ("games", "positions", "scale", "loss_before", "loss", "least_loss")
-    }
-    told: dict[str, Any] = {
+def _entropy(target: np.ndarray) -> np.ndarray:
+    """Return the least possible loss at each target, in nats."""
+    won = target * np.log(target.clip(1e-12))
+    lost = (1 - target) * np.log((1 - target).clip(1e-12))
+    return -(won + lost)
+
+
+def _with_training(learned: Learned, self_play: SelfPlay, fitting: Fitting) -> Learned:
+    """Return `learned` with a record of its training in the file."""
+    names = ("games", "positions", "scale", "loss_before", "loss", "least_loss")
+    training: dict[str, Any] = {
         "self_play": asdict(self_play),
         "fitting": asdict(fitting),
-        **figures,
+        **{name: getattr(learned, name) for name in names},
         "accepted": False,
     }
-    one = found.evaluation
-    evaluation = LearnedEvaluation(
-        width=one.width, height=one.height, phases=one.phases, training=told
-    )
-    return Learned(evaluation, **figures)
+    return replace(learned, evaluation=replace(learned.evaluation, training=training))
 
 
 def _phases(
@@ -144,24 +145,22 @@ def _phases(
     fitting: Fitting,
     target: np.ndarray,
     offset: np.ndarray,
-    used: np.ndarray,
+    is_used: np.ndarray,
     scale: float,
 ) -> tuple[Phase, ...]:
-    together = sum_of_lengths(views)
+    """Fit the phases on the positions in which `is_used`, bool (N,), is True.
+
+    `target` (N,) is what is predicted, `offset` (N,) the logits of the hand-written score."""
+    lengths = sum_of_lengths(views)
     shares = np.arange(1, fitting.phases) / fitting.phases
-    ends: list[int | None] = [
-        *sorted({int(end) for end in np.quantile(together[used], shares)}),
-        None,
-    ]
+    ends = sorted({int(end) for end in np.quantile(lengths[is_used], shares)})
     phases = []
-    start = -1
-    for end in ends:
-        chosen = used & (together > start) & (together <= (1 << 30 if end is None else end))
-        weights = ridge_regression(
-            views.features[chosen], target[chosen], offset[chosen], fitting.ridge
-        )
+    # The phase of a position is the number of ends that lie below it.
+    phase_of = np.searchsorted(ends, lengths)
+    for number, end in enumerate([*ends, None]):
+        rows = is_used & (phase_of == number)
+        weights = ridge_regression(views.features[rows], target[rows], offset[rows], fitting.ridge)
         phases.append(Phase.of(end, [round(weight) for weight in weights * scale * UNIT]))
-        start = start if end is None else end
     return tuple(phases)
 
 
@@ -178,24 +177,23 @@ def ridge_regression(
     pieces = [slice(begin, begin + _PIECE) for begin in range(0, len(features), _PIECE)]
     count = max(1, len(features))
     mean = sum(features[piece].sum(axis=0, dtype=float) for piece in pieces) / count
-    deviation = np.sqrt(
-        sum(((features[piece] - mean) ** 2).sum(axis=0) for piece in pieces) / count
-    )
+    squares = sum(((features[piece] - mean) ** 2).sum(axis=0) for piece in pieces)
+    deviation = np.sqrt(squares / count)
     unit = np.where(deviation > 0, deviation, 1.0)
-    found = np.zeros(features.shape[1])
+    weights = np.zeros(features.shape[1])
     for _ in range(_STEPS):
-        slope = -ridge * found
-        curvature = ridge * np.eye(len(found))
+        slope = -ridge * weights
+        curvature = ridge * np.eye(len(weights))
         for piece in pieces:
             scaled = features[piece] / unit
-            expected = probability(scaled @ found + offset[piece])
+            expected = probability(scaled @ weights + offset[piece])
             slope += scaled.T @ (target[piece] - expected)
             curvature += (scaled * (expected * (1 - expected))[:, None]).T @ scaled
         step = np.linalg.solve(curvature, slope)
-        found = found + step
+        weights = weights + step
         if np.abs(step).max() < _PRECISION:
             break
-    return found / unit
+    return weights / unit
 
 
 def sum_of_lengths(views: Views) -> np.ndarray:
@@ -209,6 +207,6 @@ def corrections(evaluation: LearnedEvaluation, views: Views) -> np.ndarray:
     """
     ends = np.array([phase.up_to for phase in evaluation.phases[:-1]], np.int64)
     weights = np.array([phase.weights for phase in evaluation.phases], np.int64)
-    chosen = weights[np.searchsorted(ends, sum_of_lengths(views))]
-    points: np.ndarray = (chosen * views.features).sum(axis=1) // UNIT
+    weights_of_phase = weights[np.searchsorted(ends, sum_of_lengths(views))]
+    points: np.ndarray = (weights_of_phase * views.features).sum(axis=1) // UNIT
     return points.clip(-MOST, MOST)

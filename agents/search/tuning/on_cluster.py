@@ -1,5 +1,5 @@
-"""Plays blocks of self-play as tasks of a Ray cluster, as `agents.measure.tournament.on_cluster` plays
-single games.
+"""Plays blocks of self-play as tasks of a Ray cluster, as `agents.measure.tournament.on_cluster`
+plays single games.
 
 Every machine of the cluster must have procsnake, and the player's files, such as its learned
 evaluation, at the same paths. `ray.init` must have been called before."""

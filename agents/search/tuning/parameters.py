@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -132,42 +132,45 @@ def _number(name: str, value: Any) -> float:
 
 
 def choose(
-    known: Mapping[str, Parameter], texts: Iterable[str], *, r_end: float | None = None
+    parameters: Mapping[str, Parameter], texts: Iterable[str], *, r_end: float | None = None
 ) -> tuple[Parameter, ...]:
-    """Return the parameters for which `texts` ask: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` or
-    `crowd_weights`, or `all`.
+    """Return the parameters for which `texts` ask: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`,
+    `weights` or `crowd_weights`, or `all`.
 
     `r_end` is that of those that don't say. Raises `UnknownNameError` and `ConfigError`.
     """
     selection: dict[str, Parameter] = {}
     for text in texts:
         word, c_end, own_r_end = _read(text)
-        for name in _meant(word, known):
-            usual = known[name]
+        for name in _meant(word, parameters):
+            usual = parameters[name]
             step = next(value for value in (own_r_end, r_end, usual.r_end) if value is not None)
-            reach = usual.c_end if c_end is None else c_end
-            selection[name] = replace(usual, c_end=reach, r_end=step)
+            if c_end is not None:
+                usual = replace(usual, c_end=c_end)
+            selection[name] = replace(usual, r_end=step)
     if not selection:
         raise ConfigError(
-            f"nothing to tune: name parameters, as in --parameters {next(iter(known))},weights,"
+            f"nothing to tune: name parameters, as in --parameters {next(iter(parameters))},weights,"
             " or all"
         )
     return tuple(selection.values())
 
 
-def _meant(word: str, known: Mapping[str, Parameter]) -> list[str]:
+def _meant(word: str, names: Collection[str]) -> list[str]:
     """Return the parameters for which a word stands. Raises `UnknownNameError` if it is none."""
     if word == ALL:
-        return list(known)
+        return list(names)
     if word in _GROUPS:
-        return [name for name in known if name.startswith(f"{word}.")]
-    if word not in known:
-        raise UnknownNameError("parameter", word, [*known, ALL, *_GROUPS])
+        return [name for name in names if name.startswith(f"{word}.")]
+    if word not in names:
+        raise UnknownNameError("parameter", word, [*names, ALL, *_GROUPS])
     return [word]
 
 
 def _read(text: str) -> tuple[str, float | None, float | None]:
-    """The name, c_end and r_end in a text such as `NAME:C_END`."""
+    """Return the name, c_end and r_end in a text such as `NAME:C_END`; None for what it
+    leaves out.
+    """
     name, *numbers = text.split(":")
     try:
         c_end, r_end = [*map(float, numbers), None, None][:2]
@@ -222,10 +225,10 @@ def with_values(player: str, values: Mapping[str, Any]) -> str:
     return f"{base.made}?{urlencode(query)}"
 
 
-def table(known: Mapping[str, Parameter]) -> str:
+def table(parameters: Mapping[str, Parameter]) -> str:
     """Return one line per parameter: its name, default, range, and usual `c_end`."""
     rows = [
         (one.name, f"{one.start:g}", f"from {one.low:g} to {one.high:g}, c_end {one.c_end:g}")
-        for one in known.values()
+        for one in parameters.values()
     ]
     return in_columns(rows, indent="  ")

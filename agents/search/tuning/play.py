@@ -4,7 +4,7 @@ after each batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -50,10 +50,7 @@ class TuningProgress:
     @property
     def values(self) -> dict[str, int | float]:
         """The present values of the parameters, by name."""
-        return {
-            one.name: one.plain(value)
-            for one, value in zip(self.tuning.parameters, self.path[-1], strict=True)
-        }
+        return self.tuning.values_by_name(self.path[-1])
 
     def batch(self) -> range:
         """Return the numbers of the pairs that come next, counted from 0."""
@@ -68,7 +65,7 @@ class TuningProgress:
         return 2 * self.tuning.pairs - self.games
 
     def has(self, pair: int, rotation: int) -> bool:
-        """Whether this game has been played."""
+        """Return whether this game has been played."""
         return (pair, rotation) in self._results
 
     def add(self, games: Iterable[Game]) -> None:
@@ -78,15 +75,16 @@ class TuningProgress:
         for game in games:
             self._results[game.round, game.number] = 2 * points(game) - 1
             self.games += 1
-        while not self.is_over and all(
-            self.has(pair, rotation) for pair in self.batch() for rotation in (0, 1)
-        ):
+        while not self.is_over and all(map(self._is_complete, self.batch())):
             theta = self.path[-1]
             for pair in self.batch():
-                theta = self.spsa.step(
-                    theta, pair + 1, float(self._results[pair, 0] + self._results[pair, 1])
-                )
+                result = float(self._results[pair, 0] + self._results[pair, 1])
+                theta = self.spsa.step(theta, pair + 1, result)
             self.path.append(theta)
+
+    def _is_complete(self, pair: int) -> bool:
+        """Return whether both games of the pair have been played."""
+        return self.has(pair, 0) and self.has(pair, 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return in JSON's types how far the parameters have moved, and by how many games."""
@@ -144,42 +142,37 @@ def _play_batch(
 
     def keep(game: Game) -> None:
         # In the store the sides of every pair are players 0 and 1.
-        seats = tuple(
-            replace(seat, player=FIRST if seat.player % 2 == 0 else SECOND) for seat in game.seats
-        )
+        seats = tuple(replace(seat, player=(FIRST, SECOND)[seat.player % 2]) for seat in game.seats)
         own = replace(game, seats=seats)
         store.add(own)
         progress.add([own])
         if on_game:
             on_game(progress)
 
-    fixtures = (
-        Fixture(
-            pair,
-            rotation,
-            start.seed,
-            tuple(2 * place + side for side in tuning.sides_of(rotation)),
-            start.as_array(tuning.seats),
-        )
-        for place, pair in enumerate(pairs)
-        for start in [opening(tuning, pair)]
-        for rotation in (0, 1)
-        if not progress.has(pair, rotation)
-    )
+    fixtures = _fixtures(progress, pairs)
     # Every batch has other players, for which processes would have to be started anew.
     with InThreads(match, concurrency) as places:
         play_side_by_side(match, fixtures, keep, places, per_server=1)
 
 
-def _with_sides(tuning: Tuning, pairs: list[Sides]) -> Match:
-    """The match of a batch, with the sides of its pairs as players 0 and 1, 2 and 3, …"""
-    sides = [side for pair in pairs for side in (pair.plus, pair.minus)]
-    players = []
-    for number, side in enumerate(sides):
-        values = {
-            one.name: one.plain(value) for one, value in zip(tuning.parameters, side, strict=True)
-        }
-        players.append(Player(f"side {number}", with_values(tuning.player, values)))
+def _fixtures(progress: TuningProgress, pairs: Iterable[int]) -> Iterator[Fixture]:
+    """Yield the games of a batch that haven't been played."""
+    tuning = progress.tuning
+    for place, pair in enumerate(pairs):
+        start = opening(tuning, pair)
+        for rotation in (0, 1):
+            if not progress.has(pair, rotation):
+                players = tuple(2 * place + side for side in tuning.sides_of(rotation))
+                yield Fixture(pair, rotation, start.seed, players, start.as_array(tuning.seats))
+
+
+def _with_sides(tuning: Tuning, pairs: Iterable[Sides]) -> Match:
+    """Return the match of a batch, with the sides of its pairs as players 0 and 1, 2 and 3, …"""
+    players: list[Player] = []
+    for pair in pairs:
+        for side in (pair.plus, pair.minus):
+            spec = with_values(tuning.player, tuning.values_by_name(side))
+            players.append(Player(f"side {len(players)}", spec))
     return Match(
         players=tuple(players),
         width=tuning.width,
@@ -195,6 +188,5 @@ def _with_sides(tuning: Tuning, pairs: list[Sides]) -> Match:
 
 def movement(progress: TuningProgress) -> np.ndarray:
     """Return how far each parameter has moved, float64 (P,), in units of its `c_end`."""
-    return (progress.path[-1] - progress.path[0]) / np.array(
-        [one.c_end for one in progress.tuning.parameters]
-    )
+    c_end = np.array([parameter.c_end for parameter in progress.tuning.parameters])
+    return (progress.path[-1] - progress.path[0]) / c_end

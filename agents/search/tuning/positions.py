@@ -64,9 +64,8 @@ def features_of(state: State, me: int, territory: Territory, weights: Weights) -
     r = search_rules(state.rules)
     divide(s, r, territory, me)
     nothing = weights._replace(**dict.fromkeys(LINEAR, 0))
-    return np.array(
-        [weigh(s, r, territory, nothing._replace(**{name: UNIT}), me) for name in LINEAR], np.int64
-    )
+    alone = [nothing._replace(**{name: UNIT}) for name in LINEAR]
+    return np.array([weigh(s, r, territory, one, me) for one in alone], np.int64)
 
 
 def is_quiet(state: State, me: int) -> bool:
@@ -116,7 +115,7 @@ def collect(
     for match, games in recorded:
         for game in games[:most]:
             count += 1
-            for state, slot in _seen(match, game, every):
+            for state, slot in _positions_of(match, game, every):
                 territory = new_territory(state)
                 survey(state.arrays, search_rules(state.rules), territory)
                 features.append(features_of(state, slot, territory, weights) / UNIT)
@@ -126,12 +125,13 @@ def collect(
     return Positions(np.array(features), np.array(results), count)
 
 
-def _seen(match: Match, game: Game, every: int) -> Iterator[tuple[State, int]]:
-    """The positions of a game that count, with the slot that sees them."""
+def _positions_of(match: Match, game: Game, every: int) -> Iterator[tuple[State, int]]:
+    """Yield the positions of a game that count, with the slot that sees them."""
     search = AlphaBeta(nodes=_NODES, weights=Weights(), evaluation=HAND_WRITTEN)
     first = max(1, match.turns_of_opening(game.round))  # Nobody chose the official start either.
     for turn, state in replayed(match, game):
-        if turn >= first and (turn - first) % every == 0:
-            for slot in map(int, np.flatnonzero(state.arrays.cause[0] == ALIVE)):
-                if is_quiet(state, slot) and abs(search.act(state, slot).note["score"]) < SURE:
-                    yield state, slot
+        if turn < first or (turn - first) % every:
+            continue
+        for slot in map(int, np.flatnonzero(state.arrays.cause[0] == ALIVE)):
+            if is_quiet(state, slot) and abs(search.act(state, slot).note["score"]) < SURE:
+                yield state, slot

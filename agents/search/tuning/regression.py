@@ -54,44 +54,44 @@ class Regression:
 
 def regress(
     player: str,
-    asked: Sequence[str],
+    names: Sequence[str],
     stores: Sequence[Path],
     *,
     every: int = 3,
     most: int = sys.maxsize,
 ) -> Regression:
-    """Fit weights of `player` to games in `stores`. `asked` names them; "weights" or "all" stands
+    """Fit weights of `player` to games in `stores`. `names` are theirs; "weights" or "all" stands
     for every linear weight.
 
     A position is taken each `every` turns, and from each store `most` games at most. Raises
     `UnknownNameError` for a name that is no parameter's, `StoreError`, and `ConfigError` for a
     parameter in which the evaluation isn't linear and for games that decide nothing."""
-    known = parameters_of(player)
-    asked = list(dict.fromkeys(asked))
-    linear = {f"{WEIGHTS}.{name}": known[f"{WEIGHTS}.{name}"] for name in LINEAR}
-    if {ALL, WEIGHTS} & set(asked):
-        chosen = tuple(linear.values())
-    else:
-        chosen = tuple(_linear(name, known, linear) for name in asked)
-    places = [LINEAR.index(one.name.removeprefix(f"{WEIGHTS}.")) for one in chosen]
+    parameters = _linear_parameters(player, names)
+    places = [LINEAR.index(one.name.removeprefix(f"{WEIGHTS}.")) for one in parameters]
     weights = weights_of(Player.of(player).options.get(WEIGHTS))
-    found = collect(map(read_games, stores), weights, every=every, most=most)
+    positions = collect(map(read_games, stores), weights, every=every, most=most)
     start = np.array([getattr(weights, name) for name in LINEAR], float)
-    rest = np.delete(found.features, places, axis=1) @ np.delete(start, places)
-    fit = fit_weights(found.features[:, places], rest, found.results, start[places])
+    rest = np.delete(positions.features, places, axis=1) @ np.delete(start, places)
+    fit = fit_weights(positions.features[:, places], rest, positions.results, start[places])
     values = {
         one.name: one.plain(min(max(new, one.low), one.high))
-        for one, new in zip(chosen, fit.weights, strict=True)
+        for one, new in zip(parameters, fit.weights, strict=True)
     }
-    return Regression(player, chosen, values, found, fit)
+    return Regression(player, parameters, values, positions, fit)
 
 
-def _linear(name: str, known: dict[str, Parameter], linear: dict[str, Parameter]) -> Parameter:
-    if name not in known:
-        raise UnknownNameError("parameter", name, [*linear, ALL, WEIGHTS])
-    if name not in linear:
-        raise ConfigError(
-            f"the evaluation isn't linear in {name}; Texel's method takes {', '.join(linear)}. Tune"
-            " it by games"
-        )
-    return linear[name]
+def _linear_parameters(player: str, names: Sequence[str]) -> tuple[Parameter, ...]:
+    """Return the parameters of these names, or all linear ones. Raises as `regress` does."""
+    parameters = parameters_of(player)
+    linear = {f"{WEIGHTS}.{name}": parameters[f"{WEIGHTS}.{name}"] for name in LINEAR}
+    if ALL in names or WEIGHTS in names:
+        return tuple(linear.values())
+    for name in names:
+        if name not in parameters:
+            raise UnknownNameError("parameter", name, [*linear, ALL, WEIGHTS])
+        if name not in linear:
+            raise ConfigError(
+                f"the evaluation isn't linear in {name}; Texel's method takes {', '.join(linear)}."
+                " Tune it by games"
+            )
+    return tuple(linear[name] for name in dict.fromkeys(names))

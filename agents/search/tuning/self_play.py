@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -86,12 +86,10 @@ class SelfPlay:
                 f"{self.player!r} plays by rules, which an evaluation isn't learned with; leave the"
                 " rules out"
             )
-        if (
-            self.nodes < 1
-            or not 0 <= self.randomness <= 1
-            or self.every < 1
-            or min(self.opening_turns, self.inner_positions) < 0
-        ):
+        counts_are_possible = (
+            min(self.nodes, self.every) >= 1 and min(self.opening_turns, self.inner_positions) >= 0
+        )
+        if not counts_are_possible or not 0 <= self.randomness <= 1:
             raise ConfigError(
                 f"{self} can't be played: nodes and every are at least 1, opening_turns and"
                 " inner_positions at least 0, and randomness is a share"
@@ -113,7 +111,7 @@ class Views:
     """
 
     features: np.ndarray
-    """int16 (N, F), in the order of `features.write_features`."""
+    """int16 (N, F), in the order of `learned_features.write_features`."""
     hand: np.ndarray
     """int32 (N,): the hand-written score."""
     search: np.ndarray
@@ -129,9 +127,14 @@ class Views:
     game: np.ndarray
     """int64 (N,): the game to which the position belongs."""
 
-    def select(self, chosen: np.ndarray) -> Views:
-        """Return the chosen positions, by bool (N,) or by index."""
-        return Views(*(getattr(self, name)[chosen] for name in _COLUMNS))
+    def select(self, index: np.ndarray) -> Views:
+        """Return some of the positions; `index` is bool (N,), or their numbers."""
+        return Views(*(getattr(self, name)[index] for name in _COLUMNS))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Mapping[str, np.ndarray]]) -> Views:
+        """Return the positions of several parts, each a mapping from field to array."""
+        return cls(*(_concatenated(parts, name) for name in _COLUMNS))
 
 
 def play_block(settings: SelfPlay, block: int) -> tuple[Views, np.ndarray]:
@@ -139,9 +142,14 @@ def play_block(settings: SelfPlay, block: int) -> tuple[Views, np.ndarray]:
     (8,).
     """
     player = _player(settings)
-    found = [_play(settings, player, block * GAMES_PER_BLOCK + n) for n in range(GAMES_PER_BLOCK)]
-    views = Views(*(np.concatenate([getattr(one, name) for one, _ in found]) for name in _COLUMNS))
-    return views, np.array([turns for _, turns in found], np.int64)
+    first = block * GAMES_PER_BLOCK
+    games = [_play(settings, player, game) for game in range(first, first + GAMES_PER_BLOCK)]
+    views = Views.joined([vars(views) for views, _ in games])
+    return views, np.array([turns for _, turns in games], np.int64)
+
+
+def _concatenated(parts: Sequence[Mapping[str, np.ndarray]], name: str) -> np.ndarray:
+    return np.concatenate([part[name] for part in parts])
 
 
 def _player(settings: SelfPlay) -> AlphaBeta:
@@ -151,7 +159,9 @@ def _player(settings: SelfPlay) -> AlphaBeta:
 
 
 def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]:
-    """One game, and its number of turns. Positions of its opening aren't kept."""
+    """Play one game. Return its positions, but for those of its opening, and its number of
+    turns.
+    """
     seed = derived_seed(settings.seed, game)
     # With two generators, the games are the same whether positions inside the searches are kept or
     # not.
@@ -189,15 +199,17 @@ def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]
         play_turn(state, moves, running)
         turn += 1
     alive = state.arrays.cause[0] == ALIVE
-    results = np.where(alive, 1.0, 0.0) if alive.sum() == 1 else np.full(2, 0.5)
+    results = np.full(2, 0.5)
+    if alive.sum() == 1:
+        results = np.where(alive, 1.0, 0.0)
     return _views(rows, results, turn, game), turn
 
 
 def _inside(
     settings: SelfPlay, player: AlphaBeta, state: State, slot: int, random: np.random.Generator
 ) -> Iterator[State]:
-    """Positions inside the search of `state`: those in which the duel isn't over and no heads can
-    meet on the next turn.
+    """Yield positions inside the search of `state`: those in which the duel isn't over and no heads
+    can meet on the next turn.
     """
     numbers = np.sort(random.integers(1, settings.nodes + 1, settings.inner_positions)).tolist()
     for inner in player.positions_inside(state, slot, numbers):
@@ -211,18 +223,19 @@ def _views(
     turns: int,
     game: int,
 ) -> Views:
+    """Return the positions of a game of `turns` turns, from the rows that `_play` has kept."""
     count = len(rows)
     features = np.array([row[0] for row in rows], np.int16).reshape(count, NUM_FEATURES)
-    hand, search, slot, turn = (np.array([row[n] for row in rows], np.int32) for n in range(1, 5))
+    numbers = np.array([row[1:5] for row in rows], np.int32).reshape(count, 4)
+    hand, search, slot, turn = numbers.T
     is_inner = np.array([row[5] for row in rows], np.bool_)
-    result = np.where(is_inner, np.nan, results[slot]).astype(np.float32)
     return Views(
-        features,
-        hand,
-        search,
-        result,
-        (turns - turn).astype(np.int16),
-        np.full(count, game, np.int64),
+        features=features,
+        hand=hand,
+        search=search,
+        result=np.where(is_inner, np.nan, results[slot]).astype(np.float32),
+        turns_left=(turns - turn).astype(np.int16),
+        game=np.full(count, game, np.int64),
     )
 
 
@@ -309,20 +322,20 @@ def _path(folder: Path, block: int) -> Path:
 def _claim(folder: Path, settings: SelfPlay) -> None:
     """Write the settings into a new folder, and compare them with those of an old one."""
     path = folder / SETTINGS
-    asked = asdict(settings)
+    values = asdict(settings)
     if not path.exists():
-        write_whole(path, json.dumps(asked, indent=1) + "\n")
+        write_whole(path, json.dumps(values, indent=1) + "\n")
         return
     try:
-        there: Any = parse_json(read_text(path, _MAX_BYTES))
+        old_values: Any = parse_json(read_text(path, _MAX_BYTES))
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path} can't be read ({reason(error)}); choose another folder"
         ) from error
-    # Settings that a folder of an earlier version doesn't name were as they are by default.
-    if not isinstance(there, dict) or {**asdict(SelfPlay()), **there} != asked:
+    if old_values != values:
         raise ConfigError(
-            f"{folder} has games of other settings: {there}, not {asked}. Choose another folder"
+            f"{folder} has games of other settings: {old_values}, not {values}. Choose another"
+            " folder"
         )
 
 
@@ -332,8 +345,9 @@ def _play_and_keep(settings: SelfPlay, folder: Path, block: int) -> None:
 
 def block_file(settings: SelfPlay, block: int) -> bytes:
     """Play a block, and return the file that holds it."""
-    (views, turns), content = play_block(settings, block), io.BytesIO()
-    np.savez_compressed(content, turns=turns, **{name: getattr(views, name) for name in _COLUMNS})
+    views, turns = play_block(settings, block)
+    content = io.BytesIO()
+    np.savez_compressed(content, turns=turns, **vars(views))
     return content.getvalue()
 
 
@@ -341,8 +355,7 @@ def read_games(folder: Path, games: int) -> Views:
     """Return the positions of the first `games` games, rounded up to whole blocks. Raises
     `ConfigError` for a damaged file.
     """
-    blocks = [_read(path, _COLUMNS) for path in _paths(folder, games)]
-    return Views(*(np.concatenate([block[name] for block in blocks]) for name in _COLUMNS))
+    return Views.joined([_read(path, _COLUMNS) for path in _paths(folder, games)])
 
 
 def read_turns(folder: Path, games: int, *, after: int = 0) -> np.ndarray:
@@ -352,9 +365,8 @@ def read_turns(folder: Path, games: int, *, after: int = 0) -> np.ndarray:
     Raises as `read_games` does.
     """
     paths = _paths(folder, games)[len(_paths(folder, after)) :]
-    return np.concatenate(
-        [np.zeros(0, np.int64), *(_read(path, ("turns",))["turns"] for path in paths)]
-    )
+    turns = [_read(path, ("turns",))["turns"] for path in paths]
+    return np.concatenate([np.zeros(0, np.int64), *turns])
 
 
 def _read(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from agents.measure.sprt.settings import FIRST, SECOND, Sprt
 from agents.search.tuning.parameters import Parameter
 from envs.common.errors import ConfigError
@@ -46,7 +48,12 @@ class Tuning(Sprt):
         """Return the side of each slot in one game of a pair, `FIRST` or `SECOND`. Among four, they
         sit by turns.
         """
-        return tuple(FIRST if (slot + rotation) % 2 == 0 else SECOND for slot in range(self.seats))
+        return tuple((FIRST, SECOND)[(slot + rotation) % 2] for slot in range(self.seats))
+
+    def values_by_name(self, theta: np.ndarray) -> dict[str, int | float]:
+        """Return the values of the parameters, (P,), by name, as the options take them."""
+        pairs = zip(self.parameters, theta, strict=True)
+        return {parameter.name: parameter.plain(value) for parameter, value in pairs}
 
     @property
     def player(self) -> str:
@@ -55,11 +62,10 @@ class Tuning(Sprt):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Tuning:
-        found = super().from_dict(
-            {**data, "parameters": tuple(Parameter(**one) for one in data["parameters"])}
-        )
-        assert isinstance(found, cls)
-        return found
+        parameters = tuple(Parameter(**one) for one in data["parameters"])
+        tuning = super().from_dict({**data, "parameters": parameters})
+        assert isinstance(tuning, cls)
+        return tuning
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "parameters": [asdict(one) for one in self.parameters]}

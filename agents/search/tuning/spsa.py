@@ -38,10 +38,15 @@ class Spsa:
         self.pairs = pairs
         self._seed = seed
         self._a_ratio = A_RATIO * pairs
-        self._low, self._high, self._c_end, self._r_end, self.start = (
-            np.array([getattr(one, name) for one in parameters], float)
-            for name in ("low", "high", "c_end", "r_end", "start")
-        )
+
+        def column(name: str) -> np.ndarray:
+            return np.array([getattr(parameter, name) for parameter in parameters], float)
+
+        self._low = column("low")
+        self._high = column("high")
+        self._c_end = column("c_end")
+        self._r_end = column("r_end")
+        self.start = column("start")
         self._is_integer = np.array([one.is_integer for one in parameters], bool)
 
     def c(self, pair: int) -> np.ndarray:
@@ -54,11 +59,8 @@ class Spsa:
         """Return the gain of this pair's step, float64 (P,). In the last pair this is `r_end` ·
         `c_end`².
         """
-        return (
-            self._r_end
-            * self._c_end**2
-            * ((self._a_ratio + self.pairs) / (self._a_ratio + pair)) ** ALPHA
-        )
+        decay = ((self._a_ratio + self.pairs) / (self._a_ratio + pair)) ** ALPHA
+        return self._r_end * self._c_end**2 * decay
 
     def sides(self, theta: np.ndarray, pair: int) -> Sides:
         """Return the two sides of a pair of games around `theta` (P,).
@@ -79,6 +81,8 @@ class Spsa:
         return np.clip(theta + self.a(pair) / self.c(pair) * result * flips, self._low, self._high)
 
     def _coins(self, pair: int) -> tuple[np.ndarray, np.ndarray]:
-        """Up or down, ±1 (P,), and uniform draws from 0 to 1 (P,)."""
+        """Return whether each parameter goes up or down, ±1 (P,), and uniform draws from 0 to 1,
+        (P,).
+        """
         random = np.random.default_rng((self._seed, pair))
         return random.choice((-1.0, 1.0), len(self.start)), random.random(len(self.start))

@@ -61,35 +61,36 @@ def fit_weights(
     fixed = rest + features[:, ~varies] @ start[~varies]
     weights = start.copy()
     weights[varies] = _regress(features[:, varies] / scale, results, fixed / scale, start[varies])
-    before, after = (mean_loss((features @ w + rest) / scale, results) for w in (start, weights))
-    return Fit(weights, scale, before, after)
+    loss_before = mean_loss((features @ start + rest) / scale, results)
+    loss = mean_loss((features @ weights + rest) / scale, results)
+    return Fit(weights, scale, loss_before, loss)
 
 
 def _regress(
     features: np.ndarray, results: np.ndarray, offset: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
-    """The coefficients (W,) with the least loss, by Newton's method; a step that makes it worse is
-    halved.
+    """Return the coefficients (W,) with the least loss, by Newton's method. A step that makes it
+    worse is halved.
 
     Raises `ConfigError` if there is no such minimum, as where some weights separate the won from
     the lost positions."""
-    found = start.astype(float)
+    weights = start.astype(float)
     loss = mean_loss(features @ start + offset, results)
     for _ in range(_STEPS):
-        expected = probability(features @ found + offset)
+        expected = probability(features @ weights + offset)
         slope = features.T @ (results - expected)
         curvature = (features * (expected * (1 - expected))[:, None]).T @ features
         step, *_ = np.linalg.lstsq(curvature, slope, rcond=_PRECISION)
         for _ in range(_HALVINGS):
-            after = mean_loss(features @ (found + step) + offset, results)
+            after = mean_loss(features @ (weights + step) + offset, results)
             if after <= loss:
                 break
             step = step / 2
-        found = found + step
+        weights = weights + step
         gained = loss - after
         loss = after
         if gained < _PRECISION < loss:
-            return found
+            return weights
     raise ConfigError(
         f"the results of these {len(results)} positions leave the weights undecided; record more"
         " games"

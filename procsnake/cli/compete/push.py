@@ -11,15 +11,16 @@ from envs.common.shell_command import shell_command
 from procsnake.cli.command_line import add_json, print_json, progress_on_stderr
 
 PUSH_HELP = """\
-Writes one commit with the bundle's four files. The README becomes a model card: its metadata hold the card's ratings and what
-procsnake evaluate measured of the run, with their intervals. The token is HF_TOKEN, or what `hf auth login` keeps.
+Writes one commit with the bundle's four files. The README becomes a model card: its metadata hold
+the card's ratings and what procsnake evaluate measured of the run, with their intervals. The token
+is HF_TOKEN, or what `hf auth login` keeps.
 
 examples:
   procsnake push runs/battlesnake-ppo-… hf://user/my-snake
   procsnake push RUN hf://user/my-snake --private --message "trained for a night"
   procsnake push champion-duel hf://user/my-snake --revision trial --license apache-2.0
-  procsnake match hf://user/my-snake flood --watch      # whatever takes a bundle takes hf://user/name, for its newest commit
-  procsnake serve hf://user/my-snake@COMMIT             # for ever this one; the second time without a network
+  procsnake match hf://user/my-snake flood --watch   # the newest commit, wherever a bundle fits
+  procsnake serve hf://user/my-snake@COMMIT          # always this one; later without a network
 """
 
 
