@@ -52,7 +52,7 @@ class Range:
 
 
 @cache
-def ranges_of(options: type[Any]) -> Mapping[str, Range]:
+def ranges_of(options: Any) -> Mapping[str, Range]:
     """Return the ranges that a class declares for its fields, by name."""
     hints = get_type_hints(options, include_extras=True)
     ranges = {}
