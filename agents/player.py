@@ -122,11 +122,11 @@ class Player:
         """Return these options of the player; if one of them names a file of options, with those,
         which are overridden. Raises `OptionsFileError`.
         """
-        given = dict(options)
-        path = given.pop(OPTIONS_FILE, None)
+        others = dict(options)
+        path = others.pop(OPTIONS_FILE, None)
         if path is None:
-            return given
-        return merged(dict(read_options(str(path), self.agent)), given)
+            return others
+        return merged(dict(read_options(str(path), self.agent)), others)
 
     @cached_property
     def rules(self) -> tuple[str, ...]:

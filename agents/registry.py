@@ -78,11 +78,12 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
 
     from agents.heuristics.composition import with_rules
 
+    outer_rules = player.rules
     if player.base:
-        outer_rules = player.rules
         agent = _make_base(player, options)
     else:
-        *outer_rules, innermost = player.rules
+        innermost = outer_rules[-1]
+        outer_rules = outer_rules[:-1]
         agent = _construct(lambda: with_rules(innermost), player.made, options)
     for rules in reversed(outer_rules):
         agent = with_rules(rules, agent)

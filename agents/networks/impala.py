@@ -34,15 +34,15 @@ class Impala(nn.Module):
     scales: torch.Tensor
 
     def __init__(
-        self, observation_shape: tuple[int, int, int], num_actions: int, **options: Any
+        self, observation_shape: tuple[int, int, int], num_actions: int, **values: Any
     ) -> None:
         super().__init__()
-        chosen = ImpalaOptions(**options)
-        depths = chosen.depths
-        blocks = chosen.blocks
-        stem_stride = chosen.stem_stride
+        options = ImpalaOptions(**values)
+        depths = options.depths
+        blocks = options.blocks
+        stem_stride = options.stem_stride
         height, rows, planes = observation_shape
-        channels = [planes, *(depth * chosen.width for depth in depths)]
+        channels = [planes, *(depth * options.width for depth in depths)]
         gain = 2**0.5 / max(1, blocks * len(depths))
         strides = [stem_stride, *(1 for _ in depths[1:])]
         self.stages = nn.ModuleList(
@@ -54,15 +54,17 @@ class Impala(nn.Module):
         for _ in depths:
             height = (height + 1) // 2
             rows = (rows + 1) // 2
-        self.pooling = chosen.pooling
-        self.offset = chosen.offset
+        self.pooling = options.pooling
+        self.offset = options.offset
         features = channels[-1]
         if self.pooling == "flatten":
             features *= height * rows
-        self.dense = orthogonal(nn.Linear(features, chosen.hidden))
-        self.heads = Heads(chosen.hidden, num_actions)
+        self.dense = orthogonal(nn.Linear(features, options.hidden))
+        self.heads = Heads(options.hidden, num_actions)
         self.register_buffer(
-            "scales", plane_scales(chosen.scales, planes).reshape(1, planes, 1, 1), persistent=False
+            "scales",
+            plane_scales(options.scales, planes).reshape(1, planes, 1, 1),
+            persistent=False,
         )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -23,17 +23,15 @@ class MLP(nn.Module):
 
     scales: torch.Tensor
 
-    def __init__(
-        self, observation_shape: tuple[int, ...], num_actions: int, **options: Any
-    ) -> None:
+    def __init__(self, observation_shape: tuple[int, ...], num_actions: int, **values: Any) -> None:
         super().__init__()
-        chosen = MLPOptions(**options)
+        options = MLPOptions(**values)
         inputs = math.prod(observation_shape)
-        sizes = [inputs, *chosen.hidden_sizes]
+        sizes = [inputs, *options.hidden_sizes]
         layers = [orthogonal(nn.Linear(a, b)) for a, b in pairwise(sizes)]
         self.hidden = nn.ModuleList([*map(inputs_first, layers[:1]), *layers[1:]])
         self.heads = Heads(sizes[-1], num_actions)
-        planes = plane_scales(chosen.scales, observation_shape[-1])
+        planes = plane_scales(options.scales, observation_shape[-1])
         self.register_buffer("scales", planes.repeat(inputs // len(planes)), persistent=False)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

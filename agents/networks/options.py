@@ -1,4 +1,5 @@
-"""The options of the networks, one dataclass each: what `network.options` of an experiment may hold.
+"""The options of the networks, which `network.options` of an experiment may hold: one dataclass
+each.
 
 torch isn't needed here, so the options can be listed where it isn't installed.
 """

@@ -23,27 +23,25 @@ class QNetwork(nn.Module):
 
     support: torch.Tensor
 
-    def __init__(
-        self, observation_shape: tuple[int, ...], num_actions: int, **options: Any
-    ) -> None:
+    def __init__(self, observation_shape: tuple[int, ...], num_actions: int, **values: Any) -> None:
         super().__init__()
-        chosen = QNetworkOptions(**options)
-        body_options = chosen.body_options or {}
-        self.body = networks.build(chosen.body, observation_shape, num_actions, **body_options)
+        options = QNetworkOptions(**values)
+        body_options = options.body_options or {}
+        self.body = networks.build(options.body, observation_shape, num_actions, **body_options)
         features = take_heads_off(self.body)
         self.num_actions = num_actions
-        self.num_atoms = chosen.num_atoms
+        self.num_atoms = options.num_atoms
 
         def head(outputs: int) -> nn.Module:
-            if chosen.noisy:
-                return NoisyLinear(features, outputs, chosen.sigma0)
+            if options.noisy:
+                return NoisyLinear(features, outputs, options.sigma0)
             return orthogonal(nn.Linear(features, outputs), 0.01)
 
         self.advantage = head(num_actions * self.num_atoms)
         self.value = None
-        if chosen.dueling:
+        if options.dueling:
             self.value = head(self.num_atoms)
-        support = torch.linspace(chosen.v_min, chosen.v_max, self.num_atoms)
+        support = torch.linspace(options.v_min, options.v_max, self.num_atoms)
         self.register_buffer("support", support, persistent=False)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

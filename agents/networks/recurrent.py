@@ -28,14 +28,12 @@ class Recurrent(nn.Module):
     stretch [S, 2 · units]). The LSTM is that of Hochreiter and Schmidhuber 1997, with orthogonal
     weights and zero biases as in CleanRL's ppo_atari_lstm.py."""
 
-    def __init__(
-        self, observation_shape: tuple[int, ...], num_actions: int, **options: Any
-    ) -> None:
+    def __init__(self, observation_shape: tuple[int, ...], num_actions: int, **values: Any) -> None:
         super().__init__()
-        chosen = RecurrentOptions(**options)
-        units = chosen.units
-        body_options = chosen.body_options or {}
-        self.body = networks.build(chosen.body, observation_shape, num_actions, **body_options)
+        options = RecurrentOptions(**values)
+        units = options.units
+        body_options = options.body_options or {}
+        self.body = networks.build(options.body, observation_shape, num_actions, **body_options)
         features = take_heads_off(self.body)
         self.lstm = nn.LSTM(features, units, batch_first=True)
         for name, parameter in self.lstm.named_parameters():

@@ -23,13 +23,13 @@ class SnakeCNN(nn.Module):
     scales: torch.Tensor
 
     def __init__(
-        self, observation_shape: tuple[int, int, int], num_actions: int, **options: Any
+        self, observation_shape: tuple[int, int, int], num_actions: int, **values: Any
     ) -> None:
         super().__init__()
-        chosen = SnakeCNNOptions(**options)
-        channels = chosen.channels
-        strides = chosen.strides
-        hidden = chosen.hidden
+        options = SnakeCNNOptions(**values)
+        channels = options.channels
+        strides = options.strides
+        hidden = options.hidden
         height, width, planes = observation_shape
         inputs = [planes, *channels[:-1]]
         self.convolutions = nn.ModuleList(
@@ -42,7 +42,9 @@ class SnakeCNN(nn.Module):
         self.dense = orthogonal(nn.Linear(height * width * channels[-1], hidden))
         self.heads = Heads(hidden, num_actions)
         self.register_buffer(
-            "scales", plane_scales(chosen.scales, planes).reshape(1, planes, 1, 1), persistent=False
+            "scales",
+            plane_scales(options.scales, planes).reshape(1, planes, 1, 1),
+            persistent=False,
         )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

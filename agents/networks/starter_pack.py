@@ -19,23 +19,24 @@ from agents.networks.starter_pack_shape import shape_of
 class StarterPack(nn.Module):
     """Observations [B, H, W, C] → (Q values float32 [B, A], the highest of each row float32 [B]).
 
-    `StarterPackOptions` and the sizes in `StarterPackShape` are its options. With one_versus_all, the
-    other snakes are those from the third plane on (see `StarterPackObservation(own_first=True)`)."""
+    `StarterPackOptions` and the sizes in `StarterPackShape` are its options. With one_versus_all,
+    the other snakes are those from the third plane on (see
+    `StarterPackObservation(own_first=True)`)."""
 
     def __init__(
-        self, observation_shape: tuple[int, int, int], num_actions: int, **options: Any
+        self, observation_shape: tuple[int, int, int], num_actions: int, **values: Any
     ) -> None:
         super().__init__()
         names = {field.name for field in fields(StarterPackOptions)}
-        chosen = StarterPackOptions(**{k: v for k, v in options.items() if k in names})
-        sizes = {k: v for k, v in options.items() if k not in names}
-        self.one_versus_all = chosen.state_type == "one_versus_all"
-        self.scales = chosen.scales
+        options = StarterPackOptions(**{k: v for k, v in values.items() if k in names})
+        sizes = {k: v for k, v in values.items() if k not in names}
+        self.one_versus_all = options.state_type == "one_versus_all"
+        self.scales = options.scales
         self.shape = shape = shape_of(
             observation_shape,
             num_actions,
-            kind=chosen.kind,
-            state_type=chosen.state_type,
+            kind=options.kind,
+            state_type=options.state_type,
             **sizes,
         )
         if self.scales is not None and len(self.scales) != shape.planes:

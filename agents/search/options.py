@@ -52,7 +52,7 @@ class Range:
 
 
 @cache
-def ranges_of(options: Any) -> Mapping[str, Range]:
+def ranges_of(options: type[Any]) -> Mapping[str, Range]:
     """Return the ranges that a class declares for its fields, by name."""
     hints = get_type_hints(options, include_extras=True)
     ranges = {}
@@ -65,11 +65,11 @@ def ranges_of(options: Any) -> Mapping[str, Range]:
     return MappingProxyType(ranges)
 
 
-def check_options(options: object) -> None:
+def check_options(options: Any) -> None:
     """Raise `ConfigError` for an option whose value isn't in its range. None stands for an option
     that isn't given.
     """
-    for name, declared in ranges_of(options.__class__).items():
+    for name, declared in ranges_of(type(options)).items():
         value = getattr(options, name)
         if value is not None:
             declared.check(name, value)

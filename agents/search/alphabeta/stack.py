@@ -23,6 +23,7 @@ QUIET_TURNS = 4
 """The most turns beyond the depth for which a search goes on where two heads could meet."""
 MAX_TURNS = MAX_DEPTH + QUIET_TURNS + 1
 
+# These constants are compiled into every kernel. (The word keeps this file in the cache's hash.)
 # The entries of `Stack.reg`: where an interrupted search stands, and what it has counted.
 PLY = 0
 TURN = 1

@@ -26,6 +26,7 @@ from envs.common.whole_files import write_whole
 
 HAND_WRITTEN = "hand-written"
 """The name of the evaluation without a correction."""
+# A kernel has these constants compiled in. (The word keeps this file in the hash of its cache.)
 UNIT = 64
 """The weights are in this part of a point."""
 MOST = 20_000
@@ -71,8 +72,8 @@ class Phase:
         sum_of_weights = sum(map(abs, self.weights))
         if sum_of_weights > LARGEST_SUM:
             raise LearnedEvaluationError(
-                f"the weights of a phase come to {sum_of_weights} without their signs; {LARGEST_SUM} is"
-                " the most"
+                f"the weights of a phase come to {sum_of_weights} without their signs;"
+                f" {LARGEST_SUM} is the most"
             )
 
     @classmethod

@@ -150,8 +150,8 @@ def choose(
             selection[name] = replace(usual, r_end=step)
     if not selection:
         raise ConfigError(
-            f"nothing to tune: name parameters, as in --parameters {next(iter(parameters))},weights,"
-            " or all"
+            "nothing to tune: name parameters, as in --parameters"
+            f" {next(iter(parameters))},weights, or all"
         )
     return tuple(selection.values())
 
