@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.networks import class_path
+from agents.networks.options import OPTIONS as NETWORK_OPTIONS
 from agents.networks.starter_pack_shape import KINDS
 from envs.battlesnake.observing.starter_pack import KINDS as TYPES
 from envs.common.parts import is_path
@@ -116,17 +117,20 @@ def network_options(name: str) -> list[Option]:
 
     There are none for a network that isn't procsnake's own.
     """
-    is_starter_pack = name in (_STARTER_PACK, *KINDS)
     if is_path(name):
-        path = name
-    else:
-        path = class_path(_STARTER_PACK if is_starter_pack else name)
-    if not path.startswith("agents.networks."):
         return []
-    found = list(_options(path))
+    if name not in KINDS:
+        class_path(name)
+        if name not in NETWORK_OPTIONS:
+            return []
+    is_starter_pack = name in (_STARTER_PACK, *KINDS)
+    declared = NETWORK_OPTIONS[_STARTER_PACK if is_starter_pack else name]
+    options = list(_options(f"{declared.__module__}:{declared.__name__}"))
     if is_starter_pack:
-        found += [option for option in _options(_SHAPE) if option.default != REQUIRED]
-    return [option for option in found if not (option.name == "kind" and name in KINDS)]
+        options += [option for option in _options(_SHAPE) if option.default != REQUIRED]
+    if name in KINDS:
+        return [option for option in options if option.name != "kind"]
+    return options
 
 
 def value_of(options: Mapping[str, Any], option: Option) -> Any:

@@ -7,7 +7,7 @@ documentation prints them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Real
@@ -52,7 +52,7 @@ class Range:
 
 
 @cache
-def ranges_of(options: type[Any]) -> Mapping[str, Range]:
+def ranges_of(options: Callable[..., Any]) -> Mapping[str, Range]:
     """Return the ranges that a class declares for its fields, by name."""
     hints = get_type_hints(options, include_extras=True)
     ranges = {}

@@ -11,9 +11,7 @@ import pytest
 
 import procsnake
 from agents import networks
-from agents.networks.impala import Impala
-from agents.networks.mlp import MLP
-from agents.networks.q_network import QNetwork
+from agents.networks.options import OPTIONS
 from envs.battlesnake import BattlesnakeVectorEnv
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.rewards import Rewards
@@ -82,12 +80,14 @@ def test_every_option_of_a_network_has_a_meaning(name):
 
 
 def test_the_options_told_are_those_taken_with_the_defaults_taken():
-    """The sources were read, not run: what the real constructors say counts."""
+    """The sources were read, not run: what the real constructors take counts."""
     for kind, told in (
         (BattlesnakeVectorEnv, world_options("battlesnake")),
-        (MLP, network_options("mlp")),
-        (Impala, network_options("impala")),
-        (QNetwork, network_options("q-network")),
+        *(
+            (kind, network_options(name))
+            for name, kind in OPTIONS.items()
+            if name != "starter-pack"
+        ),
     ):
         taken = inspect.signature(kind).parameters.values()
         defaults = {

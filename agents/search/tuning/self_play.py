@@ -20,7 +20,7 @@ from agents.measure.tournament.settings import Player, derived_seed
 from agents.parallel import processes, spread
 from agents.registry import make
 from agents.search.alphabeta.agent import AlphaBeta
-from agents.search.evaluation.evaluate import Weights, judge
+from agents.search.evaluation.evaluate import Weights, judge, weights_of
 from agents.search.evaluation.learned import MAX_CELLS
 from agents.search.evaluation.learned_features import NUM_FEATURES, geometry_of, write_features
 from agents.search.evaluation.territory import new_territory, survey
@@ -171,7 +171,7 @@ def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]
     state = State(1, width=settings.width, height=settings.height, num_snakes=2)
     state.seed(seed)
     running = start_games(state)
-    view = Viewer(state, player.weights)
+    view = Viewer(state, weights_of(player.weights))
     share = random.uniform(0, settings.randomness)
     opening = random.integers(settings.opening_turns + 1)
     turn = 0
