@@ -163,7 +163,7 @@ def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
             content += piece
             if len(content) > size:
                 raise HubError(
-                    f"{what} is longer than the {size} bytes of which the Hub spoke; it is not kept"
+                    f"{what} is longer than the {size} bytes that the Hub told; it is not kept"
                 )
             if time.monotonic() - start > _PATIENCE_S + size / _SLOWEST_BYTES_PER_S:
                 raise HubError(

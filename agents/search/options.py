@@ -69,7 +69,8 @@ def check_options(options: Any) -> None:
     """Raise `ConfigError` for an option whose value isn't in its range. None stands for an option
     that isn't given.
     """
-    for name, declared in ranges_of(type(options)).items():
+    kind: Any = type(options)
+    for name, declared in ranges_of(kind).items():
         value = getattr(options, name)
         if value is not None:
             declared.check(name, value)
