@@ -222,8 +222,9 @@ class _Snake:
         return _move(decision.move)
 
     def _move_unheld(self, error: UnheldBoardError, arrived: float) -> Response:
-        """No agent can play there, and no archive can show it; the snake lives on as long as the
-        safest move does.
+        """Answer with the safest move on a board that the engine can't hold, such as a huge one.
+
+        No agent can play there, and no archive can show it.
         """
         rules = error.settings.rules(error.board["width"], error.board["height"])
         move = safest_plain_move(error.board, error.hazards, error.you, rules)

@@ -170,6 +170,7 @@ def _hear_of_a_closed_terminal(arbiter: Any) -> None:
 
 
 def _worker_class() -> type:
+    """Return the worker, a class only where gunicorn is installed."""
     from gunicorn.workers.base import Worker as Base
 
     class Worker(Base):

@@ -320,7 +320,10 @@ def keep_from_garbage_search() -> None:
 
 
 def _play_one_move(name: str, agent: Agent) -> None:
-    """A policy may know boards of one size only, perhaps none of the arena's."""
+    """Have an agent play a move on the first of the arena's boards on which it can.
+
+    A policy may know boards of one size only, perhaps none of the arena's; then the log says so.
+    """
     for side in ARENA_SIDES:
         try:
             agent.act(read_move_request(_opening(side)).state, 0, time.monotonic() + _WARM_UP_S)

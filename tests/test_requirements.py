@@ -15,10 +15,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envs.common.errors import MissingDependencyError
-from serve.deploy.lock_requirements import said_by_setup
+from serve.deploy.lock_requirements import setup_keywords
 
 ROOT = Path(__file__).parents[1]
-ABOUT = said_by_setup()
+ABOUT = setup_keywords()
 OWN = {"procsnake", "procsnake_packages", "envs", "agents", "train", "serve"}
 COME_WITH = {
     "botocore": "boto3",

@@ -418,7 +418,7 @@ def _request(
 
 
 def _decision(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """What was decided on a turn, without what the agent didn't say."""
+    """The decision on a turn in the form of recordings, without the parts that are None."""
     parts = ("move", "probabilities", "values", "value", "latency_ms")
     decision = {part: turn[part] for part in parts if turn[part] is not None}
     if turn["note"]:

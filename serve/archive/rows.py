@@ -25,8 +25,9 @@ from envs.common.strangers.bounded import inflate, parse_json
 MAX_TEXT = 256
 MAX_NOTE_BYTES = 16 * 1024
 MAX_UNPACKED_BYTES = 16 << 20
-"""What is kept of a request has hardly more bytes than the request with each of its hazards
-once.
+"""The most bytes that a packed value may have once it is unpacked.
+
+A turn has hardly more than its request with each hazard once (`serve.transport.request_body`).
 """
 GAME_BYTES = 500
 TURN_BYTES = 100
@@ -58,7 +59,7 @@ class Event:
 
 @dataclass(frozen=True)
 class GameRows:
-    """What one event adds: a game if it is new, and a turn or the end of the game."""
+    """The rows that one event adds: a game if it is new, and a turn or the end of the game."""
 
     game: dict[str, Any] | None
     """The row of `games`; None if the request doesn't tell enough."""

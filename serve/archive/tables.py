@@ -110,19 +110,8 @@ class Database:
     not installed."""
 
     def __init__(self, url: str) -> None:
-        try:
-            parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
-        except (sa.exc.ArgumentError, ValueError) as error:
-            raise ConfigError(
-                f"the database is {without_password(url)}, which is no URL; one looks like"
-                " sqlite:///games.db"
-            ) from error
+        parsed = _parsed_url(url)
         kind = parsed.get_backend_name()
-        if kind not in _INSERTS or (kind == "sqlite" and not parsed.database):
-            raise ConfigError(
-                f"the database is {without_password(url)}; sqlite:///games.db and postgresql://…"
-                " are known"
-            )
         self.file: Path | None = None
         if kind == "sqlite" and parsed.database:
             self.file = Path(parsed.database)
@@ -150,8 +139,8 @@ class Database:
         self._is_sure = False
         self._connecting = threading.Lock()
         self.times_created = 0
-        """How often the database was found without tables. It is more than once if the database was
-        lost in the meantime.
+        """How often the tables were created. It is more than once if the database was lost in the
+        meantime.
         """
 
     def close(self) -> None:
@@ -465,7 +454,7 @@ def _cause(
 
 
 class _News(NamedTuple):
-    """What a batch adds to a game."""
+    """The rows that a batch adds to a game, and from where on it begins the game anew."""
 
     turns: list[dict[str, Any]]
     """Rows of `turns` that aren't in the database yet."""
@@ -543,6 +532,24 @@ def _select_key(key: tuple[str, str, str], *columns: sa.ColumnElement[Any]) -> s
     return sa.select(*columns).where(
         GAMES.c.game_id == key[0], GAMES.c.snake == key[1], GAMES.c.you == key[2]
     )
+
+
+def _parsed_url(url: str) -> sa.URL:
+    """Return the URL of a database of a kind that we know. Raises `ConfigError` for any other."""
+    try:
+        parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
+    except (sa.exc.ArgumentError, ValueError) as error:
+        raise ConfigError(
+            f"the database is {without_password(url)}, which is no URL; one looks like"
+            " sqlite:///games.db"
+        ) from error
+    kind = parsed.get_backend_name()
+    if kind not in _INSERTS or (kind == "sqlite" and not parsed.database):
+        raise ConfigError(
+            f"the database is {without_password(url)}; sqlite:///games.db and postgresql://… are"
+            " known"
+        )
+    return parsed
 
 
 @functools.cache

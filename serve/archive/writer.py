@@ -218,6 +218,9 @@ class Writer:
         return True
 
     def _write_held(self) -> None:
+        """Write everything that is held, batch by batch. Raises what says that the database is in
+        trouble; the batch is then held on.
+        """
         self._is_urgent = False
         self._digest()
         while self._held:
@@ -243,7 +246,10 @@ class Writer:
             self._keep_house()
 
     def _next_batch(self) -> list[GameRows]:
-        """What is held longest, up to so many rows or bytes: house is kept between batches."""
+        """The rows that are held longest, at most `_BATCH` of them and `_BATCH_BYTES` in all.
+
+        Batches are short because old games are deleted between them only.
+        """
         batch = [self._held[0]]
         size = self._held[0].size
         for n in range(1, min(_BATCH, len(self._held))):

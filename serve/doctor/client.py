@@ -1,4 +1,4 @@
-"""Asks the snake that is examined, as an engine does, and says what is wrong with an answer."""
+"""Calls the snake under examination as an engine does, and names what is wrong with an answer."""
 
 from __future__ import annotations
 

@@ -66,6 +66,7 @@ def examine(
 def _all_findings(
     client: SnakeClient, report: Report, *, games: int, moves: int, until: float
 ) -> Iterator[Finding]:
+    """Run the stages one after the other, until one shows that the rest would be in vain."""
     timeout_ms = report.timeout_ms
     stages: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("GET /", lambda: _check_info(client)),
@@ -92,7 +93,7 @@ def _all_findings(
 
 
 def _is_hopeless(report: Report, *, after_calls: bool) -> bool:
-    """Whether whatever comes next would only tell the same again."""
+    """Whether all later stages would only show the same fault again."""
     if after_calls:
         return any(finding.verdict == FAULT for finding in report.findings)
     return len(report.findings) == 1 and report.findings[0].fault in (
@@ -232,7 +233,9 @@ def _check_garbage(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
 
 
 def _check_mixing(report: Report) -> Iterator[Finding]:
-    """Who takes the only way out alone, but not in company, takes others' games for its own."""
+    """Ask for moves of four games at once. A snake that found the only way out when it was asked
+    alone, but doesn't now, mixes the games up.
+    """
     if any(
         finding.check == "orientation" and finding.verdict != FINE for finding in report.findings
     ):

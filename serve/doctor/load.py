@@ -84,7 +84,7 @@ def check_games(report: Report, *, games: int, moves: int, until: float) -> Iter
 
 
 def _warm_up() -> None:
-    """What is compiled while a game runs would count as the snake's time."""
+    """Compile what the games need: while a game runs, it would count as the snake's time."""
     import agents
 
     opponent = agents.make(_OPPONENT)

@@ -154,7 +154,7 @@ def _with_the_dead(body: Body) -> None:
 
 
 def _with_unmarked_corpses(body: Body) -> None:
-    """As Arena sends them: one that ran into our body on an earlier turn."""
+    """A request as Arena sends it, with a snake that died in our body on an earlier turn."""
     body["game"]["ruleset"]["version"] = "v1.0.0"
     ours, loser = body["board"]["snakes"][:2]
     ours |= {"latency": "41"}

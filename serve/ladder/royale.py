@@ -91,7 +91,9 @@ def _top_bits(words: Words, bits: int) -> Iterator[int]:
 
 
 def _top_bits_or_again(words: Words, bits: int) -> Iterator[int]:
-    """As rand did it up to version 0.8: a word whose third highest bit is set is drawn again."""
+    """A range of four as rand drew it up to version 0.8: from the two highest bits of a word, and
+    from the next word if the third highest bit is set.
+    """
     return (word >> (bits - 2) for word in words if not word >> (bits - 3) & 1)
 
 

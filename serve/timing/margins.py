@@ -39,7 +39,7 @@ _DIGITS = re.compile(r"[0-9]{1,6}")
 
 @dataclass
 class GameMargin:
-    """What is known of the way between one game's engine and us.
+    """What one game's engine has shown of the way between it and us, and the margin for it.
 
     The margin is 80 ms, at most half of the time-out, until something is known. Then it is the peak
     of the overhead plus its spread, or plus 70 ms if that is more. It leaves 40 ms of the time-out

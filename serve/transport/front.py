@@ -67,6 +67,7 @@ class Front:
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Read a request whole, have a thread answer it, and send the answer."""
         body = bytearray()
         try:
             length = await self._read(body, receive)
@@ -129,8 +130,8 @@ class Front:
             exchange.fail(error)
 
     async def _spectate(self, scope: Message, receive: Receive, send: Send) -> None:
-        """The application says who may watch, and what; a spectator's events then come from a
-        thread of its own.
+        """Ask the application whether this spectator may watch, and what. Then send it those
+        events, which come from a thread of its own.
         """
         loop = asyncio.get_running_loop()
         spectator = Spectator(loop, self._shows)

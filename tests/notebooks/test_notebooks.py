@@ -18,7 +18,7 @@ import pytest
 from nbclient import NotebookClient
 from packaging.requirements import Requirement
 
-from serve.deploy.lock_requirements import said_by_setup
+from serve.deploy.lock_requirements import setup_keywords
 
 REPOSITORY = Path(__file__).parents[2]
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.py"))
@@ -59,7 +59,7 @@ def test_the_first_cells_are_one_but_for_what_a_notebook_needs():
         for source in NOTEBOOKS
         for extra in re.findall(r"procsnake\[(.*?)\]", first_cell(source))[0].split(",")
     }
-    assert extras <= set(said_by_setup()["extras_require"])
+    assert extras <= set(setup_keywords()["extras_require"])
 
 
 _PIP = "import json, os, sys; print(json.dumps(sys.argv[1:]), file=open(os.environ['ASKED'], 'a'))"
@@ -110,7 +110,7 @@ def test_the_first_cell_installs_and_holds_numpy(source, tmp_path):
 def test_nothing_that_a_first_cell_asks_for_needs_numpy_1(source, tmp_path):
     """MXNet does, and the Procgen of the extra `procgen`."""
     extras = Requirement(asked_of_pip(source, tmp_path, numpy=None)[0][1]).extras
-    said = said_by_setup()["extras_require"]
+    said = setup_keywords()["extras_require"]
     names = {Requirement(text).name for extra in extras for text in said[extra]}
     assert not names & {"mxnet", "gym3", "procgen", "procgen-mirror"}
 
@@ -118,7 +118,7 @@ def test_nothing_that_a_first_cell_asks_for_needs_numpy_1(source, tmp_path):
 def test_procgen_is_the_one_of_the_extra(tmp_path):
     (source,) = (path for path in NOTEBOOKS if path.stem[0] == "4")
     _, (_, _, *pinned) = asked_of_pip(source, tmp_path, numpy="2.0.2")
-    procgen = [text.partition(";")[0] for text in said_by_setup()["extras_require"]["procgen"]]
+    procgen = [text.partition(";")[0] for text in setup_keywords()["extras_require"]["procgen"]]
     assert pinned[0].startswith("gym3==")
     assert pinned[1] in procgen
 

@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 
 import agents
 from serve.arena import create_app
-from serve.deploy.lock_requirements import PYTHON, wanted
+from serve.deploy.lock_requirements import PYTHON, server_requirements
 from serve.sagemaker_endpoint import Endpoint
 from serve.server import running
 from serve.transport.request_body import MAX_BODY_BYTES
@@ -103,7 +103,7 @@ def test_what_the_image_installs_is_pinned_by_hash_and_is_what_setup_asks_for():
     assert {name: constraints[name] for name in locked if name in constraints} == {
         name: version for name, version in locked.items() if name in constraints
     }
-    for requirement in wanted():
+    for requirement in server_requirements():
         name = re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower().replace("_", "-")
         assert name in locked, requirement
     docker = (DEPLOY / "Dockerfile").read_text()

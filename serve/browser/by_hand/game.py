@@ -73,12 +73,12 @@ class HumanGame:
 
     @property
     def setup(self) -> Setup:
-        """What the game began with."""
+        """The opponents, rules, board and seed that the game began with."""
         return self._current.setup
 
     @property
     def referee(self) -> Referee:
-        """Who plays the game, and knows the board."""
+        """The referee that plays the game; its `state` is the board."""
         return self._current.referee
 
     @property

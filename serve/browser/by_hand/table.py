@@ -23,15 +23,15 @@ YOU = 0
 NAME = "you"
 """The person's slot and name."""
 OPPONENTS = ("champion-standard", "flood")
-"""Who plays against a person who names nobody."""
+"""The opponents of a person who names none."""
 MAX_TURNS = 5000
 Moves = list[int | None]
-"""What each slot played on a turn; None for dead snakes."""
+"""The moves of one turn by slot; None for dead snakes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What a game begins with."""
+    """The opponents, rules, board and seed with which a game begins."""
 
     opponents: tuple[str, ...] = OPPONENTS
     """Agents or URLs, as commands take them: PLAYER or NAME=PLAYER. Without any, the game is played

@@ -27,7 +27,7 @@ SNAKE = "match"
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one slot answered on one board."""
+    """The answer of one slot on one board: its decision, its time, and why a request failed."""
 
     decision: Decision | None
     latency_ms: float | None
@@ -238,7 +238,7 @@ class HostedGame:
 
 
 def _decision_in_json(decision: Decision | None) -> dict[str, Any]:
-    """What a turn tells of a decision; None for whoever wasn't asked."""
+    """A decision as a turn shows it; all parts are empty for a snake that wasn't asked."""
     if decision is None:
         return {"move": None, "probabilities": None, "values": None, "value": None, "note": {}}
     return {

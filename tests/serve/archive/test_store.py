@@ -248,7 +248,7 @@ def test_stacked_hazards_count_for_the_cause_and_are_not_written_out_for_it(stor
     written_out = []
     last = crowded(1)
     last["board"]["snakes"] = last["board"]["snakes"][1:]
-    monkeypatch.setattr(rows, "_unstacked", written_out.append)
+    monkeypatch.setattr(rows, "_unstack", written_out.append)
     for event in (("move", crowded(), RIGHT), ("end", last, None)):
         tell(store, "s", event)
     assert store.flush()

@@ -18,7 +18,7 @@ import moto
 import pytest
 import yaml
 
-from serve.deploy.lock_requirements import wanted_for_training
+from serve.deploy.lock_requirements import training_requirements
 from tests.linters import lint
 from tests.train.sagemaker.specs import JOBS
 from tests.waiting import until
@@ -156,7 +156,7 @@ def test_what_the_image_installs_is_locked_as_setup_asks():
     )
     asked = {
         re.match(r"[A-Za-z0-9_.-]+", one)[0].lower().replace("_", "-")
-        for one in wanted_for_training()
+        for one in training_requirements()
     }
     assert asked - locked == set()
     assert {"gym3", "procgen-mirror"} <= locked
