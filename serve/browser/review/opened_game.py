@@ -161,7 +161,7 @@ def _board_in_json(board: Board) -> dict[str, Any]:
     }
 
 
-def _points(points: Iterable[Mapping[str, int]]) -> list[dict[str, int]]:
+def _points(points: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
     return [{"x": point["x"], "y": point["y"]} for point in points]
 
 
