@@ -88,9 +88,10 @@ def plan(folder: Path, groups: Sequence[str]) -> Launch:
             f"this machine is {me!r} for Slurm, but the job has {', '.join(by_host)}"
         )
     hosts = Nodes(me, by_host, next(iter(by_host)))
-    command: list[str] = []
+    command: tuple[str, ...] = ()
     if hosts.leads:
-        command = [sys.executable, "-m", "procsnake", "train", "--cluster", "auto", *_what(folder)]
+        train = (sys.executable, "-m", "procsnake", "train", "--cluster", "auto")
+        command = (*train, *_what(folder))
     return Launch(
         hosts=hosts,
         token_path=(folder / "token").absolute(),

@@ -87,7 +87,7 @@ def test_the_experiment_comes_through_the_shell_as_it_was(tmp_path):
         type(plan("2*16cpu"))(name="mine", experiment=experiment, max_hours=1.0),
         Place(python="true"),
     )
-    head = text.partition("# What the machines prove")[0]
+    head = text.partition("# The secret by which")[0]
     subprocess.run(
         ["bash", "-c", head],
         cwd=tmp_path,
