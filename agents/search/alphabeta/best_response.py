@@ -41,18 +41,21 @@ def best_reply(
     rival: int,
     search: Search,
     *,
-    allowed: np.ndarray,
+    allowed: np.ndarray | None = None,
 ) -> int | None:
     """Return my move with the best mean over the moves that `policy` predicts for `rival` on board
     0; None if I have no choice.
 
-    `allowed`, bool (4,), are the moves that are open to me. Moves into certain death
-    are left out, mine and the rival's. Each of the rival's other moves is given a probability of at
-    least 3 %. All other snakes play the move that the policy thinks likeliest."""
+    `allowed`, bool (4,), are the moves that are open to me; None stands for all. Moves into certain
+    death are left out, mine and the rival's. Each of the rival's other moves is given a probability
+    of at least 3 %. All other snakes play the move that the policy thinks likeliest."""
     slots = np.arange(here.num_snakes)
     boards = np.zeros_like(slots)
     safe = safe_moves(here, boards, slots)
-    mine = np.flatnonzero(safe[me] & allowed)
+    is_open = safe[me]
+    if allowed is not None:
+        is_open = is_open & allowed
+    mine = np.flatnonzero(is_open)
     theirs = np.flatnonzero(safe[rival])
     if len(mine) < 2:
         return None

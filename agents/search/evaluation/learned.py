@@ -21,6 +21,7 @@ from agents.search.evaluation.learned_features import (
 )
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.plain_values import known_to_json
 from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 
@@ -147,7 +148,8 @@ class LearnedEvaluation:
             "width": self.width,
             "height": self.height,
             "phases": [asdict(phase) for phase in self.phases],
-            "training": dict(self.training),
+            # A test that was won in every game has an infinite Elo, which JSON can't hold.
+            "training": known_to_json(dict(self.training)),
         }
         write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
