@@ -10,14 +10,21 @@ from typing import Any
 from train.config import Experiment
 
 
+def trainer_class(experiment: Experiment) -> Any:
+    """Return the class that trains an experiment: RLlib's configuration of it, or without Ray the
+    algorithm itself.
+    """
+    module, _, name = experiment.settings.trainer.partition(":")
+    return getattr(import_module(module), name)
+
+
 def build_algorithm(experiment: Experiment) -> Any:
     """Make the algorithm of an experiment, for a session to drive. Whoever makes it stops it.
 
     It has `train`, `save_to_path`, `restore_from_path`, `stop` and `fraction_done`; if it trains a
     policy, `policy_weights`; if it trains none, `work_in` and `export`. The algorithms of RLlib
     need a running Ray."""
-    module, _, name = experiment.settings.trainer.partition(":")
-    trainer = getattr(import_module(module), name)
+    trainer = trainer_class(experiment)
     if not experiment.uses_ray:
         return trainer(experiment)
     from train.cluster.live import place

@@ -80,9 +80,9 @@ class APEXRunner(QRunner):
         }
 
     def _note_values(
-        self, entry: dict[str, np.ndarray], q_values: torch.Tensor, chosen: torch.Tensor
+        self, entry: dict[str, np.ndarray], q_values: torch.Tensor, actions: torch.Tensor
     ) -> None:
-        entry["taken"][:] = q_values.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
+        entry["taken"][:] = q_values.gather(1, actions[:, None]).squeeze(1).cpu().numpy()
         entry["best"][:] = q_values.max(-1).values.cpu().numpy()
 
     def collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Rollout:
@@ -106,12 +106,13 @@ class APEXRunner(QRunner):
         """
         n_step = self.config.settings.n_step
         columns = rollout.columns
-        known = {**values, "rewards": columns["rewards"], "endings": columns["endings"]}
+        by_name = {**values, "rewards": columns["rewards"], "endings": columns["endings"]}
         tail = self._tail or {
-            name: np.zeros((n_step, self.num_envs), column.dtype) for name, column in known.items()
+            name: np.zeros((n_step, self.num_envs), column.dtype)
+            for name, column in by_name.items()
         }
         grids = {}
-        for name, column in known.items():
+        for name, column in by_name.items():
             grid = np.zeros((rollout.steps, self.num_envs), column.dtype)
             grid[columns["steps"], columns["rows"]] = column
             grids[name] = np.concatenate([tail[name], grid])
@@ -337,18 +338,18 @@ class APEX(DQN):
         request = settings.batches_per_request * settings.train_batch_size
         if self._owed() < request * self.shards.num_outstanding_async_reqs(_SAMPLE):
             return
-        known = [self._masses[k] for k in self.shards.actor_ids() if self._masses.get(k)]
+        masses = [self._masses[k] for k in self.shards.actor_ids() if self._masses.get(k)]
         # Of a shard that hasn't said how much it holds the others' mean is assumed.
-        guess = sum(known) / len(known) if known else 1.0
-        masses = np.array([self._masses.get(k) or guess for k in self.shards.actor_ids()])
-        chosen = int(self._rng.choice(self.shards.actor_ids(), p=masses / masses.sum()))
+        guess = sum(masses) / len(masses) if masses else 1.0
+        weights = np.array([self._masses.get(k) or guess for k in self.shards.actor_ids()])
+        shard = int(self._rng.choice(self.shards.actor_ids(), p=weights / weights.sum()))
         arguments = {
             "batch_size": settings.train_batch_size,
             "num_batches": settings.batches_per_request,
             "beta": value_at(settings.priority_beta, self.agent_steps()),
         }
         self.shards.foreach_actor_async(
-            "sample", tag=_SAMPLE, kwargs=arguments, remote_actor_ids=[chosen]
+            "sample", tag=_SAMPLE, kwargs=arguments, remote_actor_ids=[shard]
         )
 
     def _fetch_batches(self) -> list[tuple[int, Any]]:
@@ -401,7 +402,7 @@ class APEX(DQN):
     def _log_pace(self) -> None:
         steps = self.agent_steps() - (self._steps_before_learning or 0.0)
         pace = {
-            "replay_ratio": self._trained / max(1.0, steps) if self._trained else 0.0,
+            "replay_ratio": self._trained / max(1.0, steps),
             "restored_env_runners": self._restored_runners,
             "restored_shards": self._restored_shards,
         }

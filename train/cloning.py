@@ -27,6 +27,7 @@ from train.demonstrations.recorded import (
     read_demonstrations,
 )
 from train.metrics.rows import means_of, nested_result
+from train.runs.sessions.progress import Progress
 from train.settings import CloningSettings
 from train.worlds.build import single_world
 
@@ -45,15 +46,23 @@ class Cloning(DemonstrationLearner):
     settings: CloningSettings
 
     def __init__(self, experiment: Experiment) -> None:
-        assert isinstance(experiment.settings, CloningSettings)
         super().__init__(experiment, single_world(experiment))
-        self.settings = experiment.settings
+        self.settings = experiment.settings_as(CloningSettings)
         recorded = games_of(experiment, self.world)
         self.demonstrations = recorded.demonstrations
         self.lessons, held_out = recorded.split(self.settings.held_out, experiment.seed)
         self.held_out = np.random.default_rng(experiment.seed).permutation(held_out)[
             :_MOST_HELD_OUT
         ]
+
+    @classmethod
+    def check(cls, experiment: Experiment, world: BatchEnv, progress: Progress | None) -> None:
+        """Read the games, and raise what `games_of` raises. `train.run.check` calls it."""
+        if progress is None:
+            games_of(experiment, world)
+            return
+        progress.status("reading the recorded games")
+        games_of(experiment, world, say=progress.say, status=progress.passing)
 
     def train(self) -> dict[str, Any]:
         """Make `num_updates` updates and measure the held-out games. Returns metrics, named and
@@ -125,8 +134,7 @@ def games_of(
     Raises what `read_demonstrations` does, and `ConfigError` if the games aren't those that the run
     began with."""
     global _last_read
-    settings = experiment.settings
-    assert isinstance(settings, CloningSettings)
+    settings = experiment.settings_as(CloningSettings)
     games_sha256 = games_hash(settings.games)
     if settings.games_sha256 not in (None, games_sha256):
         raise ConfigError(

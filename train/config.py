@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import reprlib
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -18,17 +17,9 @@ from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import modules_named_in
 from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
-from envs.procgen.scores import highest_return
-from train.settings import (
-    ALGORITHMS,
-    AlgorithmSettings,
-    APEXSettings,
-    DemonstrationSettings,
-    MXNetDQNSettings,
-    PPOSettings,
-    QSettings,
-)
-from train.settings.limits import require
+from train.settings import ALGORITHMS, AlgorithmSettings, PPOSettings
+from train.settings.algorithm import NetworkSettings, Settings
+from train.settings.limits import require, require_plain
 from train.settings.scale import Local, Scale
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
@@ -48,22 +39,7 @@ class EnvSettings:
     """
 
     def __post_init__(self) -> None:
-        _require_plain(self.options, "env.options")
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkSettings:
-    """The network to train."""
-
-    name: str = "mlp"
-    """The network's name, as `agents.networks.build` knows it, or my_module:Net for one of your
-    own.
-    """
-    options: dict[str, Any] = field(default_factory=dict)
-    """The network's own options."""
-
-    def __post_init__(self) -> None:
-        _require_plain(self.options, "network.options")
+        require_plain(self.options, "env.options")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +63,11 @@ class Budget:
     @property
     def in_words(self) -> str:
         """The budget as text: "3 minutes", "8,000,000 decisions or 60 minutes"."""
+        limits = []
         if self.total_agent_steps:
-            limits = [f"{self.total_agent_steps:,} decisions"]
-        else:
-            limits = []
-        limits += [f"{self.max_minutes:g} minutes"] if self.max_minutes is not None else []
+            limits.append(f"{self.total_agent_steps:,} decisions")
+        if self.max_minutes is not None:
+            limits.append(f"{self.max_minutes:g} minutes")
         return " or ".join(limits)
 
 
@@ -160,7 +136,7 @@ class Evaluation:
                 f"evaluation.opponents is {self.opponents!r}; it must be lists of names as"
                 " [[random], [flood]]"
             )
-        unrated = {name for group in self.opponents for name in group} - set(self.ratings)
+        unrated = set().union(*self.opponents) - set(self.ratings)
         if self.ratings and unrated:
             raise ConfigError(
                 f"evaluation.ratings lacks {', '.join(sorted(unrated))}; rate each opponent, or"
@@ -261,9 +237,10 @@ class Experiment:
         require(self, "", "num_env_runners", 0)
         require(self, "", "num_learners", 0)
         require(self, "", "num_gpus_per_learner", 0)
-        if isinstance(self.settings, APEXSettings) and self.num_env_runners == 0:
+        if self.settings.needs_env_runners and self.num_env_runners == 0:
             raise ConfigError(
-                "num_env_runners is 0, but apex plays in processes of its own; set it to 1 or more"
+                f"num_env_runners is 0, but {self.algorithm} plays in processes of its own; set it"
+                " to 1 or more"
             )
         league = self.env.options.get("self_play")
         if (
@@ -288,16 +265,14 @@ class Experiment:
                 f"{self.algorithm} trains no policy that could be measured; leave out the section"
                 " evaluation"
             )
-        if self.init_from is not None and not isinstance(
-            self.settings, PPOSettings | DemonstrationSettings
-        ):
+        if self.init_from is not None and not self.settings.can_begin_with_weights:
             raise ConfigError(
                 f"{self.algorithm} can't begin with the weights of {self.init_from}, because its"
                 " network's heads mean something else; ppo, imitation and cloning can. Leave out"
                 " init_from"
             )
-        if isinstance(self.settings, QSettings):
-            _ = self.atoms
+        # Refuses Q heads for a world whose returns aren't known.
+        _ = self.policy_network
         if not self.name or self.name != Path(self.name).name or self.name.startswith("."):
             raise ConfigError(
                 f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no"
@@ -327,24 +302,19 @@ class Experiment:
     @property
     def is_recurrent(self) -> bool:
         """Whether the policy has a memory."""
-        return isinstance(self.settings, PPOSettings) and self.settings.lstm_units > 0
+        return self.settings.is_recurrent
 
     @property
     def policy_network(self) -> NetworkSettings:
         """The network that torch trains and that is exported: `network`, with Q heads if the
         algorithm needs them.
         """
-        return policy_network(self.settings, self.network, self.env.name, self.env.options)
+        return self.settings.network_for(self.network, self.env.name, self.env.options)
 
-    @property
-    def atoms(self) -> tuple[float, float]:
-        """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or
-        else by the world's returns.
-
-        Raises `ConfigError` if they aren't set and the world's returns aren't known.
-        """
-        assert isinstance(self.settings, QSettings)
-        return _atoms(self.settings, self.env.name, self.env.options)
+    def settings_as(self, kind: type[Settings]) -> Settings:
+        """Return the settings for a trainer that has only those of `kind`."""
+        assert isinstance(self.settings, kind)
+        return self.settings
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Iterable[str] = ()) -> Experiment:
@@ -380,15 +350,15 @@ class Experiment:
 
     @classmethod
     def _overridden(cls, data: dict[str, Any], overrides: list[str]) -> Experiment:
-        made = cls.from_dict(_override(data, overrides))
+        experiment = cls.from_dict(_override(data, overrides))
         for override in overrides:
             section = override.partition("=")[0].partition(".")[0]
-            if section in ALGORITHMS and section != made.algorithm:
+            if section in ALGORITHMS and section != experiment.algorithm:
                 raise ConfigError(
                     f"override {override!r} is for {section}, but the experiment's algorithm is"
-                    f" {made.algorithm}; leave it out, or also set algorithm={section}"
+                    f" {experiment.algorithm}; leave it out, or also set algorithm={section}"
                 )
-        return made
+        return experiment
 
     def search(self, spaces: Iterable[str]) -> Experiment:
         """Return the experiment with "dotted.key=space" added to `tune.search`. Raises
@@ -413,67 +383,11 @@ class Experiment:
         """
         plain: dict[str, Any] = {}
         for name, value in dataclasses.asdict(self).items():
-            plain |= (
-                {"algorithm": self.algorithm, self.algorithm: value}
-                if name == "settings"
-                else {name: value}
-            )
+            if name == "settings":
+                plain |= {"algorithm": self.algorithm, self.algorithm: value}
+            else:
+                plain[name] = value
         return plain
-
-
-def policy_network(
-    settings: AlgorithmSettings, network: NetworkSettings, world: str, options: Mapping[str, Any]
-) -> NetworkSettings:
-    """Return the network that an algorithm trains in a world, which may wrap `network` in a memory
-    or in Q heads.
-
-    Raises `ConfigError` if a distributional Q network's atoms aren't set and the world's returns
-    aren't known."""
-    body = {"body": network.name, "body_options": network.options}
-    if isinstance(settings, PPOSettings) and settings.lstm_units:
-        return NetworkSettings(name="recurrent", options={**body, "units": settings.lstm_units})
-    if isinstance(settings, MXNetDQNSettings):
-        return NetworkSettings(
-            name="starter-pack", options={"kind": network.name, **network.options}
-        )
-    if isinstance(settings, QSettings):
-        heads = {
-            name: getattr(settings, name) for name in ("dueling", "num_atoms", "noisy", "sigma0")
-        }
-        v_min, v_max = _atoms(settings, world, options)
-        return NetworkSettings(
-            name="q-network", options={**body, **heads, "v_min": v_min, "v_max": v_max}
-        )
-    return network
-
-
-def _atoms(settings: QSettings, world: str, options: Mapping[str, Any]) -> tuple[float, float]:
-    """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else
-    by the world's returns.
-    """
-    if settings.v_max is not None:
-        v_max = settings.v_max
-    else:
-        v_max = _highest_return(settings, world, options)
-    v_min = settings.v_min if settings.v_min is not None else -abs(v_max) / 4
-    if v_min >= v_max:
-        raise ConfigError(
-            f"{settings.algorithm}.v_min is {v_min:g}; it must be less than v_max, {v_max:g}"
-        )
-    return v_min, v_max
-
-
-def _highest_return(settings: QSettings, world: str, options: Mapping[str, Any]) -> float:
-    if settings.num_atoms == 1:
-        return 1.0
-    highest = highest_return(world, options)
-    if highest is None:
-        raise ConfigError(
-            f"{settings.algorithm}.num_atoms is {settings.num_atoms}, and what {world} can pay"
-            " isn't known; set the lowest and the highest return that can be told apart: --set"
-            f" {settings.algorithm}.v_min=… --set {settings.algorithm}.v_max=…"
-        )
-    return highest
 
 
 def list_experiments() -> list[str]:
@@ -572,27 +486,6 @@ def _section(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return {}
 
 
-def _require_plain(value: Any, key: str) -> None:
-    """Raise `ConfigError` unless YAML can hold the value, because a run writes its experiment
-    down.
-    """
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            _require_plain(item, f"{key}.{name}")
-    elif isinstance(value, list | tuple):
-        for place, item in enumerate(value):
-            _require_plain(item, f"{key}[{place}]")
-    elif not (value is None or isinstance(value, str | int | float)):
-        if hasattr(value, "__qualname__"):
-            example = f"{value.__module__}:{value.__qualname__}"
-        else:
-            example = "my_module:name"
-        raise ConfigError(
-            f"{key} is {reprlib.repr(value)}, but a run writes its experiment down, which holds"
-            f" plain values only. A part of your own is given by its name: {example!r}"
-        )
-
-
 def parse_override(override: str) -> tuple[str, Any]:
     """Return the key and the value of an override "dotted.key=value". Raises `ConfigError` for any
     other form.
@@ -653,22 +546,20 @@ def _convert(value: Any, kind: Any, key: str) -> Any:
         return _convert_section(value, kind, key)
     if kind is Any:
         return value
-    wanted = origin or kind
-    if wanted is float and isinstance(value, int | str) and not isinstance(value, bool):
+    plain_type = origin or kind
+    if plain_type is float and isinstance(value, int | str) and not isinstance(value, bool):
         value = _number(value)
-    if wanted is int and isinstance(value, float | str):
+    if plain_type is int and isinstance(value, float | str):
         number = _number(value)
         if isinstance(number, float) and number.is_integer():
             value = int(number)
-        else:
-            value = value
-    if wanted is list and isinstance(value, list) and arguments:
+    if plain_type is list and isinstance(value, list) and arguments:
         return [_convert(item, arguments[0], f"{key}[{k}]") for k, item in enumerate(value)]
-    if wanted is dict and isinstance(value, dict) and arguments:
+    if plain_type is dict and isinstance(value, dict) and arguments:
         return {name: _convert(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+    if not isinstance(value, plain_type) or (isinstance(value, bool) and plain_type is not bool):
         raise ConfigError(
-            f"{key} is {value!r}, but it must be of type {getattr(wanted, '__name__', wanted)}"
+            f"{key} is {value!r}, but it must be of type {getattr(plain_type, '__name__', plain_type)}"
         )
     return value
 
@@ -736,10 +627,10 @@ def _check_keys(value: Any, kind: Any, key: str, names: Iterable[str]) -> None:
             f"{key or 'the experiment'} is {value!r}, but it must be a mapping of keys to values"
         )
     prefix = f"{key}." if key else ""
-    known = list(names)
+    allowed = list(names)
     for name in value:
-        if name not in known:
-            raise UnknownNameError("key", f"{prefix}{name}", [f"{prefix}{one}" for one in known])
+        if name not in allowed:
+            raise UnknownNameError("key", f"{prefix}{name}", [f"{prefix}{one}" for one in allowed])
     for f in dataclasses.fields(kind):
         if (
             f.name not in value

@@ -222,7 +222,7 @@ class QRunner(BatchEnvRunner):
     def _note_values(
         self, entry: dict[str, np.ndarray], q_values: torch.Tensor, actions: torch.Tensor
     ) -> None:
-        """Masked Q values [n, A] and what was actions [n], for runners that work out priorities."""
+        """Masked Q values [n, A] and the actions taken [n], for runners that work out priorities."""
 
     def note_outcome(
         self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut

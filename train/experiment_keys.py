@@ -43,14 +43,14 @@ def keys(experiment: Experiment) -> list[Key]:
         "env.options": (experiment.env.options, world_options(experiment.env.name)),
         "network.options": (experiment.network.options, network_options(experiment.network.name)),
     }
-    found: list[Key] = []
+    listed: list[Key] = []
     for key in _keys_of(Experiment, experiment, ""):
-        given, known = options.get(key.key, ({}, []))
-        found += [
-            Key(f"{key.key}.{one.name}", one.default, value_of(given, one), one.meaning)
-            for one in known
+        values, own_options = options.get(key.key, ({}, []))
+        listed += [
+            Key(f"{key.key}.{one.name}", one.default, value_of(values, one), one.meaning)
+            for one in own_options
         ] or [key]
-    return found
+    return listed
 
 
 def about(name_or_path: str) -> str:
@@ -65,14 +65,16 @@ def about(name_or_path: str) -> str:
     return " ".join(line.lstrip("# ").rstrip() for line in lines[:first])
 
 
-def table(found: list[Key]) -> str:
+def table(listed: list[Key]) -> str:
     """Return two lines per key: the key, and indented what it means."""
-    return "\n".join(f"{_head(key)}\n{_wrapped(key.meaning)}" for key in found)
+    return "\n".join(f"{_head(key)}\n{_wrapped(key.meaning)}" for key in listed)
 
 
 def _head(key: Key) -> str:
-    default = "" if key.default == "required" else f"  (default: {key.default})"
-    return f"{key.key}={key.value}{default if key.value != key.default else ''}"
+    assignment = f"{key.key}={key.value}"
+    if key.default == "required" or key.value == key.default:
+        return assignment
+    return f"{assignment}  (default: {key.default})"
 
 
 def _wrapped(text: str) -> str:
@@ -97,7 +99,8 @@ def _keys_of(kind: type, section: Any, prefix: str) -> Iterator[Key]:
         if not inner:
             yield Key(key, _default(field), value, meanings.get(field.name, ""))
         elif len(inner) == 1:
-            yield from _keys_of(inner[0], value if isinstance(value, inner[0]) else None, f"{key}.")
+            inner_section = value if isinstance(value, inner[0]) else None
+            yield from _keys_of(inner[0], inner_section, f"{key}.")
         else:
             yield from _keys_of_kinds(inner, value, _default(field), f"{key}.")
 
@@ -108,13 +111,14 @@ def _keys_of_kinds(kinds: list[Any], section: Any, default: Any, prefix: str) ->
     """
     yield Key(f"{prefix}kind", default.kind, section.kind, field_docstrings(type(section))["kind"])
     taken_by: dict[str, list[str]] = {}
-    told: dict[str, Key] = {}
+    by_name: dict[str, Key] = {}
     for kind in sorted(kinds, key=lambda kind: not isinstance(section, kind)):
-        for key in _keys_of(kind, section if isinstance(section, kind) else None, prefix):
+        own_section = section if isinstance(section, kind) else None
+        for key in _keys_of(kind, own_section, prefix):
             taken_by.setdefault(key.key, []).append(kind.kind)
-            told.setdefault(key.key, key)
-    del told[f"{prefix}kind"]
-    for name, key in told.items():
+            by_name.setdefault(key.key, key)
+    del by_name[f"{prefix}kind"]
+    for name, key in by_name.items():
         among = " or ".join(kind.kind for kind in kinds if kind.kind in taken_by[name])
         yield replace(key, meaning=f"With {prefix}kind={among}: {key.meaning}")
 
@@ -140,11 +144,11 @@ def field_docstrings(kind: type) -> dict[str, str]:
     """Return the docstring that follows each field of a dataclass in the source, also for the
     fields of its parents.
     """
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         if not dataclasses.is_dataclass(one):
             continue
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
         assert isinstance(tree, ast.ClassDef)
-        found |= docstrings_of(tree)
-    return found
+        docstrings |= docstrings_of(tree)
+    return docstrings

@@ -28,20 +28,11 @@ from train.demonstrations.dataset import (
 from train.demonstrations.learner import DemonstrationLearner
 from train.demonstrations.teacher import Teacher
 from train.metrics.rows import means_of, nested_result
+from train.runs.sessions.progress import Progress
 from train.settings import ImitationSettings
 from train.settings.schedule import value_at
 from train.worlds.build import make_world, world_options
 from train.worlds.state import remember, restore_progress, save_progress
-
-
-def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
-    """Have the teacher compiled, and find out whether it can play this world. Raises what `Teacher`
-    and the agent raise.
-    """
-    teacher = Teacher(settings, world)
-    rows = np.flatnonzero(world.valid)
-    teacher.answers(rows, world.action_mask[rows])  # type: ignore[index]
-    teacher.close()
 
 
 class Imitation(DemonstrationLearner):
@@ -54,9 +45,8 @@ class Imitation(DemonstrationLearner):
     settings: ImitationSettings
 
     def __init__(self, experiment: Experiment) -> None:
-        assert isinstance(experiment.settings, ImitationSettings)
         super().__init__(experiment, make_world(world_options(experiment)))
-        self.settings = settings = experiment.settings
+        self.settings = settings = experiment.settings_as(ImitationSettings)
         self.teacher = Teacher(settings, self.world)
         num_actions = int(self.world.single_action_space.n)
         self.demonstrations = Demonstrations(
@@ -65,6 +55,16 @@ class Imitation(DemonstrationLearner):
         self._episodes = Episodes(self.world.num_envs, settings.gamma)
         self._updates_due = 0.0
         self.world.restart(experiment.seed)
+
+    @classmethod
+    def check(cls, experiment: Experiment, world: BatchEnv, progress: Progress | None) -> None:
+        """Have the teacher compiled, and raise what `Teacher` and the agent raise if it can't play
+        this world. `train.run.check` calls it.
+        """
+        teacher = Teacher(experiment.settings_as(ImitationSettings), world)
+        rows = np.flatnonzero(world.valid)
+        teacher.answers(rows, world.action_mask[rows])  # type: ignore[index]
+        teacher.close()
 
     def train(self) -> dict[str, Any]:
         """Play `num_steps` steps of every game, with the updates that are due. Returns metrics,

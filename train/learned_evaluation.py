@@ -70,29 +70,9 @@ class Stage:
     """The generation whose evaluation was accepted last; 0 before there was one."""
 
 
-def check_games(experiment: Experiment) -> None:
-    """Raise `ConfigError` if the experiment's games aren't the ones for which there are learned
-    evaluations.
-    """
-    options = experiment.env.options
-    if (
-        experiment.env.name != "battlesnake"
-        or set(options) - set(_BOARD)
-        or options.get("num_snakes", 2) != 2
-    ):
-        asked = ", ".join(f"{name}: {value!r}" for name, value in options.items())
-        raise ConfigError(
-            f"env is {experiment.env.name} with {asked or 'no options'}; an evaluation is learned"
-            " from duels of Battlesnake's standard game, so env.options may have width, height and"
-            " num_snakes: 2 alone"
-        )
-    _self_play(experiment, Stage(), _settings(experiment).player)
-    Hypotheses(elo1=_settings(experiment).gate_elo1)
-
-
 def _self_play(experiment: Experiment, stage: Stage, player: str) -> SelfPlay:
     """The games of a generation. Raises `ConfigError` for a player that isn't alpha-beta."""
-    s = _settings(experiment)
+    s = experiment.settings_as(LearnedEvaluationSettings)
     options = experiment.env.options
     return SelfPlay(
         player=player,
@@ -101,11 +81,6 @@ def _self_play(experiment: Experiment, stage: Stage, player: str) -> SelfPlay:
         height=options.get("height", 11),
         seed=derived_seed(experiment.seed, stage.generation),
     )
-
-
-def _settings(experiment: Experiment) -> LearnedEvaluationSettings:
-    assert isinstance(experiment.settings, LearnedEvaluationSettings)
-    return experiment.settings
 
 
 class EvaluationTrainer:
@@ -119,7 +94,7 @@ class EvaluationTrainer:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        self.settings = _settings(experiment)
+        self.settings = experiment.settings_as(LearnedEvaluationSettings)
         self.stage = Stage()
         self._processes = self.settings.num_processes or usable_cores()
         self._workers: MakeWorkers = InThreads if self._processes == 1 else InProcesses
@@ -153,6 +128,27 @@ class EvaluationTrainer:
         self._workers = OnCluster
         self._play_blocks = blocks_on_cluster
 
+    @classmethod
+    def check(cls, experiment: Experiment) -> None:
+        """Raise `ConfigError` if the experiment's games aren't the ones for which there are learned
+        evaluations. `train.run.check` calls it.
+        """
+        options = experiment.env.options
+        if (
+            experiment.env.name != "battlesnake"
+            or set(options) - set(_BOARD)
+            or options.get("num_snakes", 2) != 2
+        ):
+            options_text = ", ".join(f"{name}: {value!r}" for name, value in options.items())
+            raise ConfigError(
+                f"env is {experiment.env.name} with {options_text or 'no options'}; an evaluation is"
+                " learned from duels of Battlesnake's standard game, so env.options may have width,"
+                " height and num_snakes: 2 alone"
+            )
+        settings = experiment.settings_as(LearnedEvaluationSettings)
+        _self_play(experiment, Stage(), settings.player)
+        Hypotheses(elo1=settings.gate_elo1)
+
     def train(self) -> dict[str, Any]:
         """Play the next games. Returns metrics, named and nested as RLlib's.
 
@@ -160,16 +156,16 @@ class EvaluationTrainer:
         is accepted or not."""
         began = time.perf_counter()
         generation = self.stage.generation
-        learned = 0.0
+        learning = 0.0
         if self.stage.is_fitted:
-            turns, told = self._test()
+            turns, metrics = self._test()
         else:
             turns = self._play()
-            told = {}
-            played = time.perf_counter()
+            metrics = {}
+            fitting_began = time.perf_counter()
             if self.stage.games >= self.settings.games:
-                told = self._fit()
-            learned = time.perf_counter() - played
+                metrics = self._fit()
+            learning = time.perf_counter() - fitting_began
         counts = {
             "generation": generation,
             "generations": self.stage.generation - 1,
@@ -178,12 +174,12 @@ class EvaluationTrainer:
         return nested_result(
             env_steps=turns,
             agent_steps=2 * turns,
-            playing=time.perf_counter() - began - learned,
-            learning=learned,
+            playing=time.perf_counter() - began - learning,
+            learning=learning,
             episodes={"return": np.zeros(0)},
             learned={
                 name: float(value)
-                for name, value in {**counts, **told}.items()
+                for name, value in {**counts, **metrics}.items()
                 if math.isfinite(value)
             },
         )
@@ -194,30 +190,31 @@ class EvaluationTrainer:
         Returns its path, and in words whether it was accepted; None as path if no generation was
         fitted."""
         stage = self.stage
-        chosen = stage.best or stage.generation - (0 if stage.is_fitted else 1)
-        if not chosen:
-            return (
-                None,
-                (
-                    "the budget ended before the first generation was fitted; give it more minutes"
-                    " or fewer games"
-                ),
+        last_fitted = stage.generation
+        if not stage.is_fitted:
+            last_fitted -= 1
+        generation = stage.best or last_fitted
+        if not generation:
+            reason = (
+                "the budget ended before the first generation was fitted; give it more minutes or"
+                " fewer games"
             )
-        found = LearnedEvaluation.read(self._evaluation(chosen))
+            return None, reason
+        evaluation = LearnedEvaluation.read(self._evaluation(generation))
         path = self._run / EVALUATION
         own = {name: provenance[name] for name in ("versions", "git_commit")}
-        replace(found, training={**found.training, **own, "command": command}).write(path)
+        replace(evaluation, training={**evaluation.training, **own, "command": command}).write(path)
         play = shell_command("play", self._with(path), "flood")
         if stage.best:
             return (
                 path,
-                f"the evaluation of generation {chosen} was accepted by its test; watch it: {play}",
+                f"the evaluation of generation {generation} was accepted by its test; watch it: {play}",
             )
         return (
             path,
             (
                 "NOT ACCEPTED: no generation passed its test. The evaluation is generation"
-                f" {chosen}'s: {play}"
+                f" {generation}'s: {play}"
             ),
         )
 
@@ -253,16 +250,16 @@ class EvaluationTrainer:
         fitting = Fitting(
             discount=s.discount, search_share=s.search_share, ridge=s.ridge, phases=s.phases
         )
-        found = learn(read_games(self._work("games"), stage.games), self._games(), fitting)
-        card = {**found.evaluation.training, "generation": stage.generation, "test": None}
+        learned = learn(read_games(self._work("games"), stage.games), self._games(), fitting)
+        card = {**learned.evaluation.training, "generation": stage.generation, "test": None}
         card["self_play"] = {**card["self_play"], "player": self._best_in_words()}
-        replace(found.evaluation, training=card).write(self._evaluation(stage.generation))
+        replace(learned.evaluation, training=card).write(self._evaluation(stage.generation))
         self.stage = replace(stage, is_fitted=True)
         return {
-            "positions": found.positions,
-            "loss_hand_written": found.loss_before,
-            "loss": found.loss,
-            "loss_of_targets": found.least_loss,
+            "positions": learned.positions,
+            "loss_hand_written": learned.loss_before,
+            "loss": learned.loss,
+            "loss_of_targets": learned.least_loss,
         }
 
     def _test(self) -> tuple[int, dict[str, float]]:
@@ -285,10 +282,10 @@ class EvaluationTrainer:
             stage, test_games=len(games), test_turns=sum(game.turns for game in games)
         )
         turns = self.stage.test_turns - stage.test_turns
-        told = _figures(progress)
+        figures = _figures(progress)
         if progress.verdict is not None or len(games) + 2 > s.gate_games:
-            told["accepted"] = float(self._decide(progress))
-        return turns, told
+            figures["accepted"] = float(self._decide(progress))
+        return turns, figures
 
     def _decide(self, progress: SprtProgress) -> bool:
         """Write the verdict into the generation's evaluation, and begin the next generation."""
@@ -296,12 +293,12 @@ class EvaluationTrainer:
         accepted = progress.verdict == "H1"
         path = self._evaluation(stage.generation)
         against = self._best_in_words()
-        found = LearnedEvaluation.read(path)
+        evaluation = LearnedEvaluation.read(path)
         test = {"against": against, "nodes": self._gate_nodes(), **figures_of(progress)}
-        replace(found, training={**found.training, "accepted": accepted, "test": test}).write(path)
-        self.stage = Stage(
-            generation=stage.generation + 1, best=stage.generation if accepted else stage.best
-        )
+        training = {**evaluation.training, "accepted": accepted, "test": test}
+        replace(evaluation, training=training).write(path)
+        best = stage.generation if accepted else stage.best
+        self.stage = Stage(generation=stage.generation + 1, best=best)
         return accepted
 
     def _gate(self) -> Sprt:
@@ -355,9 +352,13 @@ class EvaluationTrainer:
 
 def _figures(progress: SprtProgress) -> dict[str, float]:
     """What a test has shown by now, as columns of progress.csv."""
-    found = progress.strength()
-    told = {"test_games": float(len(progress.games)), "test_llr": progress.ratio}
-    if found:
-        told |= {"test_score": found.score.value, "test_elo": found.elo.value}
-        told |= {"test_elo_low": found.elo.low, "test_elo_high": found.elo.high}
-    return told
+    figures = {"test_games": float(len(progress.games)), "test_llr": progress.ratio}
+    strength = progress.strength()
+    if strength:
+        figures |= {
+            "test_score": strength.score.value,
+            "test_elo": strength.elo.value,
+            "test_elo_low": strength.elo.low,
+            "test_elo_high": strength.elo.high,
+        }
+    return figures

@@ -55,11 +55,15 @@ class Replay:
     """The last `capacity` decisions, drawn with equal probability."""
 
     def __init__(self, capacity: int, observation: np.ndarray, num_actions: int) -> None:
-        shown = (capacity, *observation.shape)
-        self._kept = Transitions(
-            np.empty(shown, observation.dtype), np.empty(capacity, np.int64), np.empty(capacity, np.float32),
-            np.empty(shown, observation.dtype), np.empty(capacity, np.bool_), np.empty((capacity, num_actions), np.bool_),
-        )  # fmt: skip
+        pictures = (capacity, *observation.shape)
+        self._columns = Transitions(
+            np.empty(pictures, observation.dtype),
+            np.empty(capacity, np.int64),
+            np.empty(capacity, np.float32),
+            np.empty(pictures, observation.dtype),
+            np.empty(capacity, np.bool_),
+            np.empty((capacity, num_actions), np.bool_),
+        )
         self._capacity = capacity
         self.added = 0
 
@@ -69,14 +73,14 @@ class Replay:
     def add(self, batch: Transitions) -> None:
         """Store these decisions in place of the oldest ones."""
         places = np.arange(self.added, self.added + len(batch.actions)) % self._capacity
-        for kept, new in zip(self._kept, batch, strict=True):
-            kept[places] = new
+        for column, new_column in zip(self._columns, batch, strict=True):
+            column[places] = new_column
         self.added += len(batch.actions)
 
     def sample(self, size: int, rng: np.random.Generator) -> Transitions:
         """Draw `size` decisions, with replacement."""
         places = rng.integers(len(self), size=size)
-        return Transitions(*(kept[places] for kept in self._kept))
+        return Transitions(*(column[places] for column in self._columns))
 
 
 class QLearner:
@@ -167,9 +171,8 @@ class MXNetDQN:
     fraction_done = 0.0
 
     def __init__(self, experiment: Experiment) -> None:
-        assert isinstance(experiment.settings, MXNetDQNSettings)
         self.experiment = experiment
-        self.settings = settings = experiment.settings
+        self.settings = settings = experiment.settings_as(MXNetDQNSettings)
         self.world = world = make_world(world_options(experiment))
         self.num_actions = int(world.single_action_space.n)
         shape = world.single_observation_space.shape
@@ -234,20 +237,21 @@ class MXNetDQN:
         Returns the metrics of each.
         """
         self._updates_due += decisions / self.settings.update_every
-        told = []
+        updates = []
         if self.replay.added < max(self.settings.warmup, self.settings.batch_size):
             self._updates_due = 0.0
         while self._updates_due >= 1.0:
             self._updates_due -= 1.0
-            told.append(self.learner.update(self.replay.sample(self.settings.batch_size, self.rng)))
-        return told
+            batch = self.replay.sample(self.settings.batch_size, self.rng)
+            updates.append(self.learner.update(batch))
+        return updates
 
     def train(self) -> dict[str, Any]:
         """Play `num_steps` steps of every game, with the updates that are due. Returns metrics,
         named and nested as RLlib's.
         """
         remember(self.world, self.torch_network())
-        told: list[dict[str, float]] = []
+        updates: list[dict[str, float]] = []
         env_steps = 0
         decisions = 0
         playing = 0.0
@@ -255,13 +259,13 @@ class MXNetDQN:
         for _ in range(self.settings.num_steps):
             env_steps += self.world.env_steps_per_advance
             began = time.perf_counter()
-            taken = self.play()
-            played = time.perf_counter()
-            told += self.learn(taken)
-            decisions = decisions + taken
-            playing = playing + played - began
-            learning = learning + time.perf_counter() - played
-        learned = means_of(told) | {
+            new_decisions = self.play()
+            learning_began = time.perf_counter()
+            updates += self.learn(new_decisions)
+            decisions += new_decisions
+            playing += learning_began - began
+            learning += time.perf_counter() - learning_began
+        learned = means_of(updates) | {
             "epsilon": self.epsilon,
             "learning_rate": self.learner.learning_rate,
             "updates": self.learner.updates,
@@ -320,10 +324,10 @@ class MXNetDQN:
         self.world.close()
 
     def _mask(self) -> np.ndarray:
-        known = self.world.action_mask if self.settings.mask_actions else None
-        if known is None:
+        mask = self.world.action_mask
+        if mask is None or not self.settings.mask_actions:
             return np.ones((self.world.num_envs, self.num_actions), np.bool_)
-        return known.copy()
+        return mask.copy()
 
 
 def _read_counters(path: Path) -> tuple[int, float]:

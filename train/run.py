@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from envs.api import BatchEnv
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
-from train.algorithms import build_algorithm
+from train.algorithms import build_algorithm, trainer_class
 from train.cluster.live import fit
 from train.cluster.sizes import sized
 from train.compute.gpus import require_gpus
@@ -163,11 +162,11 @@ def _train(
                 experiment = replace(experiment, budget=longer.budget, stop=longer.stop)
         progress.status("preparing the world")
         evaluator = check(experiment, begins=start is None, progress=progress)
-        asked = experiment
-        experiment = stack.enter_context(_placed(asked, cluster, wait_minutes, progress))
+        original = experiment
+        experiment = stack.enter_context(_placed(original, cluster, wait_minutes, progress))
         start_failed = stack.enter_context(ExitStack())
         if not begun:
-            folder = _created(Path(runs_dir), experiment, asked)
+            folder = _created(Path(runs_dir), experiment, original)
             start_failed.callback(folder.remove_unless_used)
             stack.enter_context(locked(folder.path))
             if isinstance(kept_at, StoredFolder):
@@ -253,17 +252,20 @@ def _ended(
         f"{folder.place} has ended: {why_ended(experiment, counters)}. Train it further: {again}"
         " --minutes 10"
     )
-    last = folder.curve()[-1:]
-    metrics = {name: float(value) for row in last for name, value in row.items() if value}
+    curve = folder.curve()
+    last_row = curve[-1] if curve else {}
+    metrics = {name: float(value) for name, value in last_row.items() if value}
     return RunResult(folder.path, path, True, metrics, folder.address)
 
 
-def _created(runs_dir: Path, experiment: Experiment, asked: Experiment) -> RunFolder:
+def _created(runs_dir: Path, experiment: Experiment, original: Experiment) -> RunFolder:
     """The folder of a new run. It notes the experiment that was asked for, if that was fitted to a
     cluster.
     """
-    note = {ASKED: asked.to_dict()} if asked != experiment else {}
-    return RunFolder.create(runs_dir, experiment, {**provenance(), **note})
+    origin = provenance()
+    if original != experiment:
+        origin[ASKED] = original.to_dict()
+    return RunFolder.create(runs_dir, experiment, origin)
 
 
 @contextmanager
@@ -285,14 +287,10 @@ def _placed(
         )
     if not cluster:
         require_gpus(experiment)
-    progress.status(
-        "starting Ray and building the network" if experiment.uses_ray else "building the network"
-    )
-    with (
-        running_ray(num_processes(experiment), cluster)
-        if experiment.uses_ray or plays_there
-        else nullcontext()
-    ):
+    needs_ray = experiment.uses_ray or plays_there
+    task = "starting Ray and building the network" if needs_ray else "building the network"
+    progress.status(task)
+    with running_ray(num_processes(experiment), cluster) if needs_ray else nullcontext():
         if cluster and experiment.uses_ray:
             yield fit(sized(experiment), wait_minutes=wait_minutes, say=progress.say)
         else:
@@ -354,10 +352,10 @@ def _run(
         row = session.step(stop.is_set)
         if row and on_iteration and on_iteration(row):
             stop.set()
-    made = session.end(provenance=provenance(), command=command, finish=finish)
+    export = session.end(provenance=provenance(), command=command, finish=finish)
     # Exports return whole paths; a result has both of its paths in the form in which the run's was
     # given.
-    bundle = made and folder.path / made.name
+    bundle = export and folder.path / export.name
     finished = finish or session.fraction_done() >= 1.0
     if not finished:
         again = resume_command(folder.place)
@@ -385,18 +383,11 @@ def check(
     from envs.common.errors import check_range
     from train.runs.export import build_network, check_network
     from train.runs.sessions.initial_weights import initial_weights
-    from train.settings import (
-        CloningSettings,
-        ImitationSettings,
-        LearnedEvaluationSettings,
-    )
     from train.worlds.build import make_world, world_options
     from train.worlds.symmetry import views_of
 
-    if isinstance(experiment.settings, LearnedEvaluationSettings):
-        from train.learned_evaluation import check_games
-
-        check_games(experiment)
+    if not experiment.settings.has_policy:
+        trainer_class(experiment).check(experiment)
         return None
     # The world that is made here has one game.
     if (num_games := experiment.env.options.get("num_games")) is not None:
@@ -409,28 +400,14 @@ def check(
         views_of(world)
     if begins and experiment.init_from:
         initial_weights(experiment)
-    if isinstance(experiment.settings, CloningSettings):
-        _check_games(experiment, world, progress)
     with clear_errors(experiment.env.name):
         world.restart(experiment.seed)
         check_network(network, world, bf16=getattr(experiment.settings, "bf16", None) is not False)
-        if isinstance(experiment.settings, ImitationSettings):
-            from train.imitation import ask_once
-
-            ask_once(experiment.settings, world)
+        if experiment.settings.checks_start:
+            trainer_class(experiment).check(experiment, world, progress)
         world.advance(np.zeros(world.num_envs, np.int64))
         world.close()
     return evaluator
-
-
-def _check_games(experiment: Experiment, world: BatchEnv, progress: Progress | None) -> None:
-    from train.cloning import games_of
-
-    if progress is None:
-        games_of(experiment, world)
-        return
-    progress.status("reading the recorded games")
-    games_of(experiment, world, say=progress.say, status=progress.passing)
 
 
 @contextmanager

@@ -37,9 +37,8 @@ class DemonstrationLearner:
     settings: DemonstrationSettings
 
     def __init__(self, experiment: Experiment, world: BatchEnv) -> None:
-        assert isinstance(experiment.settings, DemonstrationSettings)
         keep_freed_memory()
-        self.settings = settings = experiment.settings
+        self.settings = settings = experiment.settings_as(DemonstrationSettings)
         torch.manual_seed(experiment.seed)
         self.seed = experiment.seed
         self.rng = np.random.default_rng(self.seed)

@@ -43,7 +43,6 @@ from train.rllib.env_runner import EPISODE_SUMS, BatchEnvRunner
 from train.rllib.env_runner_failures import Failures, clear_errors
 from train.rllib.modules import NetworkModule, QModule
 from train.rollouts.columns import ACTION_MASK
-from train.settings import PPOSettings
 
 AGENT_STEPS_BEFORE = "agent_steps_before"
 """Key of the learner's `timesteps`: a count of decisions, which schedules follow. PPO and DQN count
@@ -165,7 +164,7 @@ class BatchedAlgorithm(Algorithm):
         module = self.get_module()
         draws = self.config.explore if explore is None else explore
         assert module is not None
-        if isinstance(self.config.settings, PPOSettings) and self.config.settings.lstm_units:
+        if self.config.settings.is_recurrent:
             raise ConfigError(
                 "a policy with a memory (lstm_units) needs its state; call"
                 " get_module().forward_inference"

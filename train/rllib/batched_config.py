@@ -21,12 +21,13 @@ import envs
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import import_modules
-from train.config import Experiment, NetworkSettings, policy_network
+from train.config import Experiment
 from train.rllib.connector import FragmentsToBatch
 from train.rllib.modules import NetworkModule, has_fast_bfloat16
 from train.rllib.rllib_fields import OTHER_NAMES, REFUSED, RELICS, SAME_MEANING
 from train.rllib.world_names import register_worlds
 from train.settings import AlgorithmSettings, PPOSettings, QSettings
+from train.settings.algorithm import NetworkSettings
 from train.worlds.build import make_world, world_options
 
 if TYPE_CHECKING:
@@ -310,14 +311,10 @@ class BatchedConfig(AlgorithmConfig):
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         model = dict(self._model_config)
-        network = policy_network(
-            self.settings,
-            NetworkSettings(
-                name=model.get("name", NetworkSettings.name), options=model.get("options", {})
-            ),
-            self.world_name,
-            self.env_config,
+        body = NetworkSettings(
+            name=model.get("name", NetworkSettings.name), options=model.get("options", {})
         )
+        network = self.settings.network_for(body, self.world_name, self.env_config)
         bf16 = self.settings.bf16
         model_config = {
             **model,

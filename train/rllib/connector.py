@@ -23,12 +23,10 @@ class FragmentsToBatch(ConnectorV2):
     ) -> dict[str, dict[str, torch.Tensor]]:
         # RLlib tells connectors no device: learners on a GPU would get batches that lie elsewhere.
         device = device_of(rl_module[DEFAULT_MODULE_ID])
-        names = episodes[0].columns
-        return {
-            DEFAULT_MODULE_ID: {
-                name: joined([part.columns[name] for part in episodes]).to(device) for name in names
-            }
-        }
+        batch = {}
+        for name in episodes[0].columns:
+            batch[name] = joined([part.columns[name] for part in episodes]).to(device)
+        return {DEFAULT_MODULE_ID: batch}
 
 
 def device_of(module: Any) -> torch.device:
@@ -39,8 +37,8 @@ def device_of(module: Any) -> torch.device:
 
 def joined(parts: list[np.ndarray]) -> torch.Tensor:
     """Return the arrays as one tensor. A single one isn't copied, if it can be written to."""
+    if len(parts) > 1:
+        return torch.from_numpy(np.concatenate(parts))
     # Arrays that come out of Ray's object store can't be written to, and torch knows no such
     # tensors.
-    return torch.from_numpy(
-        np.require(parts[0], requirements="W") if len(parts) == 1 else np.concatenate(parts)
-    )
+    return torch.from_numpy(np.require(parts[0], requirements="W"))

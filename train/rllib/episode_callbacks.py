@@ -35,9 +35,11 @@ class EpisodeCallbacks:
         objects = runner._callbacks
         by_function = any(getattr(config, f"callbacks_{name}") for name in _OF_EPISODES)
         return by_function or any(
-            getattr(type(one), name) is not getattr(RLlibCallback, name)
+            any(
+                getattr(type(one), name) is not getattr(RLlibCallback, name)
+                for name in _OF_EPISODES
+            )
             for one in objects
-            for name in _OF_EPISODES
         )
 
     def forget(self) -> None:
@@ -67,12 +69,13 @@ class EpisodeCallbacks:
             terminated = bool(world.terminated[row])
             truncated = bool(world.truncated[row])
             ended = terminated or truncated
-            shown = world.final_observations if ended else world.observations
+            observations = world.final_observations if ended else world.observations
+            info = {} if ended else self._info(row)
             self._episodes[row].add_env_step(
-                observation=shown[row].copy(),
+                observation=observations[row].copy(),
                 action=int(actions[row]),
                 reward=float(world.rewards[row]),
-                infos={} if ended else self._info(row),
+                infos=info,
                 terminated=terminated,
                 truncated=truncated and not terminated,
             )

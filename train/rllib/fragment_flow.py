@@ -4,6 +4,7 @@ sees what is in a fragment.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -25,12 +26,12 @@ class Played:
     """The number of the weights that played it."""
 
 
-def by_learner(played: list[Played]) -> list[ObjectRef]:
+def by_learner(fragments: list[Played]) -> list[ObjectRef]:
     """Return all references, those for the first learner first, so that equal shares are what each
     is to have.
     """
-    parts = zip(*(fragment.references for fragment in played), strict=True)
-    return [reference for own in parts for reference in own]
+    of_learners = zip(*(fragment.references for fragment in fragments), strict=True)
+    return list(itertools.chain.from_iterable(of_learners))
 
 
 class FragmentFlow:
@@ -52,11 +53,11 @@ class FragmentFlow:
         if room <= 0 or not numbers:
             return 0
         first = self._next % len(numbers)
-        chosen = (numbers[first:] + numbers[:first])[:room]
+        next_ones = (numbers[first:] + numbers[:first])[:room]
         # Those that have two requests already are left out, so the turn passes them, too.
-        self._next = first + len(chosen)
+        self._next = first + len(next_ones)
         return actors.foreach_actor_async(
-            method, tag=PLAY, kwargs=arguments, remote_actor_ids=chosen
+            method, tag=PLAY, kwargs=arguments, remote_actor_ids=next_ones
         )
 
     def take(self, count: int) -> list[Played]:

@@ -98,9 +98,12 @@ def _path() -> str:
     """
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     own = str(HERE)
-    return os.pathsep.join(
-        filter(None, (os.getcwd(), os.environ.get("PYTHONPATH"), None if own in installed else own))
-    )
+    places = [os.getcwd()]
+    if drivers := os.environ.get("PYTHONPATH"):
+        places.append(drivers)
+    if own not in installed:
+        places.append(own)
+    return os.pathsep.join(places)
 
 
 def _join(cluster: str) -> None:

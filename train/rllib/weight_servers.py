@@ -88,13 +88,13 @@ class WeightServers:
         ]
         # The last machine that is left keeps its server, because its env runners go on asking that
         # one.
-        known = {machine: self._servers[machine] for machine in there if machine in self._servers}
+        self._servers = {
+            machine: self._servers[machine] for machine in there if machine in self._servers
+        }
         if len(there) > 1:
-            self._servers = {
-                machine: known.get(machine) or self._start(machine) for machine in there
-            }
-        else:
-            self._servers = known
+            for machine in there:
+                if machine not in self._servers:
+                    self._servers[machine] = self._start(machine)
 
     def _start(self, machine: str) -> ActorHandle:
         here = NodeAffinitySchedulingStrategy(machine, soft=False)

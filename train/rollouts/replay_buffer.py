@@ -209,10 +209,8 @@ class ReplayBuffer:
         self._stamps = np.full(shape[:2], -1, np.int64)
         self._tree = SumTree(self.num_rings * self._length * self._rows)
         # In steps since the ring began, so they only grow.
-        self._head, self._opened = (
-            np.zeros(self.num_rings, np.int64),
-            np.zeros(self.num_rings, np.int64),
-        )
+        self._head = np.zeros(self.num_rings, np.int64)
+        self._opened = np.zeros(self.num_rings, np.int64)
         self._expected: list[tuple[str, int] | None] = [None] * self.num_rings
 
     @staticmethod

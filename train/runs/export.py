@@ -175,7 +175,7 @@ def _settled(experiment: Experiment) -> Experiment:
     """The experiment with the atoms that it trained with, whether they were set or derived."""
     if not isinstance(experiment.settings, QSettings):
         return experiment
-    v_min, v_max = experiment.atoms
+    v_min, v_max = experiment.settings.atoms(experiment.env.name, experiment.env.options)
     return replace(experiment, settings=replace(experiment.settings, v_min=v_min, v_max=v_max))
 
 

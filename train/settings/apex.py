@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from train.settings.algorithm import registered
 from train.settings.dqn import QSettings
@@ -15,6 +16,8 @@ class APEXSettings(QSettings):
     """Distributed prioritised replay: env runners, replay shards and learner each go their own
     pace.
     """
+
+    needs_env_runners: ClassVar[bool] = True
 
     epsilon_base: float = 0.4
     """Game i of all N of all env runners explores with probability epsilon_base^(1 +

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from train.settings.algorithm import registered
 from train.settings.demonstrations import DemonstrationSettings
@@ -15,6 +16,8 @@ class CloningSettings(DemonstrationSettings):
     """A network learns what snakes played in recorded games (`train.cloning`). `train --from-games`
     sets the first three.
     """
+
+    checks_start: ClassVar[bool] = True
 
     games: list[str] = field(default_factory=list)
     """Recordings, or folders of them. Games on other boards than the world's are left out."""

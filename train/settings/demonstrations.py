@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from train.settings.algorithm import AlgorithmSettings
 from train.settings.limits import require
@@ -13,6 +14,8 @@ class DemonstrationSettings(AlgorithmSettings):
     """What imitation of a teacher and the cloning of recorded snakes share: learning from
     demonstrations.
     """
+
+    can_begin_with_weights: ClassVar[bool] = True
 
     learning_rate: float = 1e-3
     """Step size of Adam at the beginning."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from envs.common.errors import ConfigError
-from train.settings.algorithm import AlgorithmSettings, registered
+from envs.procgen.scores import highest_return
+from train.settings.algorithm import AlgorithmSettings, NetworkSettings, registered
 from train.settings.limits import require, require_schedule
 from train.settings.schedule import Knots
 
@@ -97,6 +100,53 @@ class QSettings(AlgorithmSettings):
                 f"{self.algorithm}.v_min is {self.v_min:g}; it must be less than v_max,"
                 f" {self.v_max:g}"
             )
+
+    def network_for(
+        self, network: NetworkSettings, world: str, options: Mapping[str, Any]
+    ) -> NetworkSettings:
+        v_min, v_max = self.atoms(world, options)
+        return NetworkSettings(
+            name="q-network",
+            options={
+                "body": network.name,
+                "body_options": network.options,
+                "dueling": self.dueling,
+                "num_atoms": self.num_atoms,
+                "noisy": self.noisy,
+                "sigma0": self.sigma0,
+                "v_min": v_min,
+                "v_max": v_max,
+            },
+        )
+
+    def atoms(self, world: str, options: Mapping[str, Any]) -> tuple[float, float]:
+        """Return the lowest and the highest atom: `v_min` and `v_max`, or else by what a world with
+        these options can pay.
+
+        Raises `ConfigError` if they aren't set and the world's returns aren't known."""
+        v_max = self.v_max
+        if v_max is None:
+            v_max = self._highest_return(world, options)
+        v_min = self.v_min
+        if v_min is None:
+            v_min = -abs(v_max) / 4
+        if v_min >= v_max:
+            raise ConfigError(
+                f"{self.algorithm}.v_min is {v_min:g}; it must be less than v_max, {v_max:g}"
+            )
+        return v_min, v_max
+
+    def _highest_return(self, world: str, options: Mapping[str, Any]) -> float:
+        if self.num_atoms == 1:
+            return 1.0
+        highest = highest_return(world, options)
+        if highest is None:
+            raise ConfigError(
+                f"{self.algorithm}.num_atoms is {self.num_atoms}, and what {world} can pay isn't"
+                " known; set the lowest and the highest return that can be told apart: --set"
+                f" {self.algorithm}.v_min=… --set {self.algorithm}.v_max=…"
+            )
+        return highest
 
 
 @registered("dqn", trainer="train.dqn:DQNConfig")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from envs.common.errors import ConfigError
 from train.settings.algorithm import registered
@@ -16,6 +16,8 @@ from train.settings.schedule import Knots
 @dataclass(frozen=True, kw_only=True)
 class ImitationSettings(DemonstrationSettings):
     """A network learns what a teacher would play (`train.imitation`)."""
+
+    checks_start: ClassVar[bool] = True
 
     teacher: str = "alphabeta"
     """Whom it imitates, as `agents.make` knows it: a search, a heuristic, a rule file, another

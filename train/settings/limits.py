@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import reprlib
+from collections.abc import Mapping
 from typing import Any
 
 from envs.common.errors import ConfigError
@@ -37,6 +39,27 @@ def require(section: Any, key: str, name: str, least: float, most: float = float
     if value is not None and not least <= value <= most:
         full = f"{key}.{name}" if key else name
         raise ConfigError(f"{full} is {value!r}; it must be {_limits(least, most)}")
+
+
+def require_plain(value: Any, key: str) -> None:
+    """Raise `ConfigError` unless YAML can hold the value, because a run writes its experiment
+    down.
+    """
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            require_plain(item, f"{key}.{name}")
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            require_plain(item, f"{key}[{place}]")
+    elif not (value is None or isinstance(value, str | int | float)):
+        if hasattr(value, "__qualname__"):
+            example = f"{value.__module__}:{value.__qualname__}"
+        else:
+            example = "my_module:name"
+        raise ConfigError(
+            f"{key} is {reprlib.repr(value)}, but a run writes its experiment down, which holds"
+            f" plain values only. A part of your own is given by its name: {example!r}"
+        )
 
 
 def _limits(least: float, most: float) -> str:

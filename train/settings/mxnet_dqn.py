@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from train.settings.algorithm import AlgorithmSettings, registered
+from train.settings.algorithm import AlgorithmSettings, NetworkSettings, registered
 from train.settings.limits import require
 
 
@@ -55,3 +57,10 @@ class MXNetDQNSettings(AlgorithmSettings):
             require(self, self.algorithm, name, 0.0, 1.0)
         for name in ("target_update_every", "warmup"):
             require(self, self.algorithm, name, 0)
+
+    def network_for(
+        self, network: NetworkSettings, world: str, options: Mapping[str, Any]
+    ) -> NetworkSettings:
+        return NetworkSettings(
+            name="starter-pack", options={"kind": network.name, **network.options}
+        )

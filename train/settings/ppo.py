@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from envs.common.errors import ConfigError, UnknownNameError
-from train.settings.algorithm import AlgorithmSettings, registered
+from train.settings.algorithm import AlgorithmSettings, NetworkSettings, registered
 from train.settings.limits import require, require_schedule
 from train.settings.schedule import Knots
 
@@ -16,6 +18,8 @@ OPTIMIZERS = ("adam", "muon")
 @dataclass(frozen=True, kw_only=True)
 class PPOSettings(AlgorithmSettings):
     """Proximal policy optimisation. Names and defaults as CleanRL has them."""
+
+    can_begin_with_weights: ClassVar[bool] = True
 
     learning_rate: float | Knots = 2.5e-4
     """Step size of the optimiser: a number, or knots [[0, value], [agent steps, value], …] of a
@@ -112,6 +116,18 @@ class PPOSettings(AlgorithmSettings):
             "kl_target",
         ):
             require(self, self.algorithm, name, 0.0)
+
+    @property
+    def is_recurrent(self) -> bool:
+        return self.lstm_units > 0
+
+    def network_for(
+        self, network: NetworkSettings, world: str, options: Mapping[str, Any]
+    ) -> NetworkSettings:
+        if not self.is_recurrent:
+            return network
+        body = {"body": network.name, "body_options": network.options}
+        return NetworkSettings(name="recurrent", options={**body, "units": self.lstm_units})
 
     def fragments_per_update(self, num_env_runners: int) -> int:
         """Return how many fragments each update learns from. Without env runners the main process

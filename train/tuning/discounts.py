@@ -19,7 +19,9 @@ def discounts(low: float, high: float) -> Any:
             self, domain: Domain, config: Any = None, size: int = 1, random_state: Any = None
         ) -> Any:
             drawn = tune.loguniform(1 - high, 1 - low).sample(config, size, random_state)
-            return 1 - drawn if size == 1 else [1 - one for one in drawn]
+            if size == 1:
+                return 1 - drawn
+            return [1 - number for number in drawn]
 
     domain = tune.uniform(low, high)
     domain.set_sampler(Discounts(), allow_override=True)

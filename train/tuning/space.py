@@ -43,14 +43,16 @@ class NumberRange:
         """Return the space in Ray Tune's form."""
         from ray import tune
 
-        log = self.scale == "log"
+        is_log = self.scale == "log"
         if self.whole:
-            return (tune.lograndint if log else tune.randint)(int(self.low), int(self.high) + 1)
+            whole_numbers = tune.lograndint if is_log else tune.randint
+            return whole_numbers(int(self.low), int(self.high) + 1)
         if self.scale == "discount":
             from train.tuning.discounts import discounts
 
             return discounts(self.low, self.high)
-        return (tune.loguniform if log else tune.uniform)(self.low, self.high)
+        numbers = tune.loguniform if is_log else tune.uniform
+        return numbers(self.low, self.high)
 
     def examples(self) -> tuple[Any, ...]:
         """Return both ends and, if not only whole numbers are drawn, one between them that isn't
@@ -64,7 +66,9 @@ class NumberRange:
     def nearest(self, value: Any) -> Any:
         """Return the number in the range that is nearest to `value`."""
         inside = min(max(value, self.low), self.high)
-        return round(inside) if self.whole else float(inside)
+        if self.whole:
+            return round(inside)
+        return float(inside)
 
     def moved(self, value: Any, *, up: bool) -> Any:
         """Return a number of the range a step above or below `value`, for population-based
@@ -75,21 +79,26 @@ class NumberRange:
         step = (self._place(self.high) - self._place(self.low)) * _PBT_SHARE
         if self.scale:
             step = min(step, math.log(_PBT_FACTOR))
-        moved = self.nearest(self._at(self._place(value) + (step if up else -step)))
+        direction = 1 if up else -1
+        moved = self.nearest(self._at(self._place(value) + direction * step))
         if self.whole and moved == value:
-            return self.nearest(value + (1 if up else -1))
+            return self.nearest(value + direction)
         return moved
 
     def _place(self, value: float) -> float:
         """Where a number is on the scale, so that larger numbers have larger places."""
         if self.scale == "discount":
             return -math.log(1 - value)
-        return math.log(value) if self.scale == "log" else value
+        if self.scale == "log":
+            return math.log(value)
+        return value
 
     def _at(self, place: float) -> float:
         if self.scale == "discount":
             return 1 - math.exp(-place)
-        return math.exp(place) if self.scale == "log" else place
+        if self.scale == "log":
+            return math.exp(place)
+        return place
 
 
 @dataclass(frozen=True)
@@ -145,11 +154,13 @@ def _parsed(key: str, text: str, part: str) -> Any:
 
 def _number_if_it_is_one(value: Any) -> Any:
     """YAML 1.1 reads 3e-4 and 1e5 as text."""
+    if not isinstance(value, str):
+        return value
     try:
-        number = float(value) if isinstance(value, str) else value
+        number = float(value)
     except ValueError:
         return value
-    if isinstance(value, str) and _is_whole(value):
+    if _is_whole(value):
         return int(number)
     return number
 
@@ -186,12 +197,10 @@ def applying(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that a trial takes: if a search tries several algorithms, those of
     another's section are left out.
     """
-    chosen = values.get("algorithm")
-    return {
-        key: value
-        for key, value in values.items()
-        if chosen is None or (algorithm_of(key) or chosen) == chosen
-    }
+    algorithm = values.get("algorithm")
+    if algorithm is None:
+        return dict(values)
+    return {key: value for key, value in values.items() if algorithm_of(key) in (None, algorithm)}
 
 
 def algorithm_of(key: str) -> str | None:
@@ -199,7 +208,9 @@ def algorithm_of(key: str) -> str | None:
     algorithm's.
     """
     section, dot, _ = key.partition(".")
-    return section if dot and section in ALGORITHMS else None
+    if dot and section in ALGORITHMS:
+        return section
+    return None
 
 
 def with_values(experiment: Experiment, values: Mapping[str, Any]) -> Experiment:

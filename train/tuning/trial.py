@@ -55,7 +55,9 @@ class TrialRun(Trainable):
         self._stack.enter_context(locked(folder.path))
         # Of a search that goes on: what the trial had saved when it was interrupted.
         whole = [checkpoint for checkpoint in folder.checkpoints() if flaw_of(checkpoint) is None]
-        self._start: Checkpoint | None = (whole[-1], read_counters(whole[-1])) if whole else None
+        self._start: Checkpoint | None = None
+        if whole:
+            self._start = whole[-1], read_counters(whole[-1])
         evaluator = Evaluator(experiment) if experiment.evaluation else None
         self._session = Session(experiment, folder, algorithm, progress, evaluator=evaluator)
 
@@ -96,8 +98,8 @@ class TrialRun(Trainable):
         """
         path = Path(str(checkpoint))
         folder = self._session.folder
-        if found := flaw_of(path):
-            raise RunError(f"Ray Tune's checkpoint {path} is not whole: {found}. Is the disk full?")
+        if flaw := flaw_of(path):
+            raise RunError(f"Ray Tune's checkpoint {path} is not whole: {flaw}. Is the disk full?")
         counters = read_counters(path)
         folder.forget_after(counters["iteration"])
         shutil.copyfile(path / CURVE, folder.path / CURVE)
@@ -109,12 +111,10 @@ class TrialRun(Trainable):
         self._begun = True
         # The curve is that of the weights, and so is the score, which the rest of the budget may be
         # too short to measure anew.
-        scores = [
-            float(row[self._metric])
-            for row in self._session.folder.curve()
-            if row.get(self._metric)
-        ]
-        self._score = scores[-1] if scores else None
+        self._score = None
+        for row in self._session.folder.curve():
+            if row.get(self._metric):
+                self._score = float(row[self._metric])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Let this process run another trial, which saves the start of a new process."""

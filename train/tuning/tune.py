@@ -206,11 +206,11 @@ def _corners(spaces: Mapping[str, Space]) -> list[tuple[str, dict[str, Any]]]:
     """
     ends = {key: space.examples() for key, space in spaces.items()}
     first = {key: values[0] for key, values in ends.items()}
-    return [
-        (key, {**first, **_algorithm_for(key, ends), key: value})
-        for key, values in ends.items()
-        for value in values
-    ]
+    corners = []
+    for key, values in ends.items():
+        others = {**first, **_algorithm_for(key, ends)}
+        corners += [(key, {**others, key: value}) for value in values]
+    return corners
 
 
 def _checked(base: Experiment, values: Mapping[str, Any], key: str, space: Space) -> Experiment:
@@ -218,8 +218,8 @@ def _checked(base: Experiment, values: Mapping[str, Any], key: str, space: Space
     `UnknownNameError`.
     """
     try:
-        made = with_values(base, values)
-        check(made)
+        experiment = with_values(base, values)
+        check(experiment)
     except ConfigError as error:
         if isinstance(space, NumberRange) and values[key] not in (space.low, space.high):
             raise ConfigError(
@@ -227,7 +227,7 @@ def _checked(base: Experiment, values: Mapping[str, Any], key: str, space: Space
                 " alone, write both ends as whole ones without a point, e.g. 150000..1e6"
             ) from error
         raise
-    return made
+    return experiment
 
 
 def _algorithm_for(key: str, ends: Mapping[str, Any]) -> dict[str, str]:
@@ -251,11 +251,12 @@ def room_for(experiments: Sequence[Experiment]) -> list[dict[str, float]]:
 
     Whatever finds no room in a trial's bundles would wait for ever.
     """
-    runners, learners, gpus = (
-        max(getattr(experiment, name) for experiment in experiments)
-        for name in ("num_env_runners", "num_learners", "num_gpus_per_learner")
-    )
-    learner = {"CPU": 1.0, "GPU": float(gpus)} if gpus else {"CPU": 1.0}
+    runners = max(experiment.num_env_runners for experiment in experiments)
+    learners = max(experiment.num_learners for experiment in experiments)
+    gpus = max(experiment.num_gpus_per_learner for experiment in experiments)
+    learner = {"CPU": 1.0}
+    if gpus:
+        learner["GPU"] = float(gpus)
     # Without learners of its own, the trial itself learns on a GPU.
     learns_itself = any(
         not experiment.num_learners and experiment.num_gpus_per_learner
@@ -321,13 +322,13 @@ def best_first(trials: Sequence[Trial], mode: str) -> list[Trial]:
     """Return the trials, the best first, and those last that failed or have no score. `mode` is
     "max" or "min".
     """
-    sign = -1.0 if mode == "max" else 1.0
-    return sorted(
-        trials,
-        key=lambda trial: (
-            math.inf if trial.error or math.isnan(trial.score) else sign * trial.score
-        ),
-    )
+
+    def badness(trial: Trial) -> float:
+        if trial.error or math.isnan(trial.score):
+            return math.inf
+        return -trial.score if mode == "max" else trial.score
+
+    return sorted(trials, key=badness)
 
 
 def _scheduler(settings: Tune, spaces: Mapping[str, Space]) -> Any:
@@ -430,10 +431,9 @@ def _write_down(folder: Path, base: Experiment, trials: list[Trial], metric: str
     writer = csv.writer(text, lineterminator="\n")
     keys = list(dict.fromkeys(key for trial in trials for key in trial.values))
     writer.writerow([metric, "percent_done", *keys, "run", "error"])
-    writer.writerows(
-        [t.score, t.percent_done, *(t.values.get(key) for key in keys), t.run.name, t.error]
-        for t in trials
-    )
+    for trial in trials:
+        values = [trial.values.get(key) for key in keys]
+        writer.writerow([trial.score, trial.percent_done, *values, trial.run.name, trial.error])
     best = with_values(base, trials[0].values).to_dict()
     with disk_errors(folder):
         write_whole(folder / "trials.csv", text.getvalue())
@@ -443,24 +443,20 @@ def _write_down(folder: Path, base: Experiment, trials: list[Trial], metric: str
 
 def table(result: TuneResult) -> str:
     """Return the trials as lines of text, the best first."""
-    rows = [
-        (
-            ("failed", "", _listed(trial.values), trial.error)
-            if trial.error
-            else (
-                f"{trial.score:.4g}",
-                f"{trial.percent_done}%",
-                _listed(trial.values),
-                trial.run.name,
-            )
-        )
-        for trial in result.trials
-    ]
+    rows = [_table_row(trial) for trial in result.trials]
     return in_columns(rows, (result.metric, "of budget", "values", "run"))
 
 
+def _table_row(trial: Trial) -> tuple[str, str, str, str]:
+    values = _listed(trial.values)
+    if trial.error:
+        return "failed", "", values, trial.error
+    return f"{trial.score:.4g}", f"{trial.percent_done}%", values, trial.run.name
+
+
 def _listed(values: Mapping[str, Any]) -> str:
-    return " ".join(
-        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
-        for key, value in values.items()
-    )
+    parts = []
+    for key, value in values.items():
+        text = f"{value:.4g}" if isinstance(value, float) else value
+        parts.append(f"{key}={text}")
+    return " ".join(parts)

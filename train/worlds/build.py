@@ -79,7 +79,9 @@ def make_world(env_config: dict[str, Any]) -> BatchEnv:
     rnd = options.pop("rnd", None)
     augment = options.pop("augment", None)
     # A curriculum's stages have one pool together.
-    self_play = None if name == _CURRICULUM else options.pop("self_play", None)
+    self_play = None
+    if name != _CURRICULUM:
+        self_play = options.pop("self_play", None)
     import_modules(options.pop("imports", ()))
     try:
         world = envs.make(name, **options)
@@ -90,10 +92,11 @@ def make_world(env_config: dict[str, Any]) -> BatchEnv:
     if self_play is not None:
         world = _with_opponents(world, self_play)
     # Novelty is that of the game's own pictures, so it comes first.
-    world = world if rnd is None else _make_curious(world, rnd)
-    if augment is None:
-        return world
-    return _make_augmented(world, augment)
+    if rnd is not None:
+        world = _make_curious(world, rnd)
+    if augment is not None:
+        world = _make_augmented(world, augment)
+    return world
 
 
 def _make_curious(world: BatchEnv, rnd: dict[str, Any]) -> BatchEnv:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import envs
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError
+from train.worlds.parts import joined_columns, seed_of_part, world_of
 from train.worlds.self_play import SelfPlay
 from train.worlds.state import carry_on, progress_of, remember
 
@@ -46,9 +46,8 @@ class Curriculum(BatchEnv):
         self_play: dict[str, Any] | None = None,
     ) -> None:
         self.until = _limits(stages)
-        games = {} if num_games is None else {"num_games": num_games}
         self.worlds = [
-            envs.make(stage["name"], **{**stage.get("options", {}), **games}) for stage in stages
+            world_of(stage["name"], stage.get("options", {}), num_games) for stage in stages
         ]
         first = self.worlds[0]
         for k, world in enumerate(self.worlds):
@@ -127,8 +126,7 @@ class Curriculum(BatchEnv):
         self._take_columns()
         parts = self._columns
         self._columns = []
-        shared = [name for name in parts[0] if all(name in part for part in parts)]
-        return {name: np.concatenate([part[name] for part in parts]) for name in shared}
+        return joined_columns(parts)
 
     def picture(self, game: int = 0) -> np.ndarray:
         """Return the picture of the running stage's game that has row `game`, because here each row
@@ -142,12 +140,7 @@ class Curriculum(BatchEnv):
             world.close(**options)
 
     def _begin_stage(self) -> None:
-        seed = self._seed
-        if seed is None:
-            mixed = None
-        else:
-            mixed = int(np.random.SeedSequence([seed, self.stage]).generate_state(1)[0])
-        self.worlds[self.stage].restart(mixed)
+        self.worlds[self.stage].restart(seed_of_part(self._seed, self.stage))
 
     def _take_columns(self) -> None:
         columns = self.worlds[self.stage].drain_episodes()
@@ -157,7 +150,8 @@ class Curriculum(BatchEnv):
         world = self.worlds[self.stage]
         self.env_steps_per_advance = world.env_steps_per_advance
         rows = slice(0, world.num_envs)
-        self.observations[rows], self.valid[rows] = world.observations, world.valid
+        self.observations[rows] = world.observations
+        self.valid[rows] = world.valid
         self.valid[world.num_envs :] = False
         if self.action_mask is not None:
             self.action_mask[rows] = world.action_mask
@@ -176,19 +170,21 @@ def _limits(stages: Sequence[dict[str, Any]]) -> list[int]:
             " options: {…}}, …]"
         )
     until = [stage.get("until") for stage in stages]
-    known = [limit for limit in map(_decisions, until[:-1]) if limit is not None]
-    if len(known) != len(stages) - 1 or until[-1] is not None or sorted(set(known)) != known:
+    limits = [limit for limit in map(_decisions, until[:-1]) if limit is not None]
+    if len(limits) != len(stages) - 1 or until[-1] is not None or sorted(set(limits)) != limits:
         raise ConfigError(
             f"stages end after {until} decisions; every one but the last needs `until`, a number,"
             " and they must increase"
         )
-    return known
+    return limits
 
 
 def _decisions(limit: Any) -> int | None:
     """A limit as a whole number; None for what is no finite one. YAML 1.1 reads 1e6 as text."""
+    if isinstance(limit, bool):
+        return None
     try:
-        return None if isinstance(limit, bool) else int(float(limit))
+        return int(float(limit))
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -4,14 +4,15 @@ several Procgen games.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import envs
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError
+from train.worlds.parts import joined_columns, seed_of_part, world_of
 from train.worlds.state import carry_on, progress_of, remember
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ class Mixture(BatchEnv):
                 f"worlds is {worlds!r}; it must be a list like [{{name: battlesnake, options:"
                 " {width: 7}}, …]"
             )
-        games = {} if num_games is None else {"num_games": num_games}
         self.worlds = [
-            envs.make(world["name"], **{**world.get("options", {}), **games}) for world in worlds
+            world_of(world["name"], world.get("options", {}), num_games) for world in worlds
         ]
         self.labels = _labels([world["name"] for world in worlds])
         first = self.worlds[0]
@@ -73,11 +73,7 @@ class Mixture(BatchEnv):
 
     def restart(self, seed: int | None = None) -> None:
         for k, world in enumerate(self.worlds):
-            world.restart(
-                None
-                if seed is None
-                else int(np.random.SeedSequence([seed, k]).generate_state(1)[0])
-            )
+            world.restart(seed_of_part(seed, k))
         self._copy()
 
     def advance(self, actions: np.ndarray) -> None:
@@ -87,10 +83,9 @@ class Mixture(BatchEnv):
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
         drained = [world.drain_episodes() for world in self.worlds]
-        shared = [name for name in drained[0] if all(name in columns for columns in drained)]
         for columns, rows in zip(drained, self._rows, strict=True):
             columns["row"] = columns["row"] + rows.start
-        joined = {name: np.concatenate([columns[name] for columns in drained]) for name in shared}
+        joined = joined_columns(drained)
         whose = np.repeat(np.arange(len(drained)), [len(columns["row"]) for columns in drained])
         for k, label in enumerate(self.labels):
             here = joined[f"world_{label}"] = whose == k
@@ -147,8 +142,10 @@ def _labels(names: Sequence[str]) -> list[str]:
     """Names as parts of column names, unique: `procgen/coinrun` → `coinrun`, a second `battlesnake`
     → `battlesnake_2`.
     """
-    short = [name.rpartition("/")[2] for name in names]
-    return [
-        name if short[:k].count(name) == 0 else f"{name}_{short[:k].count(name) + 1}"
-        for k, name in enumerate(short)
-    ]
+    labels = []
+    counts: Counter[str] = Counter()
+    for name in names:
+        label = name.rpartition("/")[2]
+        counts[label] += 1
+        labels.append(label if counts[label] == 1 else f"{label}_{counts[label]}")
+    return labels

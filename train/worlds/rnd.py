@@ -78,12 +78,12 @@ class NoveltyBonus:
 
     def learn(self, observations: np.ndarray) -> None:
         """Learn to predict these observations a little better."""
-        kept = torch.rand(len(observations), generator=self._generator) < self.proportion
-        if not kept.any():
+        is_drawn = torch.rand(len(observations), generator=self._generator) < self.proportion
+        if not is_drawn.any():
             return
         # Env runners step their worlds in inference mode.
         with torch.inference_mode(False), torch.enable_grad():
-            loss = self._errors(self._normalised(observations[kept.numpy()])).mean()
+            loss = self._errors(self._normalised(observations[is_drawn.numpy()])).mean()
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             self.optimizer.step()
@@ -188,9 +188,8 @@ class CuriousWorld(BatchWrapper):
         rows = np.flatnonzero(self.world.valid)
         super().advance(actions)
         ended = self.terminated | self.truncated
-        pictures = np.where(ended[:, None, None, None], self.final_observations, self.observations)[
-            rows
-        ]
+        is_final = ended[:, None, None, None]
+        pictures = np.where(is_final, self.final_observations, self.observations)[rows]
         self.novelty.take_in(pictures)
         errors = self.novelty.errors(pictures)
         self.novelty.learn(pictures)

@@ -263,7 +263,7 @@ class SelfPlay(BatchWrapper):
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[-1]}
         rates = {opponent.name: opponent.win_rate for opponent in self.pool.fixed}
         past = [opponent.win_rate for opponent in self.pool.past]
-        rates |= {"past": float(np.mean(past))} if past else {"past": _UNKNOWN}
+        rates["past"] = float(np.mean(past)) if past else _UNKNOWN
         return columns | {
             f"league_{name}": np.full(len(columns["row"]), rate) for name, rate in rates.items()
         }
@@ -313,14 +313,12 @@ class SelfPlay(BatchWrapper):
 
         with torch.inference_mode():
             device = next(network.parameters()).device
-            logits = (
-                network(torch.from_numpy(self.world.observations[rows]).to(device))[0]
-                .float()
-                .cpu()
-                .numpy()
-            )
+            observations = torch.from_numpy(self.world.observations[rows]).to(device)
+            logits = network(observations)[0].float().cpu().numpy()
         mask = self.world.action_mask
-        return (logits if mask is None else np.where(mask[rows], logits, -np.inf)).argmax(1)
+        if mask is not None:
+            logits = np.where(mask[rows], logits, -np.inf)
+        return logits.argmax(1)
 
     def _note_endings(self, columns: dict[str, np.ndarray], mine: np.ndarray) -> None:
         rows = columns["row"]

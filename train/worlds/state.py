@@ -31,8 +31,8 @@ def progress_of(world: BatchEnv) -> dict[str, Any]:
     """Return the progress of each layer of `world`, by the name of its class. Layers without any
     are left out.
     """
-    told = {type(layer).__name__: layer.progress() for layer in layers(world)}
-    return {name: progress for name, progress in told.items() if progress is not None}
+    by_class = {type(layer).__name__: layer.progress() for layer in layers(world)}
+    return {name: progress for name, progress in by_class.items() if progress is not None}
 
 
 def carry_on(world: BatchEnv, progress: dict[str, Any], network: torch.nn.Module) -> None:
