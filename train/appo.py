@@ -6,9 +6,9 @@ Espeholt et al. 2018, arXiv 1802.01561), and the clipped objective holds the pol
 with which an update begins (IMPACT: Luo et al. 2020, arXiv 1912.00167, where that is the target
 network).
 
-1. **Collect**: `APPO.training_step` waits for enough fragments, and `APPORunner` plays on meanwhile.
-   Experience goes from env runner to learner as a reference, so this process doesn't see it unless
-   it learns.
+1. **Collect**: `APPO.training_step` waits for enough fragments, and `APPORunner` plays on
+   meanwhile. Experience goes from env runner to learner as a reference, so this process doesn't see
+   it unless it learns.
 2. **Advantages**: `TrajectoriesToBatch` works them out where it is learned from them.
 3. **Epochs, loss, step**: `train.ppo.PPOLearner`.
 

@@ -37,8 +37,10 @@ _last_read: tuple[str, RecordedDemonstrations] | None = None
 
 
 class Cloning(DemonstrationLearner):
-    """Learns from recorded games. A run (`train.runs.sessions.session`) calls `train` again and again. No
-    game is played.
+    """Learns from recorded games.
+
+    A run (`train.runs.sessions.session`) calls `train` again and again. No game
+    is played.
 
     The games aren't part of a checkpoint: a resumed run reads them again, and refuses others.
     """
@@ -139,8 +141,8 @@ def games_of(
     if settings.games_sha256 not in (None, games_sha256):
         raise ConfigError(
             f"the games in {', '.join(settings.games)} aren't those that this run began with"
-            f" (SHA-256 {str(settings.games_sha256)[:12]}…, now {games_sha256[:12]}…); put those back, or"
-            " begin a new run with --from-games"
+            f" (SHA-256 {str(settings.games_sha256)[:12]}…, now {games_sha256[:12]}…); put those"
+            " back, or begin a new run with --from-games"
         )
     key = repr((settings, experiment.env, games_sha256))
     if _last_read is None or _last_read[0] != key:

@@ -93,8 +93,8 @@ class Checkpoints:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Games that measure the policy during training (`train.runs.sessions.evaluation`). They train nothing
-    and use up no budget.
+    """Games that measure the policy during training (`train.runs.sessions.evaluation`). They train
+    nothing and use up no budget.
     """
 
     every_minutes: float | None = None
@@ -329,8 +329,8 @@ class Experiment:
     def from_dict(cls, data: Mapping[str, Any]) -> Experiment:
         """Make an experiment from plain values. Raises `UnknownNameError` or `ConfigError`.
 
-        Sections of other algorithms are checked, and not kept. If `algorithm` is missing, it is the one that the only section
-        is for, or ppo if there is no section either."""
+        Sections of other algorithms are checked, and not kept. If `algorithm` is missing, it is the
+        one that the only section is for, or ppo if there is no section either."""
         hints = _hints(cls)
         del hints["settings"]
         _check_keys(data, cls, "", [*hints, "algorithm", *ALGORITHMS])
@@ -559,7 +559,8 @@ def _convert(value: Any, kind: Any, key: str) -> Any:
         return {name: _convert(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
     if not isinstance(value, plain_type) or (isinstance(value, bool) and plain_type is not bool):
         raise ConfigError(
-            f"{key} is {value!r}, but it must be of type {getattr(plain_type, '__name__', plain_type)}"
+            f"{key} is {value!r}, but it must be of type"
+            f" {getattr(plain_type, '__name__', plain_type)}"
         )
     return value
 

@@ -8,8 +8,8 @@ setting: double, dueling, n-step, prioritised, distributional and noisy.
 2. **Batch**: `ReplayBuffer.sample` draws one by priority.
 3. **Loss**: `dqn_losses`, from the network's answers (`agents.networks.q_network`) and those of its
    target network.
-4. **Step**: RLlib's, with Adam. The errors become the batch's new priorities, and the target network
-   follows now and then (`follow`).
+4. **Step**: RLlib's, with Adam. The errors become the batch's new priorities, and the target
+   network follows now and then (`follow`).
 
 RLlib starts the processes and calls these methods: `train.rllib.env_runner` has the loop over the
 steps of a rollout, and `train.rllib.learner` the order of the calls within an update.
@@ -222,7 +222,9 @@ class QRunner(BatchEnvRunner):
     def _note_values(
         self, entry: dict[str, np.ndarray], q_values: torch.Tensor, actions: torch.Tensor
     ) -> None:
-        """Masked Q values [n, A] and the actions taken [n], for runners that work out priorities."""
+        """Keep what first priorities follow from, in runners that work them out. `q_values` [n, A]
+        are masked; `actions` [n] were taken.
+        """
 
     def note_outcome(
         self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut

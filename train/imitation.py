@@ -36,10 +36,10 @@ from train.worlds.state import remember, restore_progress, save_progress
 
 
 class Imitation(DemonstrationLearner):
-    """Plays, asks the teacher and learns by turns. A run (`train.runs.sessions.session`) calls `train` again
-    and again.
+    """Plays, asks the teacher and learns by turns.
 
-    As with the other algorithms, a checkpoint doesn't hold the memory.
+    A run (`train.runs.sessions.session`) calls `train` again and again. As with the other
+    algorithms, a checkpoint doesn't hold the memory.
     """
 
     settings: ImitationSettings

@@ -2,9 +2,9 @@
 test, the next games.
 
 A generation plays exploratory games of the search against itself with the evaluation that is best
-so far, fits a correction of the hand-written score to their positions (`agents.search.tuning` has both),
-and tests it sequentially against the best so far, at equal time. Only an evaluation that passes
-plays the next generation. So a generation that learned nothing costs time but no strength.
+so far, fits a correction of the hand-written score to their positions (`agents.search.tuning` has
+both), and tests it sequentially against the best so far, at equal time. Only an evaluation that
+passes plays the next generation. So a generation that learned nothing costs time but no strength.
 
 `train.settings.LearnedEvaluationSettings` lists the settings.
 """
@@ -84,11 +84,11 @@ def _self_play(experiment: Experiment, stage: Stage, player: str) -> SelfPlay:
 
 
 class EvaluationTrainer:
-    """Makes generations of evaluations. A run (`train.runs.sessions.session`) calls `train` again and again.
+    """Makes generations of evaluations.
 
-    Each call plays some games, of self-play or of the test. All that it does follows from the
-    experiment and from the stage, so a run that was interrupted comes to the same evaluations as
-    one that wasn't."""
+    A run (`train.runs.sessions.session`) calls `train` again and again. Each call plays some games,
+    of self-play or of the test. All that it does follows from the experiment and from the stage, so
+    a run that was interrupted comes to the same evaluations as one that wasn't."""
 
     fraction_done = 0.0
 
@@ -139,9 +139,10 @@ class EvaluationTrainer:
             or set(options) - set(_BOARD)
             or options.get("num_snakes", 2) != 2
         ):
-            options_text = ", ".join(f"{name}: {value!r}" for name, value in options.items())
+            pairs = [f"{name}: {value!r}" for name, value in options.items()]
+            options_text = ", ".join(pairs) or "no options"
             raise ConfigError(
-                f"env is {experiment.env.name} with {options_text or 'no options'}; an evaluation is"
+                f"env is {experiment.env.name} with {options_text}; an evaluation is"
                 " learned from duels of Battlesnake's standard game, so env.options may have width,"
                 " height and num_snakes: 2 alone"
             )
@@ -208,7 +209,8 @@ class EvaluationTrainer:
         if stage.best:
             return (
                 path,
-                f"the evaluation of generation {generation} was accepted by its test; watch it: {play}",
+                f"the evaluation of generation {generation} was accepted by its test; watch it:"
+                f" {play}",
             )
         return (
             path,

@@ -163,9 +163,10 @@ class QLearner:
 
 
 class MXNetDQN:
-    """Plays and learns by turns. A run (`train.runs.sessions.session`) calls `train` again and again.
+    """Plays and learns by turns.
 
-    It plays any `envs.api.BatchEnv` with observations (H, W, C). One network plays all rows.
+    A run (`train.runs.sessions.session`) calls `train` again and again. It plays any
+    `envs.api.BatchEnv` with observations (H, W, C). One network plays all rows.
     """
 
     fraction_done = 0.0

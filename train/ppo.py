@@ -519,7 +519,7 @@ class PPOLearner(FragmentLearner):
         return order.tensor_split(num_minibatches)
 
     def _has_gone_too_far(self) -> bool:
-        """Whether the policy is further than `target_kl` from the one that the epochs began with."""
+        """Whether the policy is further than `target_kl` from the one that played."""
         target = self.config.settings.target_kl
         return target is not None and self._mean_over_learners(self._approx_kl) > target
 

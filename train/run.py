@@ -83,7 +83,8 @@ def train(
     from its newest checkpoint.
 
     Either may also be an address in S3 or in Google's Cloud Storage, as "s3://bucket/runs": the run
-    is sent there with each checkpoint, and any machine can go on with it (`train.runs.stored.mirror`).
+    is sent there with each checkpoint, and any machine can go on with it
+    (`train.runs.stored.mirror`).
 
     Ctrl-C (SIGINT) or SIGTERM lets the iteration end, saves a checkpoint and returns; a second one
     raises `KeyboardInterrupt` at once. A kill at any moment leaves the last checkpoint whole.
@@ -108,9 +109,16 @@ def train(
     experiment that can't be run, `MissingDependencyError` if a tracker isn't installed, and
     `ClusterError` if there is no such cluster."""
     options: dict[str, Any] = {
-        "on_iteration": on_iteration, "command": command, "trackers": trackers, "cluster": cluster, "trust": trust,
-        "sizes": sizes, "wait_minutes": wait_minutes, "finish": finish, "minutes": minutes,
-    }  # fmt: skip
+        "on_iteration": on_iteration,
+        "command": command,
+        "trackers": trackers,
+        "cluster": cluster,
+        "trust": trust,
+        "sizes": sizes,
+        "wait_minutes": wait_minutes,
+        "finish": finish,
+        "minutes": minutes,
+    }
     if resume is not None and is_address(resume):
         with fetched(StoredFolder.at(os.fspath(resume))) as (folder, mirror):
             return _train(experiment, Path(), folder, mirror, **options)

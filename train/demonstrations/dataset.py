@@ -14,13 +14,16 @@ NO_DEMONSTRATION = -1
 class DemonstrationBatch(NamedTuple):
     """Demonstrations: observations, and what the teacher would have done."""
 
-    observations: np.ndarray  # (B, …)
-    masks: np.ndarray  # bool (B, A): the actions that were allowed
-    shares: np.ndarray  # float32 (B, A): the probability that each action should have; 1 for the only one that is known
-    values: (
-        np.ndarray
-    )  # float32 (B,): what the teacher thinks of the position, -1..1; NaN where it doesn't say
-    returns: np.ndarray  # float32 (B,): what followed; NaN where that isn't known
+    observations: np.ndarray
+    """(B, …)."""
+    masks: np.ndarray
+    """The actions that were allowed, bool (B, A)."""
+    shares: np.ndarray
+    """The probability that each action should have, float32 (B, A); 1 where only one is known."""
+    values: np.ndarray
+    """What the teacher thinks of the position, float32 (B,), -1..1; NaN where it doesn't say."""
+    returns: np.ndarray
+    """The discounted rewards that followed, float32 (B,); NaN where they aren't known."""
 
     @property
     def actions(self) -> np.ndarray:

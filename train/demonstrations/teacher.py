@@ -23,10 +23,14 @@ from train.settings import ImitationSettings
 class Answers(NamedTuple):
     """What a teacher says of n snakes."""
 
-    shares: np.ndarray  # float32 (n, A): the probability that each action should have; all 0 where its move is none of them
-    values: (
-        np.ndarray
-    )  # float32 (n,): what it thinks of the position, -1 lost to 1 won; NaN where it doesn't say
+    shares: np.ndarray
+    """The probability that each action should have, float32 (n, A); all 0 where the teacher's move
+    is none of the actions.
+    """
+    values: np.ndarray
+    """What it thinks of the position, float32 (n,), -1 (lost) to 1 (won); NaN where it doesn't
+    say.
+    """
 
     @property
     def actions(self) -> np.ndarray:

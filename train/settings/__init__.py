@@ -1,5 +1,5 @@
-"""The algorithms' settings: a file for each, with a dataclass that also registers the algorithm's name
-and its trainer.
+"""The algorithms' settings: a file for each, with a dataclass that also registers the algorithm's
+name and its trainer.
 
 Each field has a docstring. Values are checked when the settings are made.
 """

@@ -11,21 +11,31 @@ import re
 from envs.common.errors import ConfigError, UnknownNameError
 
 _CPU_FAMILIES = (
-    "m4", "m5", "m6i", "m7i", "m8i", "c4", "c5", "c5n", "c6i", "c7i", "c8i", "r5", "r5d", "r6i", "r7i", "r8i", "t3",
-    "m7i-flex", "m8i-flex", "c7i-flex", "c8i-flex", "r8i-flex",
+    "m4", "m5", "m6i", "m7i", "m8i", "m7i-flex", "m8i-flex",
+    "c4", "c5", "c5n", "c6i", "c7i", "c8i", "c7i-flex", "c8i-flex",
+    "r5", "r5d", "r6i", "r7i", "r8i", "r8i-flex", "t3",
 )  # fmt: skip
 _GPU_FAMILIES = (
-    "g4dn", "g5", "g6", "g6e", "g7", "g7e", "p2", "p3", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300",
+    "g4dn", "g5", "g6", "g6e", "g7", "g7e", "p2", "p3", "p3dn", "p4d", "p4de",
+    "p5", "p5e", "p5en", "p6-b200", "p6-b300",
 )  # fmt: skip
 _SEVERAL_GPUS = {
-    **{f"{family}.{size}xlarge": gpus for family in ("g4dn", "g5", "g6", "g6e") for size, gpus in ((12, 4), (24, 4), (48, 8))},
-    "p2.8xlarge": 8, "p2.16xlarge": 16, "p3.8xlarge": 4, "p3.16xlarge": 8, "p3dn.24xlarge": 8, "p4d.24xlarge": 8,
-    "p4de.24xlarge": 8, "p5.48xlarge": 8, "p5e.48xlarge": 8, "p5en.48xlarge": 8,
-    **{f"{family}.{size}xlarge": gpus for family in ("g7", "g7e") for size, gpus in ((12, 2), (24, 4), (48, 8))},
+    "g4dn.12xlarge": 4, "g4dn.24xlarge": 4, "g4dn.48xlarge": 8,
+    "g5.12xlarge": 4, "g5.24xlarge": 4, "g5.48xlarge": 8,
+    "g6.12xlarge": 4, "g6.24xlarge": 4, "g6.48xlarge": 8,
+    "g6e.12xlarge": 4, "g6e.24xlarge": 4, "g6e.48xlarge": 8,
+    "g7.12xlarge": 2, "g7.24xlarge": 4, "g7.48xlarge": 8,
+    "g7e.12xlarge": 2, "g7e.24xlarge": 4, "g7e.48xlarge": 8,
+    "p2.8xlarge": 8, "p2.16xlarge": 16,
+    "p3.8xlarge": 4, "p3.16xlarge": 8, "p3dn.24xlarge": 8,
+    "p4d.24xlarge": 8, "p4de.24xlarge": 8,
+    "p5.48xlarge": 8, "p5e.48xlarge": 8, "p5en.48xlarge": 8,
     "p6-b200.48xlarge": 8, "p6-b300.48xlarge": 8,
 }  # fmt: skip
+"""The GPUs of the instance types that have several; all others of a GPU family have one."""
 _FAMILIES_WITH_DISKS = (
-    "g4dn", "g5", "g6", "g6e", "g7", "g7e", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300",
+    "g4dn", "g5", "g6", "g6e", "g7", "g7e", "p3dn", "p4d", "p4de",
+    "p5", "p5e", "p5en", "p6-b200", "p6-b300",
 )  # fmt: skip
 _NO_USE = {
     "trn": "its chips are AWS's Trainium, which the image's torch can't use",

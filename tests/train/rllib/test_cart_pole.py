@@ -11,13 +11,27 @@ from train.algorithms import build_algorithm
 from train.config import Experiment
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "ppo": {"learning_rate": 1e-3, "num_steps": 64, "gae_lambda": 0.9, "num_epochs": 10, "num_minibatches": 8, "ent_coef": 0.0},
-    "dqn": {
-        "learning_rate": [[0, 5e-4], [200_000, 1e-4]], "num_steps": 4, "train_batch_size": 128, "replay_ratio": 8, "n_step": 3,
-        "learning_starts": 2000, "replay_capacity": 50_000, "epsilon": [[0, 1.0], [10_000, 0.02], [60_000, 0.0]],
-        "target_update_freq": 1, "tau": 0.01,
+    "ppo": {
+        "learning_rate": 1e-3,
+        "num_steps": 64,
+        "gae_lambda": 0.9,
+        "num_epochs": 10,
+        "num_minibatches": 8,
+        "ent_coef": 0.0,
     },
-}  # fmt: skip
+    "dqn": {
+        "learning_rate": [[0, 5e-4], [200_000, 1e-4]],
+        "num_steps": 4,
+        "train_batch_size": 128,
+        "replay_ratio": 8,
+        "n_step": 3,
+        "learning_starts": 2000,
+        "replay_capacity": 50_000,
+        "epsilon": [[0, 1.0], [10_000, 0.02], [60_000, 0.0]],
+        "target_update_freq": 1,
+        "tau": 0.01,
+    },
+}
 
 
 @pytest.mark.long

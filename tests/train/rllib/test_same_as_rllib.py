@@ -23,9 +23,16 @@ SEEDS = range(10)
 GAMES = 32
 MODEL = {"name": "mlp", "options": {"hidden_sizes": [32]}, "bf16": False}
 Q_SETTINGS = {
-    "learning_rate": 5e-3, "gamma": 0.9, "n_step": 2, "train_batch_size": 64, "replay_ratio": 1, "replay_capacity": 20_000,
-    "learning_starts": 500, "target_update_freq": 20, "epsilon": [[0, 1.0], [4000, 0.05]],
-}  # fmt: skip
+    "learning_rate": 5e-3,
+    "gamma": 0.9,
+    "n_step": 2,
+    "train_batch_size": 64,
+    "replay_ratio": 1,
+    "replay_capacity": 20_000,
+    "learning_starts": 500,
+    "target_update_freq": 20,
+    "epsilon": [[0, 1.0], [4000, 0.05]],
+}
 
 
 class Chain(ToyWorld):

@@ -40,9 +40,14 @@ class History:
             for row in rows:
                 ending = int(self.rng.choice([GOES_ON, TERMINATED, TRUNCATED], p=[0.7, 0.15, 0.15]))
                 entry = {
-                    "steps": step, "rows": row, "obs": [self.time, row, 0], "actions": int(self.rng.integers(4)),
-                    "rewards": float(np.float32(self.rng.normal())), "endings": ending, "action_mask": self.rng.random(4) < 0.5,
-                }  # fmt: skip
+                    "steps": step,
+                    "rows": row,
+                    "obs": [self.time, row, 0],
+                    "actions": int(self.rng.integers(4)),
+                    "rewards": float(np.float32(self.rng.normal())),
+                    "endings": ending,
+                    "action_mask": self.rng.random(4) < 0.5,
+                }
                 if ending == TRUNCATED:
                     final_entries.append(len(columns["rows"]))
                     finals.append([self.time, row, 1])
@@ -68,9 +73,16 @@ class History:
             del columns["action_mask"]
         self.sequence += 1
         return Rollout(
-            columns, np.array(final_entries, np.int64), np.array(finals, np.int32).reshape(-1, 3), steps, self.rows,
-            self.worker, self.stream, self.sequence - 1, priorities=priorities,
-        )  # fmt: skip
+            columns,
+            np.array(final_entries, np.int64),
+            np.array(finals, np.int32).reshape(-1, 3),
+            steps,
+            self.rows,
+            self.worker,
+            self.stream,
+            self.sequence - 1,
+            priorities=priorities,
+        )
 
     def restart(self, lost: int = 0) -> None:
         """The worker dies after `lost` steps that nobody saw, and another takes its place."""

@@ -77,9 +77,18 @@ def test_it_equals_rllibs_own():
     )
     flat = {name: column.reshape(-1) for name, column in grid.items()}
     found = v_trace(
-        np.tile(np.arange(rows), steps), flat["rewards"], flat["values"], ended.reshape(-1), np.zeros(steps * rows), bootstrap,
-        np.exp(flat["target"] - flat["behaviour"]), gamma, 1.0, 1.2, 1.0,
-    )  # fmt: skip
+        np.tile(np.arange(rows), steps),
+        flat["rewards"],
+        flat["values"],
+        ended.reshape(-1),
+        np.zeros(steps * rows),
+        bootstrap,
+        np.exp(flat["target"] - flat["behaviour"]),
+        gamma,
+        1.0,
+        1.2,
+        1.0,
+    )
     np.testing.assert_allclose(found[0], targets.numpy().reshape(-1), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found[1], advantages.numpy().reshape(-1), rtol=1e-5, atol=1e-6)
 

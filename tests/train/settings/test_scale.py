@@ -27,13 +27,26 @@ from train.settings.scale import (
 
 # aws.amazon.com/ec2/instance-types
 PUBLISHED = {
-    "ml.m5.large": (2, 0), "ml.m5.4xlarge": (16, 0), "ml.c5.9xlarge": (36, 0), "ml.c5.18xlarge": (72, 0),
+    "ml.m5.large": (2, 0),
+    "ml.m5.4xlarge": (16, 0),
+    "ml.c5.9xlarge": (36, 0),
+    "ml.c5.18xlarge": (72, 0),
     "ml.c4.8xlarge": (36, 0),
-    "ml.m4.10xlarge": (40, 0), "ml.g4dn.xlarge": (4, 1), "ml.g4dn.12xlarge": (48, 4), "ml.g5.16xlarge": (64, 1),
-    "ml.g5.48xlarge": (192, 8), "ml.p3.2xlarge": (8, 1), "ml.p3.16xlarge": (64, 8), "ml.p2.8xlarge": (32, 8),
-    "ml.p4d.24xlarge": (96, 8), "ml.p5.48xlarge": (192, 8), "ml.p5.4xlarge": (16, 1), "ml.g7e.8xlarge": (32, 1),
-    "ml.g7e.12xlarge": (48, 2), "ml.p6-b200.48xlarge": (192, 8),
-}  # fmt: skip
+    "ml.m4.10xlarge": (40, 0),
+    "ml.g4dn.xlarge": (4, 1),
+    "ml.g4dn.12xlarge": (48, 4),
+    "ml.g5.16xlarge": (64, 1),
+    "ml.g5.48xlarge": (192, 8),
+    "ml.p3.2xlarge": (8, 1),
+    "ml.p3.16xlarge": (64, 8),
+    "ml.p2.8xlarge": (32, 8),
+    "ml.p4d.24xlarge": (96, 8),
+    "ml.p5.48xlarge": (192, 8),
+    "ml.p5.4xlarge": (16, 1),
+    "ml.g7e.8xlarge": (32, 1),
+    "ml.g7e.12xlarge": (48, 2),
+    "ml.p6-b200.48xlarge": (192, 8),
+}
 
 
 @pytest.mark.parametrize(("instance", "figures"), list(PUBLISHED.items()))

@@ -49,7 +49,7 @@ def by_geometry(view: int, rotate: bool):
     [{"rotate": True, "radius": 4}, {"rotate": True}, {"view": "board"}, {"view": "window"}],
     ids=str,
 )
-def test_a_view_shows_what_a_snake_on_the_transformed_board_sees_and_its_actions_lead_to_the_same_places(
+def test_a_view_is_what_a_snake_on_the_transformed_board_sees_with_actions_to_the_same_places(
     observation,
 ):
     world = envs.make("battlesnake", num_games=1, observation=observation)
