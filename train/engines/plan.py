@@ -11,8 +11,8 @@ import yaml
 from envs.common.errors import ConfigError
 from train.cluster.sizes import require_processes
 from train.config import Experiment
+from train.settings.plain_values import looks_like_a_secret
 from train.settings.scale import ALL, LEARNER, ROLLOUT, Heterogeneous, Instances, Local, machines
-from train.settings.secret_texts import looks_like_a_secret
 
 EXPERIMENT_FILE = "experiment.yaml"
 

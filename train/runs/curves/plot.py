@@ -24,7 +24,7 @@ from train.metrics.rows import comes_late
 from train.runs.curves.history import Columns, read_columns, read_config
 from train.runs.curves.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at
 from train.runs.folder import RunError, disk_errors
-from train.settings.dotted import flat
+from train.settings.plain_values import flat
 
 USUAL = (
     "win_rate",

@@ -20,7 +20,7 @@ from train.config import Experiment
 from train.runs.folder import EVENTS, disk_errors
 from train.runs.sessions.event_file import EventFile
 from train.runs.sessions.progress import Progress
-from train.settings.dotted import flat
+from train.settings.plain_values import flat
 
 PROJECT = "procsnake"
 """The project of Weights & Biases, and the experiment of MLflow, to which runs belong unless the
