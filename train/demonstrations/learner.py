@@ -46,9 +46,7 @@ class DemonstrationLearner:
         self.network = build_network(experiment, world)
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
         self._views = views_of(world) if settings.symmetries else None
-        self._bf16 = settings.bf16
-        if self._bf16 is None:
-            self._bf16 = has_fast_bfloat16()
+        self._bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
         self._threads = ThreadTuner(settings.num_threads)
         self.agent_steps = 0
 
