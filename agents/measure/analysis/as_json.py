@@ -91,9 +91,10 @@ def _turn(turn: Turn) -> dict[str, Any]:
 
 def _move(turn: Turn, move: int) -> dict[str, Any]:
     score = turn.scores[move]
+    is_proven_loss = score < -SURE
     return {
         "score": score,
         "probability": round(turn.probabilities[move], 4),
         "certain_death": not turn.safe[move],
-        "loses_within": score + WIN if score < -SURE else None,
+        "loses_within": score + WIN if is_proven_loss else None,
     }

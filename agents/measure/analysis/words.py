@@ -49,7 +49,9 @@ def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
     places: Sequence[int] = range(len(analysis.turns))
     if not all_turns:
         places = turns_that_mattered(analysis)
-    turn_table = table(analysis, places) if places else "no move cost 5 points or more"
+    turn_table = "no move cost 5 points or more"
+    if places:
+        turn_table = table(analysis, places)
     lines = [head, "", turn_table, "", counts(analysis)]
     lines += filter(None, [lost_sentence(analysis), cause_sentence(analysis)])
     return "\n".join([*lines, evaluation_sentence(analysis)])

@@ -169,16 +169,7 @@ class Referee:
                 f"a game of {len(seats)} seats, {timeout_ms} ms and at most {max_turns} turns can't"
                 " be played"
             )
-        if names and len(names) != len(seats):
-            raise ConfigError(
-                f"{len(names)} names for {len(seats)} seats; give each one, which is empty for the"
-                " seat's own"
-            )
-        if opening is not None and len(opening) and np.shape(opening)[1:] != (len(seats),):
-            raise ConfigError(
-                f"the opening has shape {np.shape(opening)}; it must be (turns, {len(seats)}), a"
-                " move per seat"
-            )
+        _refuse_misfits(len(seats), names, opening)
         check_game(settings, width=width, height=height, num_snakes=len(seats))
         self._begin: Callable[[State], np.ndarray] = start_games
         if position is None:
@@ -478,6 +469,22 @@ class RemoteSnake:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _refuse_misfits(
+    num_seats: int, names: Sequence[str] | None, opening: np.ndarray | None
+) -> None:
+    """Raise `ConfigError` for names or an opening of another number of seats."""
+    if names and len(names) != num_seats:
+        raise ConfigError(
+            f"{len(names)} names for {num_seats} seats; give each one, which is empty for the"
+            " seat's own"
+        )
+    if opening is not None and len(opening) and np.shape(opening)[1:] != (num_seats,):
+        raise ConfigError(
+            f"the opening has shape {np.shape(opening)}; it must be (turns, {num_seats}), a move"
+            " per seat"
+        )
 
 
 def _look(info: Mapping[str, Any]) -> dict[str, str]:

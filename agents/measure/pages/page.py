@@ -122,7 +122,9 @@ def table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), text_colum
     """Return a table of plain text. Columns after the first `text_columns` hold figures, which are
     set to the right. A wide table scrolls.
     """
-    top = f"<thead>{_row(head, text_columns, 'th')}</thead>" if head else ""
+    top = ""
+    if head:
+        top = f"<thead>{_row(head, text_columns, 'th')}</thead>"
     body = "".join(_row(row, text_columns, "td") for row in rows)
     return f'<div class="scroll" tabindex="0"><table>{top}<tbody>{body}</tbody></table></div>'
 

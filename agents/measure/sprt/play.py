@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from fractions import Fraction
-from itertools import count, product
+from itertools import chain, count, product
 from typing import Any
 
 import numpy as np
@@ -180,7 +180,8 @@ class SprtProgress:
         `cpu_ms` is the mean processor time per move, `wall_ms` the median of the games' median
         times, `failures` the number of failed requests, and `excused` the number of turns on which
         the player was asked again because it was late in a burst of load."""
-        seats = [seat for game in self.games for seat in game.seats if seat.player == player]
+        all_seats = chain.from_iterable(game.seats for game in self.games)
+        seats = [seat for seat in all_seats if seat.player == player]
         return {
             "cpu_ms": float(np.mean([seat.cpu_ms for seat in seats] or [0.0])),
             "wall_ms": float(np.median([seat.latency_ms for seat in seats] or [0.0])),
