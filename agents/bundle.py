@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents import champions
 from agents.card import BundleError, Card
-from agents.hub.address import SCHEME
+from agents.hub.address import IN_TEXT, SCHEME
 from agents.hub.download import fetch
 from agents.onnx_file import has_external_data
 from envs.common.errors import reason
@@ -138,6 +138,18 @@ def load(path: str | os.PathLike[str]) -> Bundle:
         raise BundleError(f"{source}: {error}") from error
     _verify(source, card, contents)
     return Bundle(source, card, contents[ONNX], contents[WEIGHTS])
+
+
+def is_bundle(spec: str) -> bool:
+    """Return whether `spec` is the place of a bundle by its form: a folder, a zip, a champion's
+    name, or an address on the Hugging Face Hub. Nothing is read or fetched.
+    """
+    if spec in champions.names() or IN_TEXT.fullmatch(spec):
+        return True
+    # For a text that is too long for a file's name, such as a player with many options, these
+    # functions return False, where a `Path` would raise.
+    is_zip = spec.endswith(".zip") and os.path.isfile(spec)
+    return is_zip or os.path.isdir(spec)
 
 
 def _why_none(source: Path) -> str:

@@ -4,7 +4,6 @@ play. Plays episodes for films.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,9 +11,7 @@ from typing import Any
 import numpy as np
 
 import envs
-from agents import champions
-from agents.bundle import Bundle, load
-from agents.hub.address import IN_TEXT
+from agents.bundle import Bundle, is_bundle, load
 from agents.player import Player
 from agents.policy import onnx_steps, plays_battlesnake
 from envs.api import BatchEnv
@@ -59,13 +56,7 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises
     `BundleError` for a bad bundle."""
-    # For a name that is too long for a file, such as one with many options, these functions return
-    # False, where a `Path` would raise.
-    is_zip = spec.endswith(".zip") and os.path.isfile(spec)
-    is_bundle = (
-        os.path.isdir(spec) or is_zip or IN_TEXT.fullmatch(spec) or spec in champions.names()
-    )
-    if Player.of(spec).has_evaluation or not is_bundle:
+    if Player.of(spec).has_evaluation or not is_bundle(spec):
         return None
     bundle = load(spec)
     if plays_battlesnake(bundle.card):
