@@ -166,7 +166,7 @@ class Workbench(widgets.VBox):
         self.answer.value = snake_html(self.bench.ask(self.player.value, self.turn.value))
 
 
-def _place(point: Mapping[str, int]) -> tuple[int, int]:
+def _place(point: Mapping[str, Any]) -> tuple[int, int]:
     return point["x"], point["y"]
 
 

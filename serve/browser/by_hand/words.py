@@ -60,8 +60,8 @@ def _cause(board: Board, snake: Snake) -> str:
             return "starved"
         case "hazard":
             return "died in a hazard"
-        case other:
-            return f"died ({other})"
+        case cause:
+            return f"died ({cause})"
 
 
 def ending(game: HumanGame) -> str:
