@@ -116,7 +116,14 @@ class Card:
         """
         # Snakes have several types of observation; a world that has but one lends it its name.
         plays_alone = self.observation.get("type") == self.environment.get("name")
-        watch = f"play {place}" if plays_alone else f"match {place} flood --watch"
+        watch = f"watch {place}" if plays_alone else f"match {place} flood --watch"
+        is_of_levels = self.environment.get("name", "").startswith("procgen/")
+        if is_of_levels:
+            measure = f"levels {place}"
+        elif plays_alone:
+            measure = f"episodes {place}"
+        else:
+            measure = f"evaluate {place}"
         commit = f" (commit {self.git_commit})" if self.git_commit else ""
         lines = [
             f"# A policy for {self.environment.get('name', '?')}",
@@ -131,7 +138,7 @@ class Card:
             "- `card.json`: contracts, configuration, seeds, versions, metrics, SHA-256 of the"
             " other files",
             "",
-            f"Play it: `procsnake {watch}`; measure it: `procsnake evaluate {place}`.",
+            f"Play it: `procsnake {watch}`; measure it: `procsnake {measure}`.",
         ]
         if self.command:
             lines.append(f"Train it again: `{self.command}`.")

@@ -75,7 +75,7 @@ class Policy(Agent):
         if not plays_battlesnake(self.card):
             raise BundleError(
                 f"{bundle.path} was trained in the world {self.card.environment['name']!r}, so it"
-                f" plays no Battlesnake. Watch it there: {shell_command('play', bundle.path)}"
+                f" plays no Battlesnake. Watch it there: {shell_command('watch', bundle.path)}"
             )
         self._observation = observation_from_contract(self.card.observation)
         if self.card.action["num_actions"] != self._observation.num_actions:
@@ -257,7 +257,7 @@ def onnx_forward(bundle: Bundle, threads: int) -> Forward:
 
 
 def _needs_memory(bundle: Bundle) -> BundleError:
-    measure = shell_command("evaluate", bundle.path, "--levels", "test")
+    measure = shell_command("levels", bundle.path)
     return BundleError(
         f"{bundle.path}: the policy has a memory (LSTM), but here each observation is looked at by"
         " itself, as by a server that gets requests. Train snakes with ppo.lstm_units=0; measure"

@@ -172,7 +172,7 @@ class BatchEnv(VectorEnv):
         """Return a picture for people of game `game` as it is now, uint8 (H, W, 3), with H and W
         even and always the same.
 
-        Films and `procsnake play` show it. The default shows what the game's first row sees
+        Films and `procsnake watch` show it. The default shows what the game's first row sees
         (`envs.pictures.picture_of`)."""
         return picture_of(
             self.observations[game * self.rows_per_game], self.single_observation_space

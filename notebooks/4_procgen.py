@@ -152,6 +152,6 @@ for one in played:
         display(Picture(data=animation(one.world, one.options, shortest), format="webp"))
 
 # %% [markdown]
-# More: `procsnake evaluate RUN --levels train,test` writes a page with curves and films;
+# More: `procsnake levels RUN --levels train,test` writes a page with curves and films;
 # `procgen-ppo-lars` and others are in `procsnake train --list`; several games and seeds are put
-# together as interquartile means by `procsnake evaluate RUN1 RUN2 …`.
+# together as interquartile means by `procsnake levels RUN1 RUN2 …`.

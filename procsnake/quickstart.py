@@ -34,7 +34,7 @@ SHOWN_S = 10.0
 pauses.
 """
 
-QUICKSTART_HELP = """\
+HELP = """\
 Shows a champion's game while what training needs is compiled, trains a snake by self-play, measures it against the built-in
 opponents, serves it and plays a game against it over HTTP. What an earlier run left is used again; a run that was interrupted
 goes on. This is what `make play` calls.
@@ -46,7 +46,7 @@ examples:
 """
 
 
-def add_quickstart(quickstart: argparse.ArgumentParser) -> None:
+def add_options(quickstart: argparse.ArgumentParser) -> None:
     from procsnake.cli.command_line import add_json, at_least, pause
 
     add_json(quickstart)
@@ -68,7 +68,7 @@ def add_quickstart(quickstart: argparse.ArgumentParser) -> None:
     )
 
 
-def run_quickstart(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake quickstart`: train, measure, serve, play, and say where everything lies."""
     from procsnake.cli.command_line import print_json, progress_on_stderr
 
@@ -116,7 +116,7 @@ def suggestions(run: Path, record: Path, experiment: str) -> str:
     commands = {
         shell_command("serve", run): "enter it: give the arena your server's URL",
         shell_command("match", run, "champion-standard", "--watch"): "watch another game",
-        shell_command("play", "--human", "--against", run): "play against it yourself",
+        shell_command("play", "--against", run): "play against it yourself",
         shell_command("replay", "show", record): "watch the last one again",
         shell_command(
             "evaluate", run, "--against", "flood", "--games", 1000

@@ -65,11 +65,17 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["evaluate", ""], "argument agent: it is empty"),
         (["evaluate", "flood", "--games", "1", "--against", ""], "argument --against: it is empty"),
         (
-            ["launch", "battlesnake-ppo", "--kms-key", "", "--on", "sagemaker"],
+            [
+                "launch",
+                "sagemaker",
+                "battlesnake-ppo",
+                "--kms-key",
+                "",
+            ],
             "argument --kms-key: it is empty",
         ),
         (
-            ["launch", "--on", "slurm", "battlesnake-ppo", "--out", ""],
+            ["launch", "slurm", "battlesnake-ppo", "--out", ""],
             "argument --out: it is empty",
         ),
         (["train", "--resume", "/nowhere"], "/nowhere is no run"),
@@ -79,71 +85,27 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["evaluate", "flood", "--games", "0"], "0 is less than 1"),
         (["evaluate", "flood", "--ruleset", "wraped"], "Did you mean 'wrapped'"),
         (["evaluate", "flood", "--num-snakes", "2"], "--num-snakes is 2, but without --against"),
-        (
-            ["evaluate", "flood", "--solo", "--num-snakes", "4"],
-            "--num-snakes is 4, but without --against",
-        ),
-        (
-            ["evaluate", "flood", "--max-turns", "9", "--games", "1"],
-            "--max-turns is 9, but it is for --solo alone",
-        ),
-        (
-            ["evaluate", "flood", "--boards", "7", "--games", "1"],
-            "--boards is 7, but it is for --solo alone",
-        ),
-        (
-            ["evaluate", "flood", "--episodes", "5"],
-            "--episodes is 5, but it is for other worlds than Battlesnake",
-        ),
-        (["evaluate", "flood", "--greedy"], "--greedy is for other worlds than Battlesnake"),
-        (
-            ["evaluate", "flood", "--solo", "--episodes", "5"],
-            "--episodes is 5, but it is for other worlds than Battlesnake",
-        ),
-        (
-            ["evaluate", "champion-fruitbot", "--games", "1"],
-            "--games is 1, but it is for games of Battlesnake",
-        ),
-        (
-            ["evaluate", "champion-fruitbot", "--against", "flood"],
-            "--against is flood, but it is for games of Battlesnake",
-        ),
-        (
-            ["evaluate", "champion-fruitbot", "--levels", "test", "--ruleset", "royale"],
-            "--ruleset is royale, but it is for games",
-        ),
-        (
-            ["evaluate", "champion-fruitbot", "--minimum-food", "9"],
-            "--minimum-food is 9, but it is for games of",
-        ),
-        (
-            ["evaluate", "champion-fruitbot", "--nodes", "9"],
-            "--nodes is 9, but it is for games of Battlesnake",
-        ),
-        (
-            ["play", "champion-fruitbot", "--width", "7"],
-            "--width is 7, but it is for games of Battlesnake",
-        ),
-        (
-            ["play", "procgen/coinrun", "--time", "7"],
-            "--time is 7.0, but it is for games of Battlesnake",
-        ),
-        (
-            ["evaluate", "flood", "--report", "x.html"],
-            "--report is x.html, but it is for other worlds than Battlesnake",
-        ),
+        (["solo", "flood", "--against", "flood"], "solo: unknown option '--against'"),
+        (["evaluate", "flood", "--episodes", "5"], "evaluate: unknown option '--episodes'"),
+        (["levels", "champion-fruitbot", "--games", "1"], "levels: unknown option '--games'"),
+        (["levels", "flood"], "flood"),
+        (["evaluate", "champion-fruitbot"], "Measure it there: "),
+        (["watch", "champion-fruitbot", "--width", "7"], "watch: unknown option '--width'"),
+        (["watch", "flood", "greedy"], "snakes play each other: "),
+        (["match", "flood", "--levels", "all"], "match: unknown option '--levels'"),
+        (["keyboard", "procgen/mase"], "'maze'"),
         (
             ["analyse", "game.jsonl", "--out", "x.json"],
             "--out is x.json, but only --fit writes a file",
         ),
-        (["play", "flood", "greedy", "--delay", "nan"], "nan is no number of at least 0"),
+        (["match", "flood", "greedy", "--delay", "nan"], "nan is no number of at least 0"),
         (["match", "flood", "greedy", "--watch", "--delay", "-1"], "-1 is no number of at least 0"),
         (
             ["quickstart", "--experiment", "nowhere", "--delay", "-1"],
             "-1 is no number of at least 0",
         ),
-        (["play", "flood", "ftp://x"], "is not the URL of a snake"),
-        (["play", "flood", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
+        (["match", "flood", "ftp://x"], "is not the URL of a snake"),
+        (["match", "flood", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
         (
             ["serve", "flood", "--port", "70000"],
             "70000 is no port; ports go from 0, any free one, to 65535. See ",
@@ -203,8 +165,8 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, said):
             "can't be written: File name too long",
         ),
         (["games", "list", "--database", "sqlite:///LONG"], "there is no sqlite:///x"),
-        (["play", "LONG", "flood"], "unknown agent"),
-        (["play", "procgen/LONG"], "unknown environment"),
+        (["match", "LONG", "flood"], "unknown agent"),
+        (["watch", "procgen/LONG"], "unknown environment"),
         (["sprt", "--store", "LONG"], "there is no x"),
         (["tournament", "--store", "LONG"], "there is no x"),
         (["train", "--resume", "LONG"], "is no run"),
@@ -276,7 +238,7 @@ def test_evaluate_prints_json_of_what_was_played(capsys):
 
 def test_play_draws_the_last_board_and_records(capsys, tmp_path):
     record = tmp_path / "game.jsonl"
-    code, out, _ = run(capsys, "play", "flood", "greedy", "--seed", "1", "--record", str(record))
+    code, out, _ = run(capsys, "match", "flood", "greedy", "--seed", "1", "--record", str(record))
     assert code == 0
     assert "wins after" in out or "a draw after" in out
     first, *_, last = record.read_text().splitlines()
@@ -357,10 +319,10 @@ def test_no_color_is_kept_to_on_a_terminal():
 
 
 def test_ctrl_c_while_all_is_imported_is_one_line(monkeypatch, capsys):
-    def interrupted():
+    def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(procsnake, "build_parser", interrupted)
+    monkeypatch.setattr(procsnake.cli.main, "build_parser", interrupted)
     assert procsnake.main(["champions"]) == 130
     assert capsys.readouterr().err == "\nprocsnake: stopped; nothing is left half-written\n"
 
@@ -419,7 +381,8 @@ def test_nothing_slow_is_imported_before_ctrl_c_can_be_told():
     said = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    assert {name.partition(".")[0] for name in said.split()} <= sys.stdlib_module_names
+    imported = {name.partition(".")[0] for name in said.split()}
+    assert imported <= {*sys.stdlib_module_names, "procsnake", "procsnake_packages"}
 
 
 @pytest.mark.parametrize(
@@ -429,10 +392,10 @@ def test_nothing_slow_is_imported_before_ctrl_c_can_be_told():
         ("match", "greedy", "flood", "--seed", "3"),
         ("train", "--list"),
         ("match", "greedy", "flood", "--seed", "3", "--watch", "--delay", "0"),
-        ("play", "greedy", "flood", "--seed", "3", "--delay", "0"),
+        ("match", "greedy", "flood", "--seed", "3", "--delay", "0"),
         ("evaluate", "greedy", "--against", "random", "--num-snakes", "2", "--games", "2"),
         ("train", "battlesnake-ppo", "--help-keys"),
-        ("launch", "battlesnake-ppo", "--instances", "ml.c5.4xlarge", "--explain"),
+        ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.4xlarge", "--explain"),
         ("tournament", "greedy", "random", "--games", "1", "--max-turns", "3"),
     ],
     ids=lambda words: " ".join(words[:2]),
@@ -456,25 +419,56 @@ def test_a_match_in_json_agrees_with_what_is_told(capsys):
 
 
 def test_every_command_that_prints_figures_has_the_same_json_option():
-    """`arena` is a group; `serve`, `cluster`, `image` and some of `export` print no figures."""
-    parsers = procsnake.cli.main.build_parser()._subparsers._group_actions[0].choices
-    parsers |= {
-        f"export {name}": one
-        for name, one in parsers["export"]._subparsers._group_actions[0].choices.items()
+    """Servers, clusters and images print no figures."""
+    options = {
+        name: parser._option_string_actions.get("--json") for name, parser in all_parsers().items()
     }
-    options = {name: one._option_string_actions.get("--json") for name, one in parsers.items()}
     without = {
         "serve",
         "cluster",
-        "arena",
-        "export",
         "export aicrowd",
         "export onnx",
         "export submit",
+        "image",
+        "keyboard",
+        "play",
+        "replay animate",
+        "replay show",
+        "replay to-test",
+        "tune-search parameters",
+        "tune-sagemaker",
     }
-    without |= {"image"}
     assert {name for name, option in options.items() if option is None} == without
     assert len({option.help for option in options.values() if option}) == 1
+
+
+def all_parsers(parser=None, before=()):
+    """Return the parsers of all commands that do something, by their words."""
+    parser = parser or procsnake.cli.main.build_parser()
+    if parser._subparsers is None:
+        return {" ".join(before): parser}
+    found = {}
+    for name, inner in parser._subparsers._group_actions[0].choices.items():
+        found |= all_parsers(inner, (*before, name))
+    return found
+
+
+def test_without_a_command_it_shows_all_in_groups(capsys):
+    code, out, _ = run(capsys)
+    assert code == 0
+    for group in ("start", "train", "measure", "compete", "scale"):
+        assert f"\n{group}:\n" in out
+
+
+def test_help_imports_no_command():
+    code = (
+        "import sys, procsnake.cli.main as main\ntry: main.parse(['--help'])\nexcept SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith(('procsnake.cli.measure', 'numpy', 'agents'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_kept_games_in_json(capsys, tmp_path):

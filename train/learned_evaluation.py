@@ -205,7 +205,7 @@ class EvaluationTrainer:
         path = self._run / EVALUATION
         own = {name: provenance[name] for name in ("versions", "git_commit")}
         replace(evaluation, training={**evaluation.training, **own, "command": command}).write(path)
-        play = shell_command("play", self._with(path), "flood")
+        play = shell_command("match", self._with(path), "flood")
         if stage.best:
             return (
                 path,

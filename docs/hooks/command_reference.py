@@ -14,7 +14,6 @@ from page_text import add_page, code, literal, table
 
 import procsnake
 from envs.common.shell_command import shell_command
-from procsnake.cli.command_line import Parser
 
 PAGE = "commands.md"
 INTRODUCTION = """\
@@ -27,11 +26,6 @@ says. Commands with several tasks are followed by the commands for these. In the
 The exit code of every command is 0 if it did what it was asked, 2 for input that can't be right,
 and 130 after Ctrl-C, unless the command says otherwise.
 """
-OTHER_FORMS = {
-    "tune": (["alphabeta"],),
-    "launch": (["--on", "kuberay"], ["--on", "slurm"], ["--on", "ec2"]),
-}
-"""By command, words with which it takes other options (`Parser.instead`)."""
 USAGE_COLUMNS = 80
 _DEFAULT = re.compile(r"\s*\(default: ((?:[^()]|\([^()]*\))*)\)")
 _EXAMPLE = "  "
@@ -64,11 +58,6 @@ def _commands_of(
         for name, inner in action.choices.items():
             title = f"{typed} {name}"
             yield title, inner
-            if isinstance(inner, Parser) and inner.instead:
-                for words in OTHER_FORMS[name]:
-                    other = inner.instead(words)
-                    assert other is not None
-                    yield f"{title} {' '.join(words)}", other
             yield from _commands_of(inner, title)
 
 

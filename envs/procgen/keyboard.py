@@ -58,7 +58,7 @@ def _open_window(world: ProcgenVectorEnv) -> Any:
     try:
         return Window()
     except Exception as error:  # of three libraries, without a common class
-        film = shell_command("play", f"procgen/{world.game}", "--record", "film.mp4")
+        film = shell_command("watch", f"procgen/{world.game}", "--record", "film.mp4")
         raise MissingDependencyError(
             f"a screen ({error})", feature="Playing by hand", install=film
         ) from error

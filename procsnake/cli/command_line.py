@@ -9,14 +9,13 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from envs.common.addresses import not_a_path, scheme_of
-from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.plain_values import known_to_json
-from envs.common.printable import printable
 from envs.common.shell_command import program, shell_command
 
 if TYPE_CHECKING:
@@ -33,21 +32,10 @@ class Parser(argparse.ArgumentParser):
     It refuses empty arguments, which is what a shell makes of a variable that isn't set.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.instead: Callable[[Sequence[str]], Parser | None] | None = None
-        """Returns the parser of what these words ask for; None if it is this one."""
-
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse arguments that are left over. Each command's parser does this itself, because only
         it knows its options.
         """
-        try:
-            other = self.instead(args or ()) if self.instead else None
-        except ProcsnakeError as error:
-            self.exit(USER_ERROR, f"{self.prog}: {printable(error)}\n")
-        if other is not None:
-            return other.parse_known_args(args, namespace)
         options, left = super().parse_known_args(args, namespace)
         for word in left:
             if word.startswith("--"):
@@ -127,12 +115,14 @@ class Commands:
     """
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self._added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+        self._added = parser.add_subparsers(
+            dest="command", required=True, metavar="COMMAND", parser_class=Parser
+        )
 
     def __call__(
         self,
         name: str,
-        run: Callable[[argparse.Namespace], int | None] | None,
+        run: Callable[[argparse.Namespace], int] | None,
         summary: str,
         examples: str,
     ) -> argparse.ArgumentParser:
@@ -141,7 +131,7 @@ class Commands:
         parser = self._added.add_parser(
             name, help=summary, description=summary, epilog=epilog, formatter_class=layout
         )
-        parser.set_defaults(run=run)
+        parser.set_defaults(run=run, command=parser.prog.partition(" ")[2])
         return parser
 
 
@@ -212,7 +202,7 @@ _LARGEST = 1e9
 _LONGEST_PAUSE_S = 3600.0
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse._ActionsContainer) -> None:
     """Add the option `--json`, with which a command prints its results as JSON."""
     parser.add_argument(
         "--json", action="store_true", help="print JSON on stdout; progress goes to stderr"
@@ -244,15 +234,22 @@ def add_imports(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--imports", action="append", default=[], metavar="MODULE", help=told)
 
 
-def add_game_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the board, the rules and the seed."""
-    for name, default, told in _GAME_OPTIONS:
-        parser.add_argument(
-            f"--{name}", type=type(default), default=default, help=f"{told} (default: %(default)s)"
-        )
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--seed`."""
     parser.add_argument(
         "--seed", type=int, default=0, help="games repeat with their seed (default: %(default)s)"
     )
+
+
+def add_game_options(parser: argparse.ArgumentParser, *, board: bool = True) -> None:
+    """Add the options for the rules and the seed, and with `board` for the board's sides."""
+    for name, default, told in _GAME_OPTIONS:
+        if name in ("width", "height") and not board:
+            continue
+        parser.add_argument(
+            f"--{name}", type=type(default), default=default, help=f"{told} (default: %(default)s)"
+        )
+    add_seed(parser)
     for official, default, told in _OFFICIAL_SETTINGS:
         parser.add_argument(
             f"--{_dashed(official)}",

@@ -8,11 +8,10 @@ import argparse
 import errno
 import io
 import os
-import platform
 import sys
 from collections.abc import Sequence
-from typing import Any
 
+from procsnake.cli.commands import COMMANDS
 from procsnake_packages import OWN_PACKAGES, ShadowedPackageError, require_own
 
 USER_ERROR = 2
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _open_streams()
         try:
             require_own(*OWN_PACKAGES)
-            return _run(build_parser().parse_args(arguments))
+            return _run(parse(arguments))
         finally:
             # As Python ends, it would be too late to tell what can't be written.
             sys.stdout.flush()
@@ -88,7 +87,7 @@ def _leave_stdout() -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from envs.common.errors import MissingDependencyError, ProcsnakeError
-    from procsnake.cli.compete.push import pin_addresses
+    from procsnake.cli.hub_addresses import pin_addresses
 
     try:
         _name_runs(options)
@@ -111,8 +110,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 _NAMING_RUNS = (
-    "against", "agent", "agents", "bundle", "config", "hint", "init_from", "players", "policy", "resume",
-    "run_folders", "source",
+    "against", "agent", "agents", "bundle", "config", "hint", "init_from", "players", "player", "policies", "policy", "resume",
+    "run_folders", "source", "world",
 )  # fmt: skip
 """The options, by their place in the parsed ones, that take the folder of a run."""
 
@@ -142,51 +141,25 @@ def _name_runs(options: argparse.Namespace) -> None:
             setattr(options, name, [named(one) if isinstance(one, str) else one for one in value])
 
 
-class ShowVersions(argparse.Action):
-    """Prints the versions that a bug report needs. They are looked up only when they are asked
-    for.
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse a command line; only the command that it names is imported. Ends the process if that
+    can't be done, or after `--help`.
     """
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from agents.card import library_versions
-
-        libraries = " ".join(f"{name} {version}" for name, version in library_versions().items())
-        print(f"{libraries} python {platform.python_version()} {platform.platform()}")
-        parser.exit()
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    name = next((word for word in words if not word.startswith("-")), "")
+    # What is no command is compared with all of them.
+    only = name if name in ("", *COMMANDS) else None
+    return build_parser(only).parse_args(words or ["--help"])
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
-    from envs.common.shell_command import shell_command
-    from procsnake.cli.command_line import Commands, Parser
-    from procsnake.cli.compete import serve
-    from procsnake.cli.measure import evaluate
-    from procsnake.cli.train import train
-    from procsnake.quickstart import QUICKSTART_HELP, add_quickstart, run_quickstart
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands, or one that knows the command `only` besides the help."""
+    from procsnake.cli.command_line import Commands
+    from procsnake.cli.overview import OverviewParser
 
-    parser = Parser(
-        prog="procsnake",
-        description=(
-            "Train agents for Battlesnake and Procgen, measure them, and compete with them."
-        ),
-        epilog=f"Begin with: {shell_command('quickstart')}. Each command's --help has examples.",
-    )
-    parser.add_argument(
-        "--version",
-        action=ShowVersions,
-        nargs=0,
-        help="show procsnake's version and its libraries', and exit",
-    )
+    parser = OverviewParser()
     command = Commands(parser)
-    train.add_commands(command)
-    evaluate.add_commands(command)
-    serve.add_commands(command)
-    add_quickstart(
-        command(
-            "quickstart",
-            run_quickstart,
-            "From nothing to a snake that plays over HTTP.",
-            QUICKSTART_HELP,
-        )
-    )
+    for one in COMMANDS.values():
+        if only in (None, one.name):
+            one.add_to(command)
     return parser

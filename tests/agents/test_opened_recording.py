@@ -73,9 +73,7 @@ def test_a_match_and_an_evaluation_play_on_from_a_request(request_file, tmp_path
         tuple((p["x"], p["y"]) for p in s["body"])
         for s in Recording.read(CLI_FILE).board(40)["snakes"]
     }
-    turn_120 = run(
-        capsys, "play", "flood", "greedy", "--delay", "0", "--position", CLI_FILE, "--turn", "120"
-    )
+    turn_120 = run(capsys, "match", "flood", "greedy", "--position", CLI_FILE, "--turn", "120")
     assert int(turn_120.split()[-2]) > 120
     scores = json.loads(
         run(capsys, "evaluate", "flood", "--games", "3", "--position", request_file, "--json")
@@ -99,8 +97,6 @@ def test_a_match_and_an_evaluation_play_on_from_a_request(request_file, tmp_path
             ["match", "flood", "greedy", "--width", 7, "--position", CLI_FILE],
             "--width is 7, but it is for new games",
         ),
-        (["evaluate", "flood", "--solo", "--position", CLI_FILE], "for games against others"),
-        (["play", "--human", "--position", CLI_FILE], "for games of agents"),
     ],
     ids=lambda words: " ".join(map(str, words[:2])) if isinstance(words, list) else "",
 )

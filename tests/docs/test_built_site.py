@@ -119,9 +119,9 @@ def test_every_option_that_help_tells_of_is_told(site, capsys):
     for typed in (
         "train",
         "tune",
-        "tune alphabeta",
-        "launch",
-        "launch --on slurm",
+        "tune-search games",
+        "launch sagemaker",
+        "launch slurm",
         "arena fetch",
         "serve",
     ):

@@ -35,6 +35,7 @@ NOT_RUN = {
     "compare": (
         "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one"
     ),
+    "tune-sagemaker": "needs an AWS account",
     "tune": "trains several times; tests/train/tuning/test_tune.py does so",
     "report": "needs a run; notebook 2 makes some",
     "plot": "needs runs; tests/train/runs/curves/test_plot.py has some",
@@ -57,7 +58,9 @@ NOT_RUN = {
 MINIATURE = {
     "analyse": ["--nodes", "200"],
     "evaluate": ["--games", "1"],
-    "play": ["--delay", "0"],
+    "levels": ["--episodes", "1"],
+    "solo": ["--games", "1"],
+    "watch": ["--delay", "0"],
     "tournament": ["--games", "1", "--max-turns", "5"],
     "sprt": ["--games", "4", "--max-turns", "5"],
 }
@@ -76,7 +79,7 @@ def test_the_parser_takes_it(command):
 
 def test_there_are_commands_of_many_kinds():
     assert len(COMMANDS) > 50
-    assert {"train", "evaluate", "play", "serve", "replay", "games"} <= {
+    assert {"train", "evaluate", "match", "play", "serve", "replay", "games"} <= {
         command.words[0] for command in COMMANDS
     }
 
@@ -104,7 +107,7 @@ def desk(tmp_path_factory):
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.chdir(folder)
-        play = ["play", "hug.py", server.url, "--record", "game.jsonl", "--delay", "0"]
+        play = ["match", "hug.py", server.url, "--record", "game.jsonl"]
         assert procsnake.main(play) == 0
         shutil.copy("game.jsonl", "recorded.jsonl")
         (folder / "request.json").write_text(
@@ -120,7 +123,7 @@ def words_here(command: Command, url: str) -> list[str]:
 
 
 def reason_not_to_run(command: Command) -> str | None:
-    if command.words[0] == "tune" and command.words[1].startswith("alphabeta"):
+    if command.words[0] == "tune-search":
         return (
             "plays for minutes at least; tests/agents/search/tuning/test_commands.py plays a little"
         )
@@ -129,19 +132,19 @@ def reason_not_to_run(command: Command) -> str | None:
     for first, reason in NOT_RUN.items():
         if command.words[: len(first.split())] == first.split():
             return reason
-    if command.words[0] == "launch" and not {"--explain", "--on"} & set(command.words):
+    if command.words[:2] == ["launch", "sagemaker"] and "--explain" not in command.words:
         return "needs an AWS account"
     if ARENA_GAME in command.text:
         return NOT_RUN["arena"]
     if any("hf://" in word for word in command.words):
         return "needs the Hugging Face Hub; tests/agents/hub has a stand-in"
-    if "--human" in command.words:
+    if command.words[0] in ("keyboard", "play"):
         return "is played by a person; tests/serve/browser/by_hand plays"
     if "--browser" in command.words:
         return "shows its game until Ctrl-C; tests/serve/browser/chromium/test_game.py watches one"
     if any(word.startswith("runs/corridor-") for word in command.words):
         return "tests/docs/test_contributing.py runs it"
-    if "--levels" in command.words:
+    if command.words[0] == "levels" or "--levels" in command.words:
         return "needs a Procgen run; notebook 4 makes one and measures it"
     return None
 

@@ -76,7 +76,7 @@ def test_the_world_passes_its_test_and_is_solved(tmp_path):
 def it_is_measured_reported_watched_and_filmed(folder: Path, run: Path) -> None:
     name = f"runs/{run.name}"
     policy, random = json.loads(
-        procsnake(folder, "procsnake", "evaluate", name, "--episodes", "64", "--json")
+        procsnake(folder, "procsnake", "episodes", name, "--episodes", "64", "--json")
     )
     assert (policy["world"], policy["mean_return"], policy["mean_length"]) == ("corridor", 1.0, 7.0)
     assert random["interval"][1] < 0.9
@@ -86,7 +86,7 @@ def it_is_measured_reported_watched_and_filmed(folder: Path, run: Path) -> None:
     assert "1 to 1" in page
     (film,) = re.findall(r"data:video/mp4;base64,([A-Za-z0-9+/=]+)", page)
     assert b"ftyp" in base64.b64decode(film)[:16]
-    told = procsnake(folder, "procsnake", "play", name, "--delay", "0", "--record", "film.gif")
+    told = procsnake(folder, "procsnake", "watch", name, "--delay", "0", "--record", "film.gif")
     assert told.splitlines()[-1] == "return 1 after 7 steps"
     with Image.open(folder / "film.gif") as film:
         assert film.n_frames == 7  # before each step
@@ -120,7 +120,7 @@ def test_a_strangers_run_names_no_code_that_is_executed(tmp_path):
     assert "no film: config.yaml names my_world" in (run / "report.html").read_text(
         encoding="utf-8"
     )
-    for command in ("evaluate", "play"):
+    for command in ("episodes", "watch"):
         refused = subprocess.run(
             [sys.executable, "-m", "procsnake", command, name],
             cwd=tmp_path,
@@ -131,7 +131,7 @@ def test_a_strangers_run_names_no_code_that_is_executed(tmp_path):
         assert refused.returncode == 2
         assert "--imports MODULE" in refused.stderr
     assert not (tmp_path / "executed").exists()
-    procsnake(tmp_path, "procsnake", "evaluate", name, "--imports", "my_world", "--episodes", "2")
+    procsnake(tmp_path, "procsnake", "episodes", name, "--imports", "my_world", "--episodes", "2")
 
 
 @pytest.mark.long

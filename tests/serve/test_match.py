@@ -84,8 +84,8 @@ def test_who_cannot_play_is_said_on_one_line(capsys, players):
 
 
 def test_the_end_of_a_game_played_alone_is_no_draw(capsys):
-    for command in ("match", "play"):
-        assert procsnake.main([command, "random", "--delay", "0", *SMALL]) == 0
+    for shown in ([], ["--watch", "--delay", "0"]):
+        assert procsnake.main(["match", "random", *shown, *SMALL]) == 0
         assert re.fullmatch(
             r"the game ended after \d+ turns", capsys.readouterr().out.splitlines()[-1]
         )
@@ -120,19 +120,20 @@ def test_a_recording_that_cannot_be_is_refused_before_the_game(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
-    commands = (["match"], ["play", "--delay", "0"], ["play", "--human", "--browser", "--against"])
+    snakes = ["random", "greedy"]
+    commands = (["match", *snakes], ["play", "--browser", "--against", *snakes])
     monkeypatch.setattr("webbrowser.open", None)
     for command in commands:
-        assert procsnake.main([*command, "random", "greedy", *SMALL, "--record", record]) == 2
+        assert procsnake.main([*command, *SMALL, "--record", record]) == 2
         told = capsys.readouterr()
         assert said in told.err
         assert "turns" not in told.out
         assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-@pytest.mark.parametrize("command", ["match", "play"])
+@pytest.mark.parametrize("shown", [[], ["--watch", "--delay", "0"]], ids=["told", "watched"])
 def test_a_game_that_is_interrupted_leaves_no_part_of_a_recording(
-    capsys, monkeypatch, tmp_path, command
+    capsys, monkeypatch, tmp_path, shown
 ):
     def interrupt(*_):
         assert (tmp_path / "game.jsonl.part").is_file()
@@ -140,13 +141,13 @@ def test_a_game_that_is_interrupted_leaves_no_part_of_a_recording(
 
     monkeypatch.setattr("agents.measure.evaluation.referee.play_turn", interrupt)
     record = ["--record", str(tmp_path / "game.jsonl")]
-    assert procsnake.main([command, "random", "greedy", "--delay", "0", *SMALL, *record]) == 130
+    assert procsnake.main(["match", "random", "greedy", *shown, *SMALL, *record]) == 130
     assert list(tmp_path.iterdir()) == []
 
 
 def test_players_have_the_names_that_they_are_given(capsys):
-    for command in ("match", "play"):
-        assert procsnake.main([command, "mine=greedy", "flood", "--delay", "0", *SMALL]) == 0
+    for shown in ([], ["--watch", "--delay", "0"]):
+        assert procsnake.main(["match", "mine=greedy", "flood", *shown, *SMALL]) == 0
         assert "mine" in capsys.readouterr().out
     assert procsnake.main(["match", "a=greedy", "a=flood"]) == 2
     assert "two players are called 'a'" in capsys.readouterr().err
@@ -210,10 +211,10 @@ def test_moves_that_failed_are_told(capsys):
         return as_json({"move": "UP"}) if path == "/move" else good_snake(path, body)
 
     with served(shouted) as url:
-        for command in ("match", "play"):
+        for shown in ([], ["--watch", "--delay", "0"]):
             assert (
                 procsnake.main(
-                    [command, f"loud={url}", "flood", "--delay", "0", "--timeout", "4000", *SMALL]
+                    ["match", f"loud={url}", "flood", *shown, "--timeout", "4000", *SMALL]
                 )
                 == 0
             )

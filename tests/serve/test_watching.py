@@ -18,7 +18,7 @@ from tests.agents.measure.evaluation.test_episodes import run, steps  # noqa: F4
 def test_random_play_in_a_game_of_procgen_is_shown_and_told(capsys):
     load_library()
     options = ["--levels", "7:1", "--seed", "3", "--delay", "0", "--json"]
-    assert procsnake.main(["play", "procgen/bigfish", *options]) == 0
+    assert procsnake.main(["watch", "procgen/bigfish", *options]) == 0
     told = json.loads(capsys.readouterr().out)
 
     world = envs.make("procgen/bigfish", num_games=1, levels="7:1")
@@ -51,7 +51,7 @@ def test_a_policy_of_procgen_draws_its_actions_as_where_it_is_measured(capsys):
     assert (
         procsnake.main(
             [
-                "play",
+                "watch",
                 "champion-starpilot",
                 "--levels",
                 "7:1",
@@ -72,7 +72,7 @@ def test_a_policy_of_procgen_draws_its_actions_as_where_it_is_measured(capsys):
 @pytest.mark.usefixtures("steps")
 def test_a_policy_plays_in_the_world_that_is_named_or_in_its_own(capsys, run):  # noqa: F811
     for players in ([str(run)], ["steps", str(run)]):
-        assert procsnake.main(["play", *players, "--json", "--delay", "0"]) == 0
+        assert procsnake.main(["watch", *players, "--json", "--delay", "0"]) == 0
         assert json.loads(capsys.readouterr().out) == {"return": 2.0, "length": 2, "ended": True}
 
 
@@ -82,15 +82,13 @@ def test_a_policy_plays_in_the_world_that_is_named_or_in_its_own(capsys, run):  
     [
         (["procgen/coinrum"], "Did you mean 'procgen/coinrun'"),
         (["procgen/coinrun", "flood"], "flood is no policy that plays procgen/coinrun"),
-        (["procgen/coinrun", "random", "random"], "plays alone"),
         (["procgen/coinrun", "RUN"], "was trained in steps, not in procgen/coinrun"),
         (["procgen/coinrun", "--levels", "some"], "levels is 'some'"),
-        (["flood", "greedy", "--levels", "all"], "--levels is all, but it is for games of Procgen"),
         (["steps", "RUN", "--mode", "easy"], "can't be made with options"),
     ],
 )
 def test_what_cannot_be_played_is_said(capsys, run, arguments, said):  # noqa: F811
     assert (
-        procsnake.main(["play", *(str(run) if word == "RUN" else word for word in arguments)]) == 2
+        procsnake.main(["watch", *(str(run) if word == "RUN" else word for word in arguments)]) == 2
     )
     assert said in capsys.readouterr().err

@@ -131,8 +131,8 @@ def test_mistakes_are_one_line(capsys, arguments, message):
     [
         ["train"],
         ["tune", "--search", "seed=1,2"],
-        ["launch", "--instances", "ml.c5.xlarge"],
-        ["launch", "--on", "slurm", "--instances", "16cpu"],
+        ["launch", "sagemaker", "--instances", "ml.c5.xlarge"],
+        ["launch", "slurm", "--instances", "16cpu"],
     ],
     ids=" ".join,
 )

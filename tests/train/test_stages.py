@@ -117,7 +117,7 @@ def test_a_policy_is_no_stage():
 def test_what_trains_one_experiment_alone_refuses_a_recipe(capsys):
     for words in (
         ["train", "champion", "--seeds", "2"],
-        ["launch", "champion", "--instances", "ml.c5.4xlarge", "--explain"],
+        ["launch", "sagemaker", "champion", "--instances", "ml.c5.4xlarge", "--explain"],
     ):
         code, out, err = run(capsys, *words)
         assert (code, out) == (2, "")

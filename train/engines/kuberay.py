@@ -58,7 +58,7 @@ class Place:
         names.image(self.image)
         if bool(self.claim) == bool(self.runs):
             raise ConfigError(
-                "--on kuberay needs --claim, e.g. --claim runs, or --runs s3://bucket/folder, and"
+                "launch kuberay needs --claim, e.g. --claim runs, or --runs s3://bucket/folder, and"
                 " not both"
             )
         if self.claim:

@@ -136,8 +136,8 @@ class LearnedEvaluation:
             ) from error
         except (ValueError, ProcsnakeError) as error:
             raise LearnedEvaluationError(
-                f"{path} is no learned evaluation: {error}. procsnake tune alphabeta --learn FILE"
-                " writes such files"
+                f"{path} is no learned evaluation: {error}. procsnake tune-search learn"
+                " alphabeta FILE writes such files"
             ) from error
         return replace(evaluation, name=Path(path).name)
 

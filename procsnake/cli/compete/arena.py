@@ -38,7 +38,7 @@ from procsnake.cli.compete.arena_games import (
 
 TOKEN_PAGE = "/auth/github?cli=true"
 """Where Arena makes a token; it ends on a page that shows it."""
-ARENA_HELP = """\
+HELP = """\
 Arena (https://arena.battlesnake.com) is where ranked games are played. This was tried against a stand-in of its API, not live.
 
 examples, of an evening:
@@ -71,7 +71,7 @@ exit code: 0 all is well, 1 a snake failed a call of the sweep, 2 Arena refused
 """
 
 
-def add_arena(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
     command = Commands(parser)
 
@@ -79,7 +79,6 @@ def add_arena(parser: argparse.ArgumentParser) -> None:
         name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
     ) -> argparse.ArgumentParser:
         added = command(name, run, summary, examples)
-        added.set_defaults(command=f"arena {name}")
         add_arena_address(added)
         add_json(added)
         return added

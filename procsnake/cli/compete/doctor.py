@@ -6,7 +6,7 @@ import argparse
 
 from procsnake.cli.command_line import add_json, at_least, print_json
 
-DOCTOR_HELP = """\
+HELP = """\
 Does what a platform will do to your snake, and says what it would stumble over. It asks about a hundred things one by one
 (a few of them invalid), then plays some games at once; nothing here is more than a platform sends.
 
@@ -19,7 +19,7 @@ exit code: 0 a platform would be content, 1 it wouldn't, 2 this isn't the URL of
 """
 
 
-def add_doctor(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake doctor`."""
     parser.add_argument("url", help="URL of the snake, as you would give it to a platform")
     parser.add_argument(
@@ -49,7 +49,7 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run_doctor(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake doctor`. Returns 0 if the snake is ready to play, otherwise 1."""
     from serve.doctor.examination import examine
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from procsnake.cli.command_line import (
 from procsnake.cli.compete.export_savedmodel import SAVEDMODEL_HELP, add_savedmodel, run_savedmodel
 from serve.aicrowd.competition import CLOSED
 
-EXPORT_HELP = """\
+HELP = """\
 examples:
   procsnake export aicrowd RUN --track generalization --out entry      # an entry to NeurIPS 2020 Procgen, which closed in 2020
   procsnake export check entry                                        # every rule of the competition, offline
@@ -56,16 +56,9 @@ ONNX_HELP = (
 )
 
 
-def add_export(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
-    command = Commands(parser)
-
-    def add(
-        name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
-    ) -> argparse.ArgumentParser:
-        added = command(name, run, summary, examples)
-        added.set_defaults(command=f"export {name}")
-        return added
+    add = Commands(parser)
 
     _add_aicrowd(
         add(

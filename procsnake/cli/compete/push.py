@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from agents.hub.address import SCHEME
-from agents.hub.download import pinned
 from envs.common.shell_command import shell_command
 from procsnake.cli.command_line import add_json, print_json, progress_on_stderr
 
-PUSH_HELP = """\
+HELP = """\
 Writes one commit with the bundle's four files. The README becomes a model card: its metadata hold
 the card's ratings and what procsnake evaluate measured of the run, with their intervals. The token
 is HF_TOKEN, or what `hf auth login` keeps.
@@ -24,7 +21,7 @@ examples:
 """
 
 
-def add_push(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
         "bundle", metavar="BUNDLE", help="run folder, policy bundle, or a champion's name"
@@ -56,7 +53,7 @@ def add_push(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(as_written=("target", "message"))
 
 
-def run_push(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake push`. Returns the exit code."""
     from agents.hub.push import push
 
@@ -75,21 +72,3 @@ def run_push(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"url": pushed.url, "address": pushed.address})
     return 0
-
-
-def pin_addresses(options: argparse.Namespace) -> None:
-    """Put the commit that it stands for now into each `hf://` address in a command's options.
-
-    So whatever a command does and starts, it plays one bundle, and what it writes down names that
-    bundle. Raises `HubError` and `MissingDependencyError`."""
-    for name, value in vars(options).items():
-        if name not in getattr(options, "as_written", ()):
-            setattr(options, name, _pinned(value))
-
-
-def _pinned(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_pinned(one) for one in value]
-    if isinstance(value, str) and SCHEME in value:
-        return pinned(value)
-    return value

@@ -1,75 +1,27 @@
-"""The commands `procsnake play`, `match`, `serve` and `games`, and those of analysis, doctor, Arena
-and the exports.
-"""
+"""The command `procsnake serve`."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-import time
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from envs.common.columns import in_columns
 from envs.common.errors import ConfigError, UnknownNameError, reason
-from envs.common.outputs import kept_at, make_place_for
-from envs.common.printable import printable
+from envs.common.outputs import make_place_for
 from procsnake.cli.command_line import (
-    Commands,
-    add_game_options,
     add_imports,
-    add_json,
     at_least,
     between,
-    pause,
     port,
-    print_json,
-    progress_on_stderr,
 )
-from procsnake.cli.compete.arena import ARENA_HELP, add_arena
-from procsnake.cli.compete.doctor import DOCTOR_HELP, add_doctor, run_doctor
-from procsnake.cli.compete.export import EXPORT_HELP, add_export
 from procsnake.cli.database_option import add_database
-from procsnake.cli.effort_options import add_effort
-from procsnake.cli.measure.analyse import ANALYSE_HELP, add_analyse, run_analyse
-from procsnake.cli.position_options import add_position
-from procsnake.cli.start.by_hand import add_by_hand, play_by_hand, refuse_without_a_person
-from procsnake.cli.start.match import (
-    MATCH_HELP,
-    add_match,
-    as_json,
-    make_referee,
-    no_part_left,
-    run_match,
-)
-from procsnake.cli.start.warm_up import add_warm_up
-from procsnake.cli.start.watching import TURN_S, episode_to_watch, play_episode, watch
 from procsnake.cli.worlds import register_worlds
-from serve.archive.option import SQLITE, without_password
+from serve.archive.option import SQLITE
 
-if TYPE_CHECKING:
-    from serve.archive.reader import GameArchive
-
-PLAY_HELP = """\
-A player is the name of a built-in agent, a run folder, a policy bundle, or the URL of any Battlesnake server; NAME=PLAYER
-gives it another name. A policy of another world than Battlesnake plays an episode of its own world. After the name of a world
-comes who plays an episode in it: random (default), a run folder or a policy bundle.
-
-examples:
-  procsnake play runs/battlesnake-ppo-… flood greedy greedy
-  procsnake play flood http://127.0.0.1:8000 --record game.jsonl --seed 7
-  procsnake play runs/corridor-… --record film.mp4                # an episode of another world, with a film
-  procsnake play procgen/coinrun                                  # random play in one of Procgen's games
-  procsnake play procgen/coinrun runs/coinrun-… --levels test:100 --record film.mp4
-  procsnake play --human                                          # you play against two good snakes, in the browser
-  procsnake play --human battlesnake --against alphabeta --clock 0.5 --record mine.jsonl
-  procsnake play --human --terminal --against flood --map royale --width 7 --height 7
-  procsnake play procgen/coinrun --human --levels train:200       # a game of Procgen by keyboard, in a window
-"""
-SERVE_HELP = """\
+HELP = """\
 An agent is the name of a built-in one, a run folder or a policy bundle (folder, zip or hf://user/name); NAME=AGENT gives it
 another name.
 
@@ -81,11 +33,6 @@ examples:
 
 Games are kept in outputs/games.db and shown at http://127.0.0.1:8000 to browsers on this machine; to others with --viewer-token
 """
-GAMES_HELP = """\
-examples:
-  procsnake games list
-  procsnake games export games/                       # every finished game as a recording, to look at or to learn from
-"""
 _MOST_DAYS = 1_000_000
 _MOST_MIB = 1 << 40
 """Bounds that mean "for ever" and "all", and whose seconds and bytes any database can compute
@@ -94,101 +41,7 @@ with.
 LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "author": "who made it"}
 
 
-def add_commands(command: Commands) -> None:
-    """Add the commands of `serve`."""
-    _add_play(
-        command(
-            "play",
-            run_play,
-            "Play one game in the terminal, with local agents and over HTTP.",
-            PLAY_HELP,
-        )
-    )
-    add_match(
-        command(
-            "match",
-            run_match,
-            "Play one game: told, or watched in terminal or browser.",
-            MATCH_HELP,
-        )
-    )
-    _add_serve(
-        command("serve", run_serve, "Serve snakes to any Battlesnake engine over HTTP.", SERVE_HELP)
-    )
-    _add_games(
-        command("games", run_games, "List or export the games that a server has kept.", GAMES_HELP)
-    )
-    add_analyse(
-        command(
-            "analyse",
-            run_analyse,
-            "Find out what the moves of a game were worth, and where it was lost.",
-            ANALYSE_HELP,
-        )
-    )
-    add_doctor(
-        command(
-            "doctor",
-            run_doctor,
-            "Check a snake's URL as a platform would, before it does.",
-            DOCTOR_HELP,
-        )
-    )
-    add_warm_up(command)
-    # What runs is the subcommand's.
-    add_arena(
-        command(
-            "arena", None, "Enter a snake on Arena, follow it, and fetch its games.", ARENA_HELP
-        )
-    )
-    add_export(
-        command(
-            "export",
-            None,
-            "Write policies in other forms, and entries to the AIcrowd competition.",
-            EXPORT_HELP,
-        )
-    )
-
-
-def _add_play(parser: argparse.ArgumentParser) -> None:
-    players = (
-        "two to sixteen players, or one for a solo game or an episode of its world; or a world and"
-        " who plays in it"
-    )
-    parser.add_argument("players", nargs="*", help=players)
-    parser.add_argument(
-        "--delay",
-        type=pause,
-        help=f"seconds between two turns on screen (default: {TURN_S}; elsewhere the world's)",
-    )
-    parser.add_argument(
-        "--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move"
-    )
-    add_effort(parser)
-    add_position(parser)
-    record = (
-        "write the game as JSON lines, as the official command line does; an episode of another"
-        " world as .mp4, .gif or .webp"
-    )
-    parser.add_argument("--record", metavar="FILE", help=record)
-    add_json(parser)
-    parser.add_argument(
-        "--levels",
-        help=(
-            "Procgen: all, train:N, test:N or start:num (default: all, or as the policy was"
-            " trained)"
-        ),
-    )
-    parser.add_argument(
-        "--mode", help="Procgen: distribution mode (default: easy, or as the policy was trained)"
-    )
-    add_imports(parser)
-    add_game_options(parser)
-    add_by_hand(parser)
-
-
-def _add_serve(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "agents", nargs="+", metavar="AGENT", help="agents to serve; the first answers at /"
     )
@@ -328,39 +181,7 @@ def _read_secrets(options: argparse.Namespace) -> list[str]:
     return shown
 
 
-def _add_games(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "export"), help="what to do")
-    parser.add_argument(
-        "directory",
-        nargs="?",
-        default=kept_at("games"),
-        help="where to export to (default: %(default)s)",
-    )
-    parser.add_argument("--snake", help="only what this snake of ours played")
-    add_json(parser)
-    add_database(parser)
-
-
-def run_play(options: argparse.Namespace) -> int:
-    """Run `procsnake play`. Returns the exit code."""
-    if options.human:
-        return play_by_hand(options)
-    refuse_without_a_person(options)
-    if not options.players:
-        raise ConfigError("nobody plays; name two to sixteen players, or play yourself: --human")
-    for player in options.players:
-        register_worlds(player, options.imports)
-    if episode := episode_to_watch(options):
-        return play_episode(episode, options)
-    referee = make_referee(options)
-    with progress_on_stderr(options), no_part_left(options.record):
-        watch(referee, TURN_S if options.delay is None else options.delay)
-    if options.json:
-        print_json(as_json(referee))
-    return 0
-
-
-def run_serve(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake serve`: in worker processes under gunicorn, or in this process where gunicorn
     can't run.
     """
@@ -510,64 +331,3 @@ def _store(options: argparse.Namespace) -> Any:
     return GameStore(
         options.database, max_bytes=options.keep_mib << 20, max_age_s=86400.0 * options.keep_days
     )
-
-
-def run_games(options: argparse.Namespace) -> int:
-    """Run `procsnake games`. Returns the exit code: 1 if games had to be left out of an export."""
-    from serve.archive.reader import GameArchive, GamesUnavailableError
-
-    with closing(GameArchive(options.database)) as archive:
-        if not archive.exists:
-            raise GamesUnavailableError(
-                f"there is no {options.database}; procsnake serve keeps its games in one,"
-                " --database says which"
-            )
-        return _export_or_list(archive, options)
-
-
-def _export_or_list(archive: GameArchive, options: argparse.Namespace) -> int:
-    if options.action == "export":
-        return _export(archive, options)
-    if options.json:
-        print_json(
-            [game for game in archive.every_game() if options.snake in (None, game["snake"])]
-        )
-        return 0
-    rows = [
-        _listed(game) for game in archive.every_game() if options.snake in (None, game["snake"])
-    ]
-    if rows:
-        print(in_columns(rows, ("began", "snake", "result", "turns", "cause", "game")))
-    else:
-        whose = "" if options.snake is None else f" of the snake {options.snake!r}"
-        print(
-            printable(f"{without_password(options.database)} has no games{whose}"), file=sys.stderr
-        )
-    return 0
-
-
-def _export(archive: GameArchive, options: argparse.Namespace) -> int:
-    left_out: list[str] = []
-
-    def leave_out(told: str) -> None:
-        left_out.append(told)
-        print(told, file=sys.stderr, flush=True)
-
-    count = sum(
-        1 for _ in archive.export(options.directory, snake=options.snake, leave_out=leave_out)
-    )
-    if options.json:
-        print_json({"games": count, "directory": options.directory, "left_out": left_out})
-    else:
-        told = f"{count} game{'s' * (count != 1)} exported to {options.directory}"
-        print(told + (f", {len(left_out)} left out" if left_out else ""))
-    return 1 if left_out else 0
-
-
-def _listed(game: Mapping[str, Any]) -> tuple[str, ...]:
-    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(game["started"]))
-    how = "being played" if game["ended"] is None else game["result"] or "over"
-    if game["is_check"]:
-        # The doctor asks for single moves, too, and such games have no end.
-        how = "check"
-    return began, game["snake"], how, str(game["turns"]), game["cause"] or "", game["id"]

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from agents.parallel import Tell
     from envs.battlesnake.recording import Recording
 
-ANALYSE_HELP = """\
-A game is a file of `procsnake play --record`, `battlesnake play --output` or `procsnake arena fetch`, a log of requests to
+HELP = """\
+A game is a file of `procsnake match --record`, `battlesnake play --output` or `procsnake arena fetch`, a log of requests to
 /move, a single request, or the id of a game that a server has kept or that was fetched. The search scores every move of every
 turn; a fitted curve turns scores into probabilities of winning. A move that costs 5 points (hundredths of a won game) is an
 inaccuracy, 10 a mistake, 20 a blunder.
@@ -54,7 +54,7 @@ _FIT_NODES = 5000
 _FEW_POSITIONS = 40
 
 
-def add_analyse(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
         "games",
@@ -116,7 +116,7 @@ def add_analyse(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run_analyse(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake analyse`. Returns the exit code."""
     _check(options)
     if options.fit:

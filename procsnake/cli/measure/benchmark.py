@@ -12,7 +12,6 @@ from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from envs.common.outputs import kept_at, make_place_for
 from procsnake.cli.command_line import (
-    Commands,
     add_json,
     at_least,
     positive,
@@ -46,14 +45,8 @@ examples:
 _FIELDS = ("experiment", "seeds", "distribution_mode", "levels", "minutes", "steps", "episodes")
 
 
-def add_command(command: Commands) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command."""
-    parser = command(
-        "benchmark",
-        run_benchmark,
-        "Train and measure a whole benchmark, as papers report it.",
-        HELP,
-    )
     parser.add_argument("world", choices=("procgen",), help="what is played")
     parser.add_argument(
         "--preset", default="small", help="small, easy, hard or all (default: %(default)s)"
@@ -112,7 +105,7 @@ def add_command(command: Commands) -> None:
     add_json(parser)
 
 
-def run_benchmark(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake benchmark`. Returns the exit code."""
     from train.comparison.places import on_this_machine
     from train.comparison.procgen_protocol import preset

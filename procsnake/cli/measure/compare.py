@@ -14,7 +14,6 @@ from envs.common.columns import in_columns
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.outputs import kept_at, make_place_for
 from procsnake.cli.command_line import (
-    Commands,
     add_json,
     at_least,
     positive,
@@ -38,14 +37,8 @@ examples:
 """
 
 
-def add_command(command: Commands) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add `procsnake compare`."""
-    parser = command(
-        "compare",
-        run_compare,
-        "Compare runs, or several algorithms trained for the same time.",
-        HELP,
-    )
     add_json(parser)
     parser.add_argument(
         "compared",
@@ -85,7 +78,7 @@ def add_curve_options(parser: argparse._ArgumentGroup, done: str) -> None:
     )
 
 
-def run_compare(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake compare`. Returns the exit code."""
     contest = options.compared == [WORLD]
     of_others = ("metrics", "at") if contest else ("minutes", "seeds", "contenders")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 
 from envs.common.outputs import kept_at, make_place_for
-from procsnake.cli.command_line import Commands, add_json, print_json, progress_on_stderr
+from procsnake.cli.command_line import add_json, print_json, progress_on_stderr
 from procsnake.cli.measure.compare import add_curve_options
 
 HELP = """\
@@ -22,14 +22,8 @@ examples:
 INTERVALS = ("bootstrap", "student", "none")
 
 
-def add_command(command: Commands) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add `procsnake plot`."""
-    parser = command(
-        "plot",
-        run_plot,
-        "Draw the curves of runs in one frame, seeds as one line with its interval.",
-        HELP,
-    )
     parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run")
     add_json(parser)
     curves = parser.add_argument_group("curves")
@@ -45,7 +39,7 @@ def add_command(command: Commands) -> None:
     )
 
 
-def run_plot(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake plot`. Returns the exit code."""
     from train.runs.curves.plot import write_curves
 

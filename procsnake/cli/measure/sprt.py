@@ -26,7 +26,7 @@ from procsnake.cli.measure.match_options import (
     with_given_settings,
 )
 
-SPRT_HELP = """\
+HELP = """\
 Is A stronger than B? H0 says by no more than --elo0, H1 by --elo1 or more (normalised Elo: the mean in units of one game's
 deviation). Games are played in pairs, from the same start with the same food, with seats swapped, until the likelihoods of
 H0 and H1 differ enough: no sooner, no later. If elo0 is the truth, H1 is accepted in at most alpha of all tests; if elo1 is
@@ -48,7 +48,7 @@ _BETWEEN_REDRAWS_S = 0.5
 _BOOK_GAMES = 1000
 
 
-def add_sprt(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
         "players", nargs="*", metavar="PLAYER", help="A and B (default: the store's players)"
@@ -105,7 +105,7 @@ def add_sprt(parser: argparse.ArgumentParser) -> None:
     add_match_options(parser, store="sprt.db", jobs="as many as cores")
 
 
-def run_sprt(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake sprt`. Returns the exit code."""
     from agents.measure.sprt.page import verdict_in_words, write_page
     from agents.measure.sprt.play import play_sprt
@@ -165,7 +165,7 @@ def _test(store: Any, options: argparse.Namespace) -> Any:
         raise ConfigError(f"{options.store} holds no test. Name two players")
     refuse_strangers_rules(store, kept, options)
     return with_given_settings(
-        kept, options, add_sprt, lambda given: _asked_for(given, kept.players)
+        kept, options, add_options, lambda given: _asked_for(given, kept.players)
     )
 
 

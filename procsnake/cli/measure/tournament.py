@@ -26,7 +26,7 @@ from procsnake.cli.measure.match_options import (
     with_given_settings,
 )
 
-TOURNAMENT_HELP = """\
+HELP = """\
 A player is the name of a built-in agent, a run folder, a policy bundle, a file of rules, or the URL of any Battlesnake
 server; NAME=PLAYER gives it another name. Games are kept in --store as they end: the same command goes on with it.
 
@@ -40,7 +40,7 @@ examples:
 _BETWEEN_TABLES_S = 0.5
 
 
-def add_tournament(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
         "players", nargs="*", metavar="PLAYER", help="who takes part (default: the store's players)"
@@ -82,7 +82,7 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
     add_match_options(parser, store="tournament.db", jobs="1")
 
 
-def run_tournament(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake tournament`. Returns the exit code."""
     from agents.measure.tournament.play import play_tournament
     from agents.measure.tournament.report import write_report
@@ -165,7 +165,7 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
         raise ConfigError(f"{options.store} holds no tournament. Name two players or more")
     refuse_strangers_rules(store, kept, options)
     found = with_given_settings(
-        kept, options, add_tournament, lambda given: _asked_for(given, kept.players)
+        kept, options, add_options, lambda given: _asked_for(given, kept.players)
     )
     if options.rounds is None:
         return found

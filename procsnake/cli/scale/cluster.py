@@ -6,9 +6,7 @@ import argparse
 import shlex
 from typing import Any
 
-from procsnake.cli.command_line import Commands
-
-CLUSTER_HELP = """\
+HELP = """\
 For a few machines of your own that ssh reaches without a password and that have procsnake installed at the same place. For
 other clusters of Ray this isn't needed; procsnake train --cluster works on them.
 
@@ -20,11 +18,8 @@ examples:
 """
 
 
-def add_commands(command: Commands) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command."""
-    parser = command(
-        "cluster", run_cluster, "Make a Ray cluster of your own machines, over ssh.", CLUSTER_HELP
-    )
     parser.add_argument("action", choices=["up", "down"])
     parser.add_argument(
         "machines", nargs="+", metavar="MACHINE", help="host or user@host; the first one leads"
@@ -49,7 +44,7 @@ def add_commands(command: Commands) -> None:
     parser.add_argument("--print", action="store_true", help="show the commands, and end")
 
 
-def run_cluster(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake cluster`. Returns the exit code."""
     from train.cluster import ssh
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import ConfigError
-from procsnake.cli.command_line import Commands, non_negative
+from procsnake.cli.command_line import non_negative
 from train.sagemaker.images import (
     CLUSTER,
     CUDA,
@@ -27,7 +27,7 @@ from train.sagemaker.images import (
     source,
 )
 
-IMAGE_HELP = """\
+HELP = """\
 Without options it prints Docker's commands. With --stack AWS builds the image and keeps it, and Docker isn't needed here; that
 costs some cents for each build. training is SageMaker's image, cluster that of Kubernetes and EC2.
 
@@ -41,11 +41,8 @@ _SOURCE_KEY = "procsnake/source/procsnake.zip"
 _POLL_SECONDS = 10.0
 
 
-def add_command(command: Commands) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command."""
-    parser = command(
-        "image", run_image, "Build the images of training and serving, here or in AWS.", IMAGE_HELP
-    )
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument(
         "--tag",
@@ -57,7 +54,7 @@ def add_command(command: Commands) -> None:
     parser.add_argument(
         "--mlflow",
         action="store_true",
-        help="with MLflow, for launch --mlflow; for images that train",
+        help="with MLflow, for launch sagemaker --mlflow; for images that train",
     )
     parser.add_argument(
         "--bundle", type=Path, metavar="RUN", help="a trained snake that the image serves"
@@ -80,7 +77,7 @@ def add_command(command: Commands) -> None:
     )
 
 
-def run_image(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake image`. Returns the exit code."""
     if options.stack:
         return _build_in_aws(options)

@@ -9,9 +9,9 @@ from typing import Any
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from envs.common.shell_command import shell_command
-from procsnake.cli.command_line import INTERRUPTED, Commands, add_json, non_negative, print_json
+from procsnake.cli.command_line import INTERRUPTED, add_json, non_negative, print_json
 
-JOB_HELP = """\
+HELP = """\
 examples:
   procsnake job list                            # the newest jobs
   procsnake job follow NAME                     # watch it, then bring its run home
@@ -23,9 +23,8 @@ examples:
 _FAILED = 1
 
 
-def add_command(command: Commands) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command."""
-    parser = command("job", run_job, "List, follow, stop and resume jobs on SageMaker.", JOB_HELP)
     parser.add_argument("action", choices=["list", "follow", "stop", "resume", "download"])
     parser.add_argument(
         "--set",
@@ -60,7 +59,7 @@ def add_following(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_job(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake job`. Returns the exit code."""
     from train.sagemaker import jobs
     from train.sagemaker.account import Account

@@ -1,4 +1,4 @@
-"""`procsnake launch --on kuberay`, `slurm` and `ec2`: writes the file by which another engine
+"""The commands `procsnake launch kuberay`, `slurm` and `ec2`: writes the file by which another engine
 trains an experiment.
 """
 
@@ -7,16 +7,15 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from envs.common.outputs import kept_at, make_place_for
-from envs.common.shell_command import shell_command
 from envs.common.whole_files import write_whole
-from procsnake.cli.command_line import Parser, add_json, positive, print_json
+from procsnake.cli.command_line import Commands, add_json, positive, print_json
 
 Prepared = tuple[dict[Path, str], list[str]]
 """The files to write, and what the user does next."""
@@ -26,18 +25,18 @@ Nothing is submitted: a file is written, and the next command is told. docs/engi
 {machines}
 
 examples:
-  procsnake launch battlesnake-ppo --on {engine} --instances '{one}' --explain
+  procsnake launch {engine} battlesnake-ppo --instances '{one}' --explain
 """
 _KUBERAY = """\
-  procsnake launch battlesnake-ppo --on kuberay --instances '2*16cpu-60gib' --image registry/procsnake:1 --claim runs
-  procsnake launch battlesnake-apex --on kuberay --instances '8cpu-1gpu-32gib+2*36cpu-60gib' --image r/p:1 --claim runs
+  procsnake launch kuberay battlesnake-ppo --instances '2*16cpu-60gib' --image registry/procsnake:1 --claim runs
+  procsnake launch kuberay battlesnake-apex --instances '8cpu-1gpu-32gib+2*36cpu-60gib' --image r/p:1 --claim runs
 """
 _SLURM = """\
-  procsnake launch battlesnake-ppo --on slurm --instances '2*16cpu' --partition cpu --python /shared/venv/bin/python
-  procsnake launch battlesnake-apex --on slurm --instances '8cpu-1gpu+2*36cpu' --runs /shared/runs
+  procsnake launch slurm battlesnake-ppo --instances '2*16cpu' --partition cpu --python /shared/venv/bin/python
+  procsnake launch slurm battlesnake-apex --instances '8cpu-1gpu+2*36cpu' --runs /shared/runs
 """
 _EC2 = """\
-  procsnake launch battlesnake-ppo --on ec2 --instances '2*ml.c5.4xlarge' --image registry/procsnake:1 --region us-west-2
+  procsnake launch ec2 battlesnake-ppo --instances '2*ml.c5.4xlarge' --image registry/procsnake:1 --region us-west-2
 """
 _SIZES = (
     "Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib, or by AWS's types of"
@@ -46,35 +45,15 @@ _SIZES = (
 _TYPES = "Machines are named by AWS's types of instances."
 
 
-def parser_of_engine(prog: str, words: Sequence[str]) -> Parser | None:
-    """Return the parser for the engine that the words name after `--on`; None if they name none of
-    these engines.
-    """
-    named = _named(words)
-    return _PARSERS[named](prog) if named in _PARSERS else None
+def add_engines(add: Commands) -> None:
+    """Add a command for each engine besides SageMaker."""
+    _add_kuberay(add)
+    _add_slurm(add)
+    _add_ec2(add)
 
 
-def _named(words: Sequence[str]) -> str:
-    """What stands after `--on`."""
-    for word, after in zip(words, [*words[1:], ""], strict=True):
-        if word == "--on":
-            return after
-        if word.startswith("--on="):
-            return word.removeprefix("--on=")
-    return ""
-
-
-def _parser(prog: str, engine: str, summary: str, help_text: str) -> Parser:
-    program = shell_command().strip()
-    epilog = help_text.replace("\n  procsnake ", f"\n  {program} ")
-    parser = Parser(
-        prog,
-        description=summary,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
-    parser.add_argument("--on", choices=[engine], required=True, help="where")
     parser.add_argument(
         "--instances",
         metavar="TEXT",
@@ -102,13 +81,13 @@ def _parser(prog: str, engine: str, summary: str, help_text: str) -> Parser:
         "--explain", action="store_true", help="show what follows from the machines, and end"
     )
     add_json(parser)
-    return parser
 
 
-def _kuberay(prog: str) -> Parser:
+def _add_kuberay(add: Commands) -> None:
     summary = "Write the manifest of a RayJob, which KubeRay runs on Kubernetes."
     text = _FIRST.format(engine="kuberay", one="2*16cpu-60gib", machines=_SIZES) + _KUBERAY
-    parser = _parser(prog, "kuberay", summary, text)
+    parser = add("kuberay", lambda options: _run(options, ".yaml", _prepare_kuberay), summary, text)
+    _add_common(parser)
     _add_image(parser)
     parser.add_argument(
         "--claim", help="volume claim for the run folder, which stays when the job has ended"
@@ -134,13 +113,17 @@ def _kuberay(prog: str) -> Parser:
     parser.add_argument(
         "--namespace", default="", help="namespace (default: that of kubectl's context)"
     )
-    parser.set_defaults(run=lambda options: _run(options, ".yaml", _prepare_kuberay))
-    return parser
 
 
-def _slurm(prog: str) -> Parser:
+def _add_slurm(add: Commands) -> None:
     text = _FIRST.format(engine="slurm", one="2*16cpu", machines=_SIZES) + _SLURM
-    parser = _parser(prog, "slurm", "Write a batch script for Slurm.", text)
+    parser = add(
+        "slurm",
+        lambda options: _run(options, ".sh", _prepare_slurm),
+        "Write a batch script for Slurm.",
+        text,
+    )
+    _add_common(parser)
     parser.add_argument(
         "--python",
         default="python3",
@@ -151,29 +134,21 @@ def _slurm(prog: str) -> Parser:
     )
     parser.add_argument("--partition", default="", help="partition (default: the cluster's)")
     parser.add_argument("--account", default="", help="account (default: yours)")
-    parser.set_defaults(run=lambda options: _run(options, ".sh", _prepare_slurm))
-    return parser
 
 
-def _ec2(prog: str) -> Parser:
+def _add_ec2(add: Commands) -> None:
     summary = (
         "Write a file for ray up, which starts machines on EC2. They cost money until ray down."
     )
     text = _FIRST.format(engine="ec2", one="2*ml.c5.4xlarge", machines=_TYPES) + _EC2
-    parser = _parser(prog, "ec2", summary, text)
+    parser = add("ec2", lambda options: _run(options, ".yaml", _prepare_ec2), summary, text)
+    _add_common(parser)
     _add_image(parser)
     parser.add_argument("--region", help="region of AWS")
     _add_runs(parser, "which stays if the head is lost (default: the head's disk)")
     parser.add_argument(
         "--ami", default="", help="machine image with Docker (default: Ray's for the region)"
     )
-    parser.set_defaults(run=lambda options: _run(options, ".yaml", _prepare_ec2))
-    return parser
-
-
-_PARSERS: dict[str, Callable[[str], Parser]] = {"kuberay": _kuberay, "slurm": _slurm, "ec2": _ec2}
-ENGINES = tuple(_PARSERS)
-"""The engines besides SageMaker."""
 
 
 def _add_image(parser: argparse.ArgumentParser) -> None:
@@ -267,7 +242,7 @@ def _asked(options: argparse.Namespace, name: str, example: str) -> str:
     """The value of an option without which an engine can do nothing."""
     value = getattr(options, name)
     if not value:
-        raise ConfigError(f"--on {options.on} needs --{name}; e.g. --{name} {example}")
+        raise ConfigError(f"{options.command} needs --{name}; e.g. --{name} {example}")
     return str(value)
 
 

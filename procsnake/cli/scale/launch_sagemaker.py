@@ -1,4 +1,4 @@
-"""`procsnake launch`: explains, checks, prints or creates a job that trains on SageMaker."""
+"""`procsnake launch sagemaker`: explains, checks, prints or creates a job that trains on SageMaker."""
 
 from __future__ import annotations
 
@@ -8,43 +8,27 @@ from typing import Any
 
 from envs.common.errors import ConfigError
 from envs.common.shell_command import shell_command
-from procsnake.cli.command_line import Commands, Parser, add_json, at_least, positive, print_json
+from procsnake.cli.command_line import add_json, at_least, positive, print_json
 from procsnake.cli.scale.job import add_following, follow_home, say
-from procsnake.cli.scale.launch_engines import ENGINES, parser_of_engine
 
-LAUNCH_HELP = """\
+HELP = """\
 The run comes back as a folder under runs/, like one that was trained here. Nothing is sent with --explain, --print-request or
---dry-run. Costs money: see docs/sagemaker.md. With --on kuberay, slurm or ec2 a file for that engine is written. Its options:
-procsnake launch --on slurm --help
+--dry-run. Costs money: see docs/sagemaker.md.
 
 examples:
-  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain
-  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.82
-  procsnake launch battlesnake-ppo --price ml.c5.xlarge=0.2 --price ml.g5.xlarge=1.4 --compare
-  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --print-request
-  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --spot
-  procsnake launch battlesnake-apex --instances '3*ml.c5.4xlarge' --stack procsnake
-  procsnake launch battlesnake-apex --instances 'ml.g5.2xlarge+2*ml.c5.9xlarge' --stack procsnake --set seed=1
+  procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain
+  procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.82
+  procsnake launch sagemaker battlesnake-ppo --price ml.c5.xlarge=0.2 --price ml.g5.xlarge=1.4 --compare
+  procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --print-request
+  procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --spot
+  procsnake launch sagemaker battlesnake-apex --instances '3*ml.c5.4xlarge' --stack procsnake
+  procsnake launch sagemaker battlesnake-apex --instances 'ml.g5.2xlarge+2*ml.c5.9xlarge' --stack procsnake --set seed=1
 """
 
 
-def add_command(command: Commands) -> None:
-    """Add the command."""
-    parser = command(
-        "launch",
-        run_launch,
-        "Train on SageMaker, or write what KubeRay, Slurm or EC2 need to.",
-        LAUNCH_HELP,
-    )
-    assert isinstance(parser, Parser)
-    parser.instead = lambda words: parser_of_engine(parser.prog, words)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
-    parser.add_argument(
-        "--on",
-        choices=["sagemaker", *ENGINES],
-        default="sagemaker",
-        help="where (default: %(default)s)",
-    )
     parser.add_argument(
         "--instances",
         metavar="TEXT",
@@ -185,8 +169,8 @@ def add_command(command: Commands) -> None:
     add_following(parser)
 
 
-def run_launch(options: argparse.Namespace) -> int:
-    """Run `procsnake launch`. Returns the exit code."""
+def run(options: argparse.Namespace) -> int:
+    """Run `procsnake launch sagemaker`. Returns the exit code."""
     from procsnake.cli.scale.launch_figures import compare, explain, max_seconds
     from train.cluster.sizes import require_processes
     from train.config import Experiment
@@ -218,7 +202,7 @@ def run_launch(options: argparse.Namespace) -> int:
     ):
         raise ConfigError(
             f"{size!r} is a size, but SageMaker's machines are types, e.g. --instances"
-            " ml.c5.4xlarge; sizes are for other engines: --on kuberay or --on slurm"
+            " ml.c5.4xlarge; sizes are for other engines: procsnake launch kuberay or slurm"
         )
     prices = parse_prices(options.price)
     seconds = max_seconds(options, experiment, prices)

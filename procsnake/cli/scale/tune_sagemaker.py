@@ -1,51 +1,55 @@
-"""`procsnake tune --on sagemaker`: has SageMaker's tuner search, each trial as a training job of
-its own.
+"""The command `procsnake tune-sagemaker`: SageMaker's tuner searches, each trial as a training
+job of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 
 from envs.common.errors import ConfigError
 from envs.common.shell_command import shell_command
 from procsnake.cli.command_line import positive, print_json
+from procsnake.cli.train.tune import add_search_options, overrides_of
+
+HELP = """\
+Each trial is a training job of its own on SageMaker, which costs money.
+
+examples:
+  procsnake tune-sagemaker battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --instances ml.c5.4xlarge \\
+      --stack procsnake
+"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a search on SageMaker."""
+    """Add the command's options."""
+    parser.add_argument("experiment", help="name of an experiment, or a YAML file")
+    add_search_options(parser)
     parser.add_argument(
-        "--on", choices=["here", "sagemaker"], default="here", help="where (default: %(default)s)"
-    )
-    there = parser.add_argument_group(
-        "with --on sagemaker, where each trial is a job that costs money"
-    )
-    there.add_argument(
         "--instances",
         metavar="TEXT",
         help="of each trial: INSTANCE, N*INSTANCE or LEARNER+N*PLAYER",
     )
-    there.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
+    parser.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
     for name, text in (
         ("role", "ARN of the jobs' role"),
         ("image", "URI of the image"),
         ("bucket", "S3 bucket"),
     ):
-        there.add_argument(f"--{name}", help=text)
-    there.add_argument("--region", help="AWS region (default: that of aws configure)")
-    there.add_argument(
+        parser.add_argument(f"--{name}", help=text)
+    parser.add_argument("--region", help="AWS region (default: that of aws configure)")
+    parser.add_argument(
         "--max-hours",
         type=positive,
         default=24.0,
         help="hours until a trial is stopped (default: %(default)s)",
     )
-    there.add_argument(
+    parser.add_argument(
         "--print-request", action="store_true", help="check and print the request, and end"
     )
 
 
-def run(options: argparse.Namespace, overrides: Sequence[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Start the search, or print its request. Returns the exit code."""
     from train.cluster.sizes import require_processes, sized
     from train.config import Experiment, experiment_text
@@ -59,11 +63,7 @@ def run(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     from train.sagemaker.tuner import LONGEST_NAME, tuning_request
     from train.settings.scale import Local, scale_overrides
 
-    if options.cluster:
-        raise ConfigError(
-            "--cluster is for a search on a Ray cluster; SageMaker makes its own machines: leave"
-            " one out"
-        )
+    overrides = overrides_of(options)
     given = [*(scale_overrides(options.instances) if options.instances else []), *overrides]
     experiment = Experiment.load(options.experiment, given).search(options.search)
     require_processes(experiment, "jobs")

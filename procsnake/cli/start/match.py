@@ -35,7 +35,7 @@ from procsnake.cli.position_options import add_position, chosen_position
 from procsnake.cli.start.watching import tell_ending, watch
 from procsnake.cli.worlds import register_worlds
 
-MATCH_HELP = """\
+HELP = """\
 A player is the name of a built-in agent or a champion, a run folder, a policy bundle, a file of rules, or the URL of any
 Battlesnake server; NAME=PLAYER gives it another name.
 
@@ -46,16 +46,17 @@ examples:
   procsnake match champion-standard flood flood flood --browser
   procsnake match me=http://127.0.0.1:8000 flood --position request.json    # play on from a request, first as its `you`
   procsnake match flood greedy --position game.jsonl --turn 40
+  procsnake match runs/battlesnake-ppo-… flood --record game.jsonl --seed 7
   procsnake match alphabeta mcts --time 20                    # 20 ms of processor time per move, whatever the time-out is
 """
 _ANIMATIONS = (".mp4", ".gif", ".svg")
 _FILMS = (*_ANIMATIONS, ".webp")
-"""What `replay animate` makes of a recording, and what else `play --record` takes in other
+"""What `replay animate` makes of a recording, and what else `watch --record` takes in other
 worlds.
 """
 
 
-def add_match(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
         "players",
@@ -63,10 +64,11 @@ def add_match(parser: argparse.ArgumentParser) -> None:
         metavar="PLAYER",
         help="two to sixteen players, or one for a solo game",
     )
-    add_json(parser)
     add_imports(parser)
     parser.add_argument("--watch", action="store_true", help="draw the game in the terminal")
-    parser.add_argument(
+    result = parser.add_mutually_exclusive_group()
+    add_json(result)
+    result.add_argument(
         "--browser",
         action="store_true",
         help="show it in the browser, turn by turn; Ctrl-C ends the show",
@@ -87,12 +89,8 @@ def add_match(parser: argparse.ArgumentParser) -> None:
     add_game_options(parser)
 
 
-def run_match(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake match`. Returns the exit code."""
-    if options.json and options.browser:
-        raise ConfigError(
-            "--json prints how the game ended; leave out --browser, which shows it until Ctrl-C"
-        )
     for player in options.players:
         register_worlds(player, options.imports)
     if options.browser:

@@ -7,10 +7,10 @@ import sys
 from dataclasses import asdict
 
 from envs.common.columns import in_columns
-from procsnake.cli.command_line import Commands, add_json, print_json
+from procsnake.cli.command_line import add_json, print_json
 from serve.warm_up import Compiled, compile_parts, parts_of
 
-WARM_UP_HELP = """\
+HELP = """\
 Whatever is compiled is kept in ~/.cache/procsnake, or where the environment variable PROCSNAKE_CACHE says.
 
 examples:
@@ -20,14 +20,8 @@ examples:
 """
 
 
-def add_warm_up(command: Commands) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command `procsnake warm-up`."""
-    parser = command(
-        "warm-up",
-        run_warm_up,
-        "Compile ahead of time, so that no first game waits for it.",
-        WARM_UP_HELP,
-    )
     parser.add_argument(
         "players",
         nargs="*",
@@ -37,7 +31,7 @@ def add_warm_up(command: Commands) -> None:
     add_json(parser)
 
 
-def run_warm_up(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake warm-up`. Returns the exit code."""
     done = compile_parts(
         parts_of(options.players),

@@ -1,4 +1,4 @@
-"""What `procsnake tune alphabeta --learn FILE` does: self-play, a fit, and the file of a learned
+"""What `procsnake tune-search learn` does: self-play, a fit, and the file of a learned
 evaluation.
 """
 
@@ -14,43 +14,25 @@ from agents.search.tuning.gate import seed_of_gate
 from agents.search.tuning.learning import Fitting, Learned, learn
 from agents.search.tuning.parameters import with_values
 from agents.search.tuning.self_play import GAMES_PER_BLOCK, SelfPlay, collect
-from envs.battlesnake.settings import Settings
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from envs.common.outputs import kept_at, make_place_for
 from envs.common.shell_command import shell_command
 from envs.common.whole_files import make_folder_of
-from procsnake.cli.command_line import game_settings, print_json
+from procsnake.cli.command_line import print_json
 from procsnake.cli.live import duration
 
-_GAMES = 2400
-_NODES = 300
 _BETWEEN_LINES_S = 10.0
 
 
 def run_learn(options: argparse.Namespace) -> int:
     """Learn an evaluation. Returns the exit code.
 
-    Raises `ConfigError` for options that don't go together, and whatever `collect` and `learn`
+    Raises `ConfigError` if there is no folder for the file, and whatever `collect` and `learn`
     raise."""
-    if options.time:
-        raise ConfigError(
-            "self-play for --learn repeats only if it counts nodes; say --nodes in the place of"
-            " --time"
-        )
-    if game_settings(options) != Settings():
-        raise ConfigError(
-            "a learned evaluation is for the standard game; leave out --ruleset, --map and the"
-            " game's settings"
-        )
-    if options.snakes != 2:
-        raise ConfigError(
-            f"a learned evaluation is for duels, not for games of {options.snakes}; leave out"
-            " --snakes"
-        )
     settings = SelfPlay(
         player=options.player,
-        nodes=options.nodes or _NODES,
+        nodes=options.nodes,
         opening_turns=options.opening_turns,
         max_turns=options.max_turns,
         width=options.width,
@@ -58,7 +40,7 @@ def run_learn(options: argparse.Namespace) -> int:
         seed=options.seed,
     )
     folder = Path(options.store or kept_at("learn-alphabeta"))
-    out = Path(options.learn)
+    out = Path(options.out)
     make_place_for(str(out))
     if not out.parent.is_dir():
         raise ConfigError(
@@ -69,7 +51,7 @@ def run_learn(options: argparse.Namespace) -> int:
     views = collect(
         settings,
         folder,
-        options.games or _GAMES,
+        options.games,
         jobs=options.jobs or usable_cores(),
         on_block=_Told(),
     )

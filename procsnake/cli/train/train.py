@@ -1,4 +1,4 @@
-"""The commands `procsnake train`, `tune`, `report`; those of other rooms are added here, too."""
+"""The command `procsnake train`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,14 @@ from envs.common.plain_values import without_folders
 from envs.common.shell_command import shell_command
 from procsnake.cli.command_line import (
     INTERRUPTED,
-    Commands,
-    Parser,
     add_json,
     at_least,
     positive,
     print_json,
     progress_on_stderr,
 )
-from procsnake.cli.measure import benchmark, compare, plot
-from procsnake.cli.scale import cluster, image, job, launch_sagemaker, tune_sagemaker
 
-TRAIN_HELP = """\
+HELP = """\
 examples:
   procsnake train --list                              # what can be trained
   procsnake train battlesnake-ppo --help-keys         # every key that --set takes, with its default and meaning
@@ -49,53 +45,9 @@ examples:
   procsnake train --config runs/…/config.yaml         # the same run once more
   procsnake train battlesnake-apex --cluster auto     # on all machines of the Ray cluster that this one belongs to
 """
-TUNE_HELP = """\
-Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section. In the place of an
-experiment, a search such as alphabeta is tuned by games, with options of its own: procsnake tune alphabeta --help
-In self-play the mean return is nearly constant, so score snakes by the win rate in evaluations, as here.
-
-examples:
-  procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --metric win_rate \\
-      --minutes 2
-  procsnake tune battlesnake-ppo --search ppo.num_epochs=1,2,4 --search ppo.ent_coef=0.001..0.03:log --trials 12 \\
-      --scheduler asha --metric win_rate --minutes 2
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 \\
-      --metric win_rate --minutes 2
-  procsnake tune --resume runs/battlesnake-ppo-tune-…     # go on with a search that was interrupted
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --cluster auto --runs /shared/runs
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --on sagemaker --instances ml.c5.4xlarge \\
-      --stack procsnake
-"""
-REPORT_HELP = """\
-Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.
-
-examples:
-  procsnake report runs/battlesnake-ppo-…             # write it anew, also while the run goes on
-"""
 
 
-def add_commands(command: Commands) -> None:
-    """Add the commands of `train`."""
-    _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
-    _add_tune(
-        command(
-            "tune",
-            run_tune,
-            "Search for better values of an experiment's keys, or of a search's.",
-            TUNE_HELP,
-        )
-    )
-    _add_report(command("report", run_report, "Write a run's report.html anew.", REPORT_HELP))
-    plot.add_command(command)
-    compare.add_command(command)
-    benchmark.add_command(command)
-    cluster.add_commands(command)
-    launch_sagemaker.add_command(command)
-    job.add_command(command)
-    image.add_command(command)
-
-
-def _add_train(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("experiment", nargs="?", help="name of an experiment")
     source.add_argument("--config", help="YAML file of an experiment, or config.yaml of a run")
@@ -166,68 +118,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", type=positive, metavar="MINUTES", help=patience)
 
 
-def _add_tune(parser: argparse.ArgumentParser) -> None:
-    assert isinstance(parser, Parser)
-    parser.instead = lambda words: _parser_of_a_search(parser.prog, words)
-    add_json(parser)
-    parser.add_argument("experiment", nargs="?", help="name of an experiment, or a YAML file")
-    parser.add_argument(
-        "--resume",
-        metavar="SEARCH",
-        help="go on with the search in this folder, which was interrupted",
-    )
-    parser.add_argument(
-        "--search",
-        action="append",
-        default=[],
-        metavar="KEY=SPACE",
-        help="low..high, with :log or :discount, or a,b,c",
-    )
-    parser.add_argument("--searcher", help="random or optuna: short for --set tune.searcher=…")
-    parser.add_argument("--scheduler", help="random, asha or pbt: short for --set tune.scheduler=…")
-    parser.add_argument("--metric", help="column of progress.csv: short for --set tune.metric=…")
-    parser.add_argument("--trials", type=at_least(1), help="short for --set tune.trials=…")
-    parser.add_argument(
-        "--concurrent",
-        type=at_least(1),
-        help="trials at the same time: short for --set tune.concurrent=…",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a value; may be repeated",
-    )
-    parser.add_argument(
-        "--minutes", type=float, help="minutes per trial: short for --set budget.max_minutes=…"
-    )
-    parser.add_argument(
-        "--runs", default="runs", help="where the search's folder is made (default: %(default)s)"
-    )
-    shared = "search on this Ray cluster, whose machines see --runs; auto: this machine's"
-    parser.add_argument("--cluster", metavar="ADDRESS", help=shared)
-    tune_sagemaker.add_options(parser)
-
-
-def _parser_of_a_search(prog: str, words: Sequence[str]) -> Parser | None:
-    """The parser for the tuning of a search, if the words name one. It is imported only then."""
-    from agents.player import Player
-
-    player = next((word for word in words if Player.of(word).search), None)
-    if player is None:
-        return None
-    from procsnake.cli.train.tune_search import parser
-
-    return parser(player, prog)
-
-
-def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run")
-    add_json(parser)
-
-
-def run_train(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run `procsnake train`. Returns the exit code."""
     from train.config import Experiment
     from train.stages import first_stages, require_one_stage
@@ -458,83 +349,6 @@ def _without_places(words: Sequence[str]) -> str:
         places.add_argument(tracker, action="store_true")
     _, kept = places.parse_known_args(words)
     return shlex.join(["procsnake", *without_folders(kept)])
-
-
-def run_tune(options: argparse.Namespace) -> int:
-    """Run `procsnake tune`. Returns the exit code."""
-    from train.config import Experiment
-    from train.tuning.search_folder import resume_search_command
-    from train.tuning.tune import resume_search, table, tune
-
-    if bool(options.experiment) == bool(options.resume):
-        raise ConfigError(
-            "name an experiment to search, or an interrupted search to go on with: --resume SEARCH"
-        )
-    short = {
-        f"tune.{name}": getattr(options, name)
-        for name in ("searcher", "scheduler", "metric", "trials", "concurrent")
-    }
-    short["budget.max_minutes"] = options.minutes
-    overrides = options.set + [
-        f"{key}={value}" for key, value in short.items() if value is not None
-    ]
-    if options.resume and (overrides or options.search or options.on == "sagemaker"):
-        raise ConfigError(
-            "--resume goes on with the search as it was begun; of the other options it takes"
-            " --cluster alone"
-        )
-    if options.on == "sagemaker":
-        return tune_sagemaker.run(options, overrides)
-    with progress_on_stderr(options):
-        if options.resume:
-            result = resume_search(options.resume, cluster=options.cluster)
-        else:
-            experiment = Experiment.load(options.experiment, overrides).search(options.search)
-            # What is short for a trial would be too short for what is trained in the end.
-            lasting = [override for override in overrides if not override.startswith("budget.")]
-            budget = Experiment.load(options.experiment, lasting).budget
-            result = tune(experiment, runs_dir=options.runs, cluster=options.cluster, budget=budget)
-    failed = sum(bool(trial.error) for trial in result.trials)
-    if failed:
-        print(
-            f"{failed} of {len(result.trials)} trials failed; trials.csv says why", file=sys.stderr
-        )
-    code = 1 if failed else 0
-    if not result.finished:
-        print(
-            f"stopped before its end; go on with: {resume_search_command(result.path)}",
-            file=sys.stderr,
-        )
-        code = INTERRUPTED
-    if options.json:
-        print_json(asdict(result))
-        return code
-    print(f"\n{table(result)}\n\nsearch: {result.path}\nbest experiment: {result.best_config}")
-    budget = Experiment.load(result.best_config).budget
-    print(
-        f"train it for {budget.in_words}: {shell_command('train', '--config', result.best_config)}"
-    )
-    return code
-
-
-def run_report(options: argparse.Namespace) -> int:
-    """Run `procsnake report`. Returns the exit code."""
-    from train.runs.report.page import write_report
-
-    if len(options.run_folders) > 1:
-        again = shell_command("plot", *options.run_folders)
-        raise ConfigError(
-            f"a report describes one run, and here are {len(options.run_folders)}. Their curves in"
-            f" one frame: {again}"
-        )
-    with progress_on_stderr(options):
-        written = [write_report(options.run_folders[0])]
-    (
-        print_json({"written": written})
-        if options.json
-        else print(f"written: {', '.join(map(str, written))}")
-    )
-    return 0
 
 
 def _recorded_games(names: Sequence[str]) -> list[Path]:

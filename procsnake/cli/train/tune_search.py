@@ -1,5 +1,5 @@
-"""The command `procsnake tune` for a search: its options, what it prints, and the files that it
-writes.
+"""The command `procsnake tune-search`: a search's options are tuned by games, and its weights by
+recorded results.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from envs.common.outputs import kept_at, make_place_for
 from envs.common.shell_command import shell_command
 from envs.common.whole_files import make_folder_of
 from procsnake.cli.command_line import (
-    Parser,
+    Commands,
     add_game_options,
     add_json,
+    add_seed,
     at_least,
     game_settings,
     print_json,
@@ -52,23 +53,21 @@ from procsnake.cli.live import Live
 from procsnake.cli.measure.sprt import line as sprt_line
 from procsnake.cli.train.learn import run_learn
 
-_HELP = """\
-SPSA (--pairs) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
-better one. Texel's method (--from) fits weights to the results of recorded games. Either way the result is a file of options,
-which is not accepted until a sequential test has found it better: --accept FILE plays that test. --learn FILE fits many weights
-of alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation; procsnake train
+HELP = """\
+SPSA (games) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
+better one. Texel's method (results) fits weights to the results of recorded games. Either way the result is a file of options,
+which is not accepted until a sequential test has found it better: accept plays that test. learn fits many weights of
+alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation; procsnake train
 battlesnake-evaluation is the same as a run with tests, generation after generation. Games are kept as they end: the same
 command goes on.
 
 examples:
-  procsnake tune alphabeta --parameters weights.length,weights.hunger --pairs 2000 --nodes 300
-  procsnake tune alphabeta --parameters near:2,weights.cell:1:0.01 --pairs 2000 --nodes 300    # NAME:C_END:R_END
-  procsnake tune alphabeta --parameters weights --from outputs/sprt.db outputs/tournament.db
-  procsnake tune alphabeta --accept outputs/tuned-alphabeta.yaml --nodes 300
-  procsnake tune alphabeta --learn outputs/learned.json --games 2400 --nodes 300
-
-parameters of {search}, their values in {player}, and by how much a tuning moves them:
-{table}
+  procsnake tune-search parameters alphabeta
+  procsnake tune-search games alphabeta --parameters weights.length,weights.hunger --pairs 2000 --nodes 300
+  procsnake tune-search games alphabeta --parameters near:2,weights.cell:1:0.01 --pairs 2000 --nodes 300  # NAME:C_END:R_END
+  procsnake tune-search results alphabeta outputs/sprt.db outputs/tournament.db --parameters weights
+  procsnake tune-search accept alphabeta outputs/tuned-alphabeta.yaml --nodes 300
+  procsnake tune-search learn alphabeta outputs/learned.json --games 2400 --nodes 300
 """
 _GAME = (
     *(
@@ -84,52 +83,33 @@ _GAME = (
     *("shrink_every_n_turns", "opening_turns", "max_turns"),
 )
 """The options that say which games are played; a file of options keeps them."""
-_SAME_IN_THE_TEST = ("nodes", "time", *_GAME, "elo0", "elo1")
-"""The options that `sprt` and `tune --accept` take as well. The seed isn't among them: a test has
+_SAME_IN_THE_TEST = ("nodes", "time", *_GAME)
+"""The options that `sprt` and `tune-search accept` take as well. The seed isn't among them: a test has
 other starts.
 """
 
 
-def parser(player: str, prog: str) -> Parser:
-    """Return the parser of `tune` for a player that is a search."""
-    search = search_of(player)
-    told = _HELP.format(search=search, player=player, table=table(parameters_of(player)))
-    layout = argparse.RawDescriptionHelpFormatter
-    summary = "Tune a search's options by games, or its weights by recorded results."
-    found = Parser(prog=prog, description=summary, epilog=told, formatter_class=layout)
-    found.set_defaults(run=run_tune_search)
-    _add_options(found)
-    return found
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the commands."""
+    add = Commands(parser)
+    _add_parameters(add("parameters", _list_parameters, "List what can be tuned.", ""))
+    _add_games(add("games", _play, "Tune by games, with SPSA.", ""))
+    _add_results(
+        add("results", _regress, "Tune weights by recorded games, with Texel's method.", "")
+    )
+    _add_accept(add("accept", _accept, "Play the test that a tuned file has to pass.", ""))
+    _add_learn(add("learn", run_learn, "Learn an evaluation of duels from self-play.", ""))
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
+def _add_player(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "player",
         help="the search; NAME?option=value&... gives it fixed options, and starting values",
     )
-    parser.add_argument(
-        "--parameters",
-        metavar="NAMES",
-        help="what is tuned, with commas: names, weights, or all (see below)",
-    )
-    parser.add_argument(
-        "--pairs",
-        type=at_least(1),
-        default=1000,
-        help="SPSA: pairs of games (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--batch",
-        type=at_least(1),
-        default=8,
-        help="SPSA: pairs between two steps (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--r-end",
-        type=float,
-        help="SPSA: last step as a part of c_end (default: 0.002, for tens of thousands)",
-    )
+
+
+def _add_conditions(parser: argparse.ArgumentParser) -> None:
+    """Add the options under which games are played."""
     add_effort(parser, wall=False)
     parser.add_argument(
         "--opening-turns",
@@ -141,71 +121,139 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn"
     )
     parser.add_argument(
+        "--snakes",
+        type=int,
+        default=2,
+        help="snakes per game, 2 or 4 (default: %(default)s)",
+    )
+    add_game_options(parser)
+
+
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--jobs", type=at_least(1), help="games at the same time (default: as many as cores)"
     )
+
+
+def _add_tuned(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--store", metavar="FILE", help="SQLite file of the games (default: outputs/tune-SEARCH.db)"
+        "--parameters",
+        required=True,
+        metavar="NAMES",
+        help="what is tuned, with commas: names, weights, or all",
     )
     parser.add_argument(
         "--out",
         metavar="FILE",
         help="file of options to write (default: outputs/tuned-SEARCH.yaml)",
     )
+    add_json(parser)
+
+
+def _add_parameters(parser: argparse.ArgumentParser) -> None:
+    _add_player(parser)
+
+
+def _add_games(parser: argparse.ArgumentParser) -> None:
+    _add_player(parser)
+    _add_tuned(parser)
     parser.add_argument(
-        "--from",
-        dest="recorded",
-        nargs="+",
-        metavar="STORE",
-        help="Texel: stores of recorded games",
+        "--pairs", type=at_least(1), default=1000, help="pairs of games (default: %(default)s)"
     )
+    parser.add_argument(
+        "--batch",
+        type=at_least(1),
+        default=8,
+        help="pairs between two steps (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--r-end",
+        type=float,
+        help="last step as a part of c_end (default: 0.002, for tens of thousands)",
+    )
+    parser.add_argument(
+        "--store", metavar="FILE", help="SQLite file of the games (default: outputs/tune-SEARCH.db)"
+    )
+    _add_jobs(parser)
+    _add_conditions(parser)
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    _add_player(parser)
+    parser.add_argument(
+        "recorded", nargs="+", metavar="STORE", help="stores of tournaments and of tests"
+    )
+    _add_tuned(parser)
     parser.add_argument(
         "--every",
         type=at_least(1),
         default=3,
-        help="Texel: turns between positions (default: %(default)s)",
+        help="turns between positions (default: %(default)s)",
+    )
+    parser.add_argument("--games", type=at_least(2), help="games of a store at most (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="of the test that is suggested then")
+
+
+def _add_accept(parser: argparse.ArgumentParser) -> None:
+    _add_player(parser)
+    parser.add_argument("file", metavar="FILE", help="the tuned file of options")
+    parser.add_argument(
+        "--elo0",
+        type=float,
+        default=0.0,
+        help="normalised Elo under H0 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)"
     )
     parser.add_argument(
         "--games",
         type=at_least(2),
-        help="Texel: games a store at most; --accept: as in sprt; --learn: 2400",
+        help="games after which the test ends undecided (default: never)",
     )
     parser.add_argument(
-        "--learn",
-        metavar="FILE",
-        help="write an evaluation of duels learned from self-play, kept in --store",
+        "--store", metavar="FILE", help="SQLite file of the games (default: outputs/FILE-test.db)"
     )
-    parser.add_argument(
-        "--accept", metavar="FILE", help="play the sequential test that a tuned file has to pass"
-    )
-    parser.add_argument(
-        "--elo0", type=float, default=0.0, help="of that test (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--elo1", type=float, default=10.0, help="of that test (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--snakes",
-        type=int,
-        default=2,
-        help="snakes per game; SPSA takes 2 or 4 (default: %(default)s)",
-    )
-    add_game_options(parser)
+    add_json(parser)
+    _add_jobs(parser)
+    _add_conditions(parser)
 
 
-def run_tune_search(options: argparse.Namespace) -> int:
-    """Run `procsnake tune` for a search. Returns the exit code."""
-    if options.accept:
-        return _accept(options)
-    if options.learn:
-        return run_learn(options)
-    if not options.parameters:
-        raise ConfigError(
-            "name what is to be tuned: --parameters all, or some of"
-            f" {', '.join(parameters_of(options.player))}"
+def _add_learn(parser: argparse.ArgumentParser) -> None:
+    _add_player(parser)
+    parser.add_argument("out", metavar="FILE", help="file of the evaluation to write")
+    parser.add_argument(
+        "--nodes", type=at_least(1), default=300, help="nodes per move (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--games", type=at_least(2), default=2400, help="games to play (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--opening-turns",
+        type=at_least(0),
+        default=4,
+        help="random turns at the start (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn"
+    )
+    for side in ("width", "height"):
+        parser.add_argument(
+            f"--{side}", type=int, default=11, help=f"board {side} (default: %(default)s)"
         )
-    if options.recorded:
-        return _regress(options)
-    return _play(options)
+    add_seed(parser)
+    parser.add_argument(
+        "--store",
+        metavar="DIR",
+        help="folder of the positions (default: outputs/learn-alphabeta)",
+    )
+    add_json(parser)
+    _add_jobs(parser)
+
+
+def _list_parameters(options: argparse.Namespace) -> int:
+    print(table(parameters_of(options.player)))
+    return 0
 
 
 def _play(options: argparse.Namespace) -> int:
@@ -334,7 +382,7 @@ def _tell(
     seed = seed_of_gate(options.seed)
     test = shell_command("sprt", *both, *games, f"--seed={seed}")
     accept = shell_command(
-        "tune", options.player, "--accept", out, *games, f"--seed={options.seed}"
+        "tune-search", "accept", options.player, out, *games, f"--seed={options.seed}"
     )
     if OptionsFile.read(out).accepted:
         print(f"written: {out}, which a sequential test has accepted before")
@@ -348,8 +396,8 @@ def _same_games(options: argparse.Namespace) -> list[str]:
     default.
     """
     defaults = argparse.ArgumentParser()
-    _add_options(defaults)
-    asked = {name: getattr(options, name) for name in _SAME_IN_THE_TEST}
+    _add_conditions(defaults)
+    asked = {name: getattr(options, name) for name in _SAME_IN_THE_TEST if hasattr(options, name)}
     return [
         f"{_flag(name)}={value}"
         for name, value in asked.items()
@@ -371,7 +419,7 @@ def _accept(options: argparse.Namespace) -> int:
     """Test a file of options sequentially against the player that it is to replace, and write the
     verdict into the file.
     """
-    path = Path(options.accept)
+    path = Path(options.file)
     tuned = OptionsFile.read(path)
     if tuned.agent != search_of(options.player):
         raise ConfigError(f"{path} has options of {tuned.agent!r}, not of {options.player!r}")

@@ -87,10 +87,16 @@ def examples() -> list[str]:
 
 
 def commands() -> list[tuple[str, ...]]:
-    top = parser_of(()).format_help()
-    names = [(name,) for name in re.findall(r"^    ([\w-]+) ", top, re.MULTILINE)]
-    exports = re.findall(r"^    ([\w-]+) ", parser_of(("export",)).format_help(), re.MULTILINE)
-    return [*names, *(("export", name) for name in exports)]
+    return list(words_of(parser_of(())))
+
+
+def words_of(parser, before=()):
+    """Yield the words of each command, and of the commands within it."""
+    if parser._subparsers is None:
+        return
+    for name, inner in parser._subparsers._group_actions[0].choices.items():
+        yield (*before, name)
+        yield from words_of(inner, (*before, name))
 
 
 def parser_of(words):
@@ -129,7 +135,7 @@ def test_what_quickstart_suggests_next_can_be_copied(monkeypatch, tmp_path):
     ]
     assert [words[0] for words in got] == ["serve", "match", "play", "replay", "evaluate", "train"]
     assert [words[1] for words in got[:2]] == [str(run), str(run)]
-    assert got[2][1:] == ["--human", "--against", str(run)]
+    assert got[2][1:] == ["--against", str(run)]
     assert got[3][1:] == ["show", str(record)]
     assert got[4][1] == str(run)
     for words in got:

@@ -75,9 +75,7 @@ def test_keys_play_the_game_that_is_drawn(
     monkeypatch.setattr(Screen, "held", held, raising=False)
     monkeypatch.setattr(Screen, "pictures", [], raising=False)
     assert (
-        procsnake.main(
-            ["play", "procgen/starpilot", "--human", "--levels", "train:200", "--seed", "3"]
-        )
+        procsnake.main(["keyboard", "procgen/starpilot", "--levels", "train:200", "--seed", "3"])
         == 0
     )
     said = capsys.readouterr().out
@@ -164,9 +162,8 @@ def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str)
     command = [
         sys.executable,
         "procsnake",
-        "play",
+        "keyboard",
         "procgen/maze",
-        "--human",
         "--levels",
         "1:1",
         "--seed",
@@ -209,13 +206,8 @@ def test_without_a_screen_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
         keyboard.play("maze", seed=0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [(["flood", "--human"], "procgen/coinrun"), (["procgen/maze", "flood", "--human"], "one game"),
-     (["procgen/mase", "--human"], "'maze'")],
-)  # fmt: skip
-def test_only_procgen_is_played_by_hand(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_a_game_that_is_mistyped_is_told_the_nearest(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert procsnake.main(["play", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert procsnake.main(["keyboard", "procgen/mase"]) == 2
+    assert "'maze'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`procsnake launch --on …` as a user types it: what is written, told and refused."""
+"""`procsnake launch kuberay`, `slurm` and `ec2` as a user types it: what is written, told and refused."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from envs.common.errors import UnknownNameError
 from tests.command_line import run
 from train.config import Experiment
 
-LAUNCH = ("launch", "battlesnake-ppo", "--on")
 KUBERAY = (
-    *LAUNCH,
+    "launch",
     "kuberay",
+    "battlesnake-ppo",
     "--instances",
     "2*16cpu-60gib",
     "--image",
@@ -25,10 +25,11 @@ KUBERAY = (
     "--claim",
     "runs",
 )
-SLURM = (*LAUNCH, "slurm", "--instances", "2*16cpu")
+SLURM = ("launch", "slurm", "battlesnake-ppo", "--instances", "2*16cpu")
 EC2 = (
-    *LAUNCH,
+    "launch",
     "ec2",
+    "battlesnake-ppo",
     "--instances",
     "2*ml.c5.4xlarge",
     "--image",
@@ -90,16 +91,16 @@ def test_all_engines_get_the_same_experiment(capsys):
     ("words", "told"),
     [
         (
-            (*LAUNCH, "kuberay", "--instances", "16cpu", "--image", "r/p:1"),
-            "--on kuberay needs --claim, e.g. --claim runs",
+            ("launch", "kuberay", "battlesnake-ppo", "--instances", "16cpu", "--image", "r/p:1"),
+            "launch kuberay needs --claim, e.g. --claim runs",
         ),
         (
-            (*LAUNCH, "kuberay", "--instances", "16cpu", "--claim", "runs"),
-            "--on kuberay needs --image; e.g. --image ",
+            ("launch", "kuberay", "battlesnake-ppo", "--instances", "16cpu", "--claim", "runs"),
+            "launch kuberay needs --image; e.g. --image ",
         ),
         (
-            (*LAUNCH, "ec2", "--instances", "ml.c5.xlarge", "--image", "r/p:1"),
-            "--on ec2 needs --region; e.g. --region us-west-2",
+            ("launch", "ec2", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--image", "r/p:1"),
+            "launch ec2 needs --region; e.g. --region us-west-2",
         ),
         ((*SLURM, "--spot"), "unknown option '--spot'"),
         (
@@ -108,18 +109,24 @@ def test_all_engines_get_the_same_experiment(capsys):
         ),
         ((*SLURM, "--name", "my run"), "e.g. --name my-run"),
         (
-            (*LAUNCH, "slurm"),
+            ("launch", "slurm", "battlesnake-ppo"),
             "scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'",
         ),
-        ((*LAUNCH, "slurm", "--instances", "16"), "'16' are not like ml.g5.xlarge"),
-        ((*LAUNCH, "slurm", "--instances", "16cpus"), "no size, e.g. 16cpu or 8cpu-1gpu-32gib"),
         (
-            ("launch", "battlesnake-imitation", "--on", "slurm", "--instances", "16cpu"),
+            ("launch", "slurm", "battlesnake-ppo", "--instances", "16"),
+            "'16' are not like ml.g5.xlarge",
+        ),
+        (
+            ("launch", "slurm", "battlesnake-ppo", "--instances", "16cpus"),
+            "no size, e.g. 16cpu or 8cpu-1gpu-32gib",
+        ),
+        (
+            ("launch", "slurm", "battlesnake-imitation", "--instances", "16cpu"),
             "is a single process",
         ),
-        ((*LAUNCH, "slurms", "--instances", "16cpu"), "Did you mean 'slurm'?"),
+        (("launch", "slurms", "battlesnake-ppo", "--instances", "16cpu"), "Did you mean 'slurm'?"),
         (
-            ("launch", "battlesnake-ppo", "--instances", "2*16cpu"),
+            ("launch", "sagemaker", "battlesnake-ppo", "--instances", "2*16cpu"),
             "'16cpu' is a size, but SageMaker's machines are types",
         ),
     ],
@@ -154,9 +161,9 @@ def test_a_warning_tells_what_is_not_sent_along_and_json_tells_the_same(capsys):
 
 @pytest.mark.parametrize("engine", ["kuberay", "slurm", "ec2"])
 def test_each_engine_has_a_help_of_its_own(engine, capsys):
-    code, out, _ = run(capsys, "launch", "--on", engine, "--help")
+    code, out, _ = run(capsys, "launch", engine, "--help")
     assert code == 0
-    assert f"--on {engine} --instances '2*" in out
+    assert f"launch {engine} battlesnake-ppo --instances '2*" in out
     assert "--spot" not in out
 
 

@@ -42,7 +42,7 @@ PLACES = (
     "--bucket",
     BUCKET,
 )
-SINGLE = ("launch", "battlesnake-ppo", "--instances", "ml.c5.4xlarge", *PLACES)
+SINGLE = ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.4xlarge", *PLACES)
 NETWORK = ("--subnets", "subnet-1", "--security-groups", "sg-1")
 DESCRIPTIONS = botocore.loaders.create_loader()
 RUN = "battlesnake-ppo-20261121-120000"
@@ -118,7 +118,9 @@ def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path
         "seed=7",
         *PLACES,
     )
-    code, out, err = run(capsys, "launch", *arguments, "--runs", str(runs), "--poll-seconds", "0")
+    code, out, err = run(
+        capsys, "launch", "sagemaker", *arguments, "--runs", str(runs), "--poll-seconds", "0"
+    )
     assert (code, err) == (0, "")
     (request,) = aws
     assert request["ResourceConfig"] == {
@@ -166,6 +168,7 @@ def test_a_job_finds_its_token_and_nobody_sees_it(aws, capsys):
         run(
             capsys,
             "launch",
+            "sagemaker",
             "battlesnake-ppo",
             "--instances",
             "ml.c5.xlarge",
@@ -188,6 +191,7 @@ def test_a_job_finds_its_token_and_nobody_sees_it(aws, capsys):
 
 TWO_JOBS = (
     "launch",
+    "sagemaker",
     "battlesnake-apex",
     "--instances",
     "ml.g5.2xlarge+2*ml.c5.9xlarge",
@@ -316,6 +320,7 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
         run(
             capsys,
             "launch",
+            "sagemaker",
             "battlesnake-ppo",
             "--instances",
             "ml.c5.xlarge",
@@ -516,6 +521,7 @@ def test_places_come_from_the_stack(aws, capsys):
     )
     arguments = (
         "launch",
+        "sagemaker",
         "battlesnake-ppo",
         "--instances",
         "ml.c5.xlarge",
@@ -538,25 +544,51 @@ def test_places_come_from_the_stack(aws, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("launch", "battlesnake-ppo", *PLACES), "name instances"),
-        (("launch", "battlesnake-ppo", "--instances", "ml.c55.xlarge", *PLACES), "Did you mean"),
+        (("launch", "sagemaker", "battlesnake-ppo", *PLACES), "name instances"),
         (
-            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--region", REGION),
-            "a job needs role and image and bucket",
+            ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c55.xlarge", *PLACES),
+            "Did you mean",
         ),
-        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge"), "no AWS region is set"),
-        (
-            ("launch", "battlesnake-ppo", "--instances", "ml.c5.16xlarge", *PLACES),
-            "SageMaker doesn't offer",
-        ),
-        (
-            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--two-jobs", *PLACES),
-            "two jobs need two kinds",
-        ),
-        (("launch", "battlesnake-ppo", "--two-jobs", *PLACES), "--two-jobs goes with --instances"),
         (
             (
                 "launch",
+                "sagemaker",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.c5.xlarge",
+                "--region",
+                REGION,
+            ),
+            "a job needs role and image and bucket",
+        ),
+        (
+            ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.xlarge"),
+            "no AWS region is set",
+        ),
+        (
+            ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.16xlarge", *PLACES),
+            "SageMaker doesn't offer",
+        ),
+        (
+            (
+                "launch",
+                "sagemaker",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.c5.xlarge",
+                "--two-jobs",
+                *PLACES,
+            ),
+            "two jobs need two kinds",
+        ),
+        (
+            ("launch", "sagemaker", "battlesnake-ppo", "--two-jobs", *PLACES),
+            "--two-jobs goes with --instances",
+        ),
+        (
+            (
+                "launch",
+                "sagemaker",
                 "battlesnake-ppo",
                 "--instances",
                 "ml.g5.xlarge+ml.c5.xlarge",
@@ -566,11 +598,29 @@ def test_places_come_from_the_stack(aws, capsys):
             "only in one VPC",
         ),
         (
-            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--tag", "x", *PLACES),
+            (
+                "launch",
+                "sagemaker",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.c5.xlarge",
+                "--tag",
+                "x",
+                *PLACES,
+            ),
             "KEY=VALUE",
         ),
         (
-            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--price", "x", *PLACES),
+            (
+                "launch",
+                "sagemaker",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.c5.xlarge",
+                "--price",
+                "x",
+                *PLACES,
+            ),
             "INSTANCE=DOLLARS",
         ),
         ((*SINGLE, "--tag", "a=1", "--tag", "a=2"), "tag 'a' is given twice"),
@@ -589,6 +639,7 @@ def test_places_come_from_the_stack(aws, capsys):
         (
             (
                 "launch",
+                "sagemaker",
                 "battlesnake-ppo",
                 "--instances",
                 "ml.g5.xlarge+ml.c5.xlarge",
@@ -621,6 +672,7 @@ def test_places_come_from_the_stack(aws, capsys):
         (
             (
                 "launch",
+                "sagemaker",
                 "battlesnake-ppo",
                 "--instances",
                 "ml.c5.xlarge",
@@ -633,6 +685,7 @@ def test_places_come_from_the_stack(aws, capsys):
         (
             (
                 "launch",
+                "sagemaker",
                 "battlesnake-ppo",
                 "--instances",
                 "ml.c5.xlarge",
@@ -645,6 +698,7 @@ def test_places_come_from_the_stack(aws, capsys):
         (
             (
                 "launch",
+                "sagemaker",
                 "battlesnake-ppo",
                 "--instances",
                 "ml.c5.xlarge",
@@ -675,6 +729,7 @@ def test_a_job_that_ended_before_it_trained_says_so(aws, capsys, tmp_path):
         run(
             capsys,
             "launch",
+            "sagemaker",
             "battlesnake-ppo",
             "--instances",
             "ml.c5.xlarge",
@@ -721,6 +776,6 @@ def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, m
 def test_without_boto3_it_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "boto3", None)
     code, _, error = run(
-        capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", *PLACES
+        capsys, "launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.xlarge", *PLACES
     )
     assert (code, "pip install 'procsnake[aws]'" in error) == (2, True)

@@ -20,10 +20,8 @@ PLACES = (
     f"123456789012.dkr.ecr.{REGION}.amazonaws.com/p:1",
 )
 SEARCH = (
-    "tune",
+    "tune-sagemaker",
     "battlesnake-ppo",
-    "--on",
-    "sagemaker",
     "--instances",
     "2*ml.c5.4xlarge",
     "--bucket",

@@ -176,7 +176,7 @@ def test_a_world_that_nothing_registers_says_how_to_register_it(run):
 def test_a_world_of_a_card_without_a_configuration_is_one_line(run, capsys, env):
     card = json.loads((run / "bundle" / "card.json").read_text())
     (run / "bundle" / "card.json").write_text(json.dumps({**card, "config": {"env": env}}))
-    assert main(["evaluate", str(run)]) == 2
+    assert main(["episodes", str(run)]) == 2
     assert "--imports MODULE (it is unknown in its configuration)" in capsys.readouterr().err
 
 
@@ -198,12 +198,6 @@ def test_actions_are_drawn_by_their_probability_among_those_that_the_mask_allows
     # The logits are 0, 1 and 9, and the last is masked.
     assert set(actions) == {0, 1}
     assert actions.mean() == pytest.approx(np.e / (1 + np.e), abs=4 * 0.44 / 20_000**0.5)
-
-
-@pytest.mark.parametrize("words", [["--greedy"], ["--report", "x.html"]])
-def test_what_is_for_procgen_is_refused_in_other_worlds(steps, run, capsys, words):
-    assert procsnake.main(["evaluate", str(run), *words]) == 2
-    assert "is for Procgen; leave it out" in capsys.readouterr().err
 
 
 def test_what_was_measured_is_kept_for_the_report_until_the_policy_is_another(run):

@@ -240,7 +240,7 @@ def test_the_report_needs_nothing_else_and_shows_curve_references_and_films(
     (run / "progress.csv").write_text(
         "agent_steps,episode_return_mean,evaluation_return_mean\n100,2.5,\n200,3.5,3.0\n300,,\n400,5.5,4.0\n"
     )
-    assert procsnake.main(["evaluate", str(run), "--levels", "train,test", "--episodes", "2"]) == 0
+    assert procsnake.main(["levels", str(run), "--levels", "train,test", "--episodes", "2"]) == 0
     page = (run / "evaluation.html").read_text()
     assert "evaluation.html" in capsys.readouterr().out
     Page(page).assert_needs_nothing_else()
@@ -301,7 +301,7 @@ def test_the_command_line_prints_the_scores(
     load_library()
     assert (
         procsnake.main(
-            ["evaluate", str(to_the_right), "--levels", "test", "--episodes", "2", "--json"]
+            ["levels", str(to_the_right), "--levels", "test", "--episodes", "2", "--json"]
         )
         == 0
     )
@@ -317,13 +317,8 @@ def test_the_command_line_prints_the_scores(
 def test_bad_levels_are_refused_before_anything_is_played(
     to_the_right: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert procsnake.main(["evaluate", str(to_the_right), *arguments]) == 2
+    assert procsnake.main(["levels", str(to_the_right), *arguments]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_only_procgen_measures_several_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert procsnake.main(["evaluate", "flood", "greedy"]) == 2
-    assert "one agent" in capsys.readouterr().err
 
 
 def test_signs_of_life_come_from_each_player_while_it_plays(

@@ -65,7 +65,7 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
 
 
 def test_the_command_measures_several_players_on_several_boards(capsys):
-    words = ["evaluate", "greedy", "random", "--solo", "--boards", "7,8", "--games", "5"]
+    words = ["solo", "greedy", "random", "--boards", "7,8", "--games", "5"]
     assert procsnake.main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [(score["agent"], score["width"]) for score in told] == [
@@ -81,28 +81,20 @@ def test_the_command_measures_several_players_on_several_boards(capsys):
 
 def test_boards_that_a_policy_cannot_play_are_left_out_and_said(capsys, tmp_path):
     policy = str(make_bundle(tmp_path / "policy"))
-    assert (
-        procsnake.main(["evaluate", policy, "--solo", "--games", "2", "--boards", "7,11", "--json"])
-        == 0
-    )
+    assert procsnake.main(["solo", policy, "--games", "2", "--boards", "7,11", "--json"]) == 0
     out, err = capsys.readouterr()
     assert [score["width"] for score in json.loads(out)] == [11]
     assert "left out policy on 7×7" in err
-    assert procsnake.main(["evaluate", policy, "--solo", "--games", "2", "--boards", "7"]) == 2
+    assert procsnake.main(["solo", policy, "--games", "2", "--boards", "7"]) == 2
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--against", "flood"], "nobody else plays"),
         (["--boards", "7x7"], "7,11,19"),
         (["--boards", ","], "7,11,19"),
-        (
-            ["--height", "7", "--games", "1"],
-            "--height is 7, but it is for games against others; with --solo, --boards has",
-        ),
     ],
 )
 def test_what_is_no_challenge_is_refused(capsys, words, message):
-    assert procsnake.main(["evaluate", "greedy", "--solo", *words]) == 2
+    assert procsnake.main(["solo", "greedy", *words]) == 2
     assert message in capsys.readouterr().err

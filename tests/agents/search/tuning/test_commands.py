@@ -20,7 +20,8 @@ from tests.agents.search.tuning.made import START, play, small
 
 SMALL = ["--nodes", "40", "--width", "7", "--height", "7", "--max-turns", "120", "--jobs", "2"]
 TUNE = [
-    "tune",
+    "tune-search",
+    "games",
     START,
     "--parameters",
     "weights.length:40",
@@ -90,14 +91,15 @@ OTHER_GAMES = [
 
 @pytest.mark.parametrize(
     "asked",
-    [[], [*OTHER_GAMES, "--hazard-damage-per-turn", "-5", "--elo1", "20", "--seed", "5"]],
+    [[], [*OTHER_GAMES, "--hazard-damage-per-turn", "-5", "--seed", "5"]],
     ids=["duels", "four"],
 )
 def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were_tuned(
     folder, capsys, asked
 ):
     tune = [
-        "tune",
+        "tune-search",
+        "games",
         START,
         "--parameters",
         "weights.length:40",
@@ -112,9 +114,9 @@ def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were
     told = capsys.readouterr().out
     if asked:
         short = [
-            "tune",
+            "tune-search",
+            "accept",
             START,
-            "--accept",
             "outputs/tuned-alphabeta.yaml",
             *SMALL,
             "--snakes",
@@ -130,14 +132,14 @@ def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were
     with Store("outputs/tune-alphabeta.db", Tuning) as store:
         tuned = store.load()
     seeds = set()
-    for command, kept in (("sprt", "sprt.db"), ("tune", "tuned-alphabeta-test.db")):
+    for command, kept in (("sprt", "sprt.db"), ("tune-search", "tuned-alphabeta-test.db")):
         assert main([*printed(told, command), "--games", "4", "--jobs", "1", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert ([one["name"] for one in found["players"]], found["games"]) == (
             ["tuned", "before"],
             4,
         )
-        assert found["elo1"] == (20 if asked else 10)
+        assert found["elo1"] == 10
         with Store(folder / "outputs" / kept, Sprt) as store:
             test = store.load()
         for name in (
@@ -162,7 +164,7 @@ def test_what_was_tuned_among_four_is_not_tested_in_duels(folder, capsys):
     OptionsFile(
         agent="alphabeta", options={"near": 6}, against="alphabeta", tuning={"snakes": 4}
     ).write(path)
-    assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "4"]) == 2
+    assert main(["tune-search", "accept", "alphabeta", "tuned.yaml", *SMALL, "--games", "4"]) == 2
     assert (
         "tuned.yaml was tuned by games with --snakes 4, and this test would have 2. Add --snakes 4"
         in capsys.readouterr().err
@@ -170,7 +172,7 @@ def test_what_was_tuned_among_four_is_not_tested_in_duels(folder, capsys):
     assert OptionsFile.read(path).test is None
     assert [one.name for one in folder.iterdir()] == ["tuned.yaml"]
     path.write_text(path.read_text().replace("tuning:\n  snakes: 4", "tuning: 4"))
-    assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "4"]) == 2
+    assert main(["tune-search", "accept", "alphabeta", "tuned.yaml", *SMALL, "--games", "4"]) == 2
     assert "its tuning is 4" in capsys.readouterr().err
 
 
@@ -185,7 +187,7 @@ def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, befo
         agent="alphabeta", options={"weights": {"cell": 6, "length": 180}}, against=before
     ).write(path)
     hypotheses = ["--elo0", "0", "--elo1", "90"]
-    assert main(["tune", before, "--accept", "tuned.yaml", *SMALL, *hypotheses]) == 0
+    assert main(["tune-search", "accept", before, "tuned.yaml", *SMALL, *hypotheses]) == 0
     assert f"{verdict} accepted" in capsys.readouterr().out
     judged = OptionsFile.read(path)
     assert judged.accepted == (verdict == "H1")
@@ -200,7 +202,7 @@ def test_a_test_that_was_begun_with_the_seed_of_its_tuning_goes_on_with_it(folde
     OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(
         folder / "tuned.yaml"
     )
-    words = ["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--seed", "5"]
+    words = ["tune-search", "accept", "alphabeta", "tuned.yaml", *SMALL, "--seed", "5"]
     if pairs_before:
         with pytest.MonkeyPatch.context() as patch:
             # As commit e685437 and those before it began tests.
@@ -227,11 +229,13 @@ def test_rules_that_a_file_of_options_names_are_executed_only_if_they_were_typed
         folder / "tuned.yaml"
     )
     for typed in ("alphabeta", "rules.py+alphabeta"):
-        assert main(["tune", typed, "--accept", "tuned.yaml", *SMALL, "--games", "2"]) == 2
+        assert main(["tune-search", "accept", typed, "tuned.yaml", *SMALL, "--games", "2"]) == 2
         assert f"tuned.yaml is to be tested against '{against}" in capsys.readouterr().err
     assert not trace.exists()
     assert (
-        main(["tune", against, "--accept", "tuned.yaml", *SMALL, "--jobs", "1", "--games", "2"])
+        main(
+            ["tune-search", "accept", against, "tuned.yaml", *SMALL, "--jobs", "1", "--games", "2"]
+        )
         == 0
     )
     assert trace.exists()
@@ -246,7 +250,7 @@ def test_a_file_of_options_with_values_of_other_types_is_one_line(folder, capsys
     OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join(line if one.startswith(f"{name}:") else one for one in lines))
-    assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "2"]) == 2
+    assert main(["tune-search", "accept", "alphabeta", "tuned.yaml", *SMALL, "--games", "2"]) == 2
     assert f"its {name} is" in capsys.readouterr().err
 
 
@@ -267,7 +271,17 @@ def test_what_a_tuning_writes_while_its_test_is_played_is_kept(
 
     before.write(path)
     monkeypatch.setattr("procsnake.cli.train.tune_search.play_sprt", play_while_another_tunes)
-    words = ["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--jobs", "1", "--games", "2"]
+    words = [
+        "tune-search",
+        "accept",
+        "alphabeta",
+        "tuned.yaml",
+        *SMALL,
+        "--jobs",
+        "1",
+        "--games",
+        "2",
+    ]
     assert main(words) == (0 if goes_on else 2)
     found = OptionsFile.read(path)
     if goes_on:
@@ -293,18 +307,17 @@ def test_a_finished_tuning_that_is_run_again_keeps_its_verdict(folder, capsys):
     assert OptionsFile.read(path) == tuned
 
 
-@pytest.mark.parametrize(
-    "ways", [["--pairs", "1", *SMALL], ["--from", "nowhere.db"]], ids=["spsa", "texel"]
-)
+@pytest.mark.parametrize("command", ["games", "results"])
 def test_the_options_that_a_player_begins_with_are_not_replaced_by_those_that_are_tested_against_them(
-    folder, capsys, ways
+    folder, capsys, command
 ):
+    stores = ["nowhere.db"] if command == "results" else []
     path = folder / "outputs" / "tuned-alphabeta.yaml"
     path.parent.mkdir()
     first = OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta")
     first.write(path)
     player = f"alphabeta?options={path}"
-    assert main(["tune", player, "--parameters", "weights.length", *ways]) == 2
+    assert main(["tune-search", command, player, *stores, "--parameters", "weights.length"]) == 2
     assert (
         "begins with the options in outputs/tuned-alphabeta.yaml, which must stay there"
         in capsys.readouterr().err
@@ -312,19 +325,34 @@ def test_the_options_that_a_player_begins_with_are_not_replaced_by_those_that_ar
     assert OptionsFile.read(path) == first
     assert (
         main(
-            ["tune", player, "--parameters", "near", "--pairs", "1", *SMALL, "--out", "second.yaml"]
+            [
+                "tune-search",
+                "games",
+                player,
+                "--parameters",
+                "near",
+                "--pairs",
+                "1",
+                *SMALL,
+                "--out",
+                "second.yaml",
+            ]
         )
         == 0
     )
     assert OptionsFile.read(folder / "second.yaml").against == player
 
 
-@pytest.mark.parametrize(
-    "ways", [["--pairs", "1", *SMALL], ["--from", "nowhere.db"]], ids=["spsa", "texel"]
-)
-def test_a_place_where_no_options_can_be_is_refused_before_the_games(folder, capsys, ways):
+@pytest.mark.parametrize("command", ["games", "results"])
+def test_a_place_where_no_options_can_be_is_refused_before_the_games(folder, capsys, command):
+    stores = ["nowhere.db"] if command == "results" else []
     (folder / "there").mkdir()
-    assert main(["tune", "alphabeta", "--parameters", "near", *ways, "--out", "there"]) == 2
+    assert (
+        main(
+            ["tune-search", command, "alphabeta", *stores, "--parameters", "near", "--out", "there"]
+        )
+        == 2
+    )
     assert "there can't be written: it is a folder" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["there"]
 
@@ -334,19 +362,19 @@ def test_an_undecided_test_accepts_nothing(folder):
     OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", accepted=True).write(
         path
     )
-    assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "2"]) == 0
+    assert main(["tune-search", "accept", "alphabeta", "tuned.yaml", *SMALL, "--games", "2"]) == 0
     assert not OptionsFile.read(path).accepted
 
 
 def test_weights_are_fitted_to_recorded_games(folder, capsys):
     play(small(pairs=8, batch=8, width=9, height=9), folder / "games.db", concurrency=2)
     words = [
-        "tune",
+        "tune-search",
+        "results",
         "alphabeta",
+        "games.db",
         "--parameters",
         "weights.cell,weights.cramped",
-        "--from",
-        "games.db",
         "--out",
         "fitted.yaml",
     ]
@@ -357,40 +385,38 @@ def test_weights_are_fitted_to_recorded_games(folder, capsys):
     tuned = OptionsFile.read(folder / "fitted.yaml")
     assert set(tuned.options["weights"]) == {"cell", "cramped"}
     assert tuned.options["weights"]["cell"] == found["parameters"]["weights.cell"]["value"]
-    words[3] += ",weights.cell"
+    words[5] += ",weights.cell"
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == found, (
         "a weight that is named twice is one weight"
     )
 
 
-def test_help_lists_the_parameters_with_their_ranges(capsys):
-    with pytest.raises(SystemExit):
-        main(["tune", "alphabeta?near=3", "--help"])
+def test_the_parameters_are_listed_with_their_ranges(capsys):
+    assert main(["tune-search", "parameters", "alphabeta?near=3"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert " weights.hunger 400 from 0 to 2000, c_end 60 " in told
-    assert " near 3 from 1 to 24, c_end 1 " in told
-    with pytest.raises(SystemExit):
-        main(["tune", "--help"])
-    assert "--scheduler" in capsys.readouterr().out
+    assert " weights.hunger 400 from 0 to 2000, c_end 60 " in f" {told} "
+    assert " near 3 from 1 to 24, c_end 1 " in f" {told} "
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["alphabeta"], "--parameters all, or some of max_rivals"),
-        (["alphabeta", "--parameters", "weights.hungr"], "Did you mean 'weights.hunger'"),
-        (["mcts", "--parameters", "explorations"], "Did you mean 'exploration'"),
-        (["alphabeta", "--parameters", "all", "--nodes", "5", "--time", "5"], "one way"),
+        (["games", "alphabeta", "--parameters", "weights.hungr"], "Did you mean 'weights.hunger'"),
+        (["games", "mcts", "--parameters", "explorations"], "Did you mean 'exploration'"),
         (
-            ["alphabeta", "--parameters", "weights", "--from", "nowhere.db"],
+            ["games", "alphabeta", "--parameters", "all", "--nodes", "5", "--time", "5"],
+            "one way",
+        ),
+        (
+            ["results", "alphabeta", "nowhere.db", "--parameters", "weights"],
             "there is no nowhere.db",
         ),
-        (["alphabeta", "--accept", "nowhere.yaml"], "can't be read"),
+        (["accept", "alphabeta", "nowhere.yaml"], "can't be read"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_line(words, told, capsys):
-    assert main(["tune", *words]) == 2
+    assert main(["tune-search", *words]) == 2
     assert told in capsys.readouterr().err
 
 
@@ -404,17 +430,15 @@ def test_what_cannot_be_done_is_told_in_a_line(words, told, capsys):
     ],
 )
 def test_a_player_without_parameters_to_tell_of_is_told_in_a_line(player, told, capsys):
-    with pytest.raises(SystemExit) as exit_:
-        main(["tune", player, "--help"])
-    assert exit_.value.code == 2
+    assert main(["tune-search", "parameters", player]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("procsnake tune: ")
+    assert said.startswith("procsnake tune-search parameters: ")
     assert told in said
     assert said.count("\n") == 1
 
 
 def test_an_option_of_the_other_tuning_is_unknown(capsys):
     with pytest.raises(SystemExit) as exit_:
-        main(["tune", "alphabeta", "--trials", "4"])
+        main(["tune-search", "games", "alphabeta", "--trials", "4"])
     assert exit_.value.code == 2
     assert "--trials" in capsys.readouterr().err

@@ -21,7 +21,8 @@ from tests.agents.measure.tournament.made import game
 from tests.agents.search.tuning.made import START, play, small
 
 WORDS = [
-    "tune",
+    "tune-search",
+    "games",
     START,
     "--parameters=weights.length,near:2",
     "--r-end=0.1",

@@ -231,9 +231,9 @@ def test_a_block_that_can_not_be_read_is_named(tmp_path, damage):
 @pytest.mark.long
 def test_ctrl_c_ends_with_whole_blocks_and_a_line(tmp_path):
     words = [
-        "tune",
+        "tune-search",
+        "learn",
         "alphabeta",
-        "--learn",
         "learned.json",
         "--nodes",
         "50",

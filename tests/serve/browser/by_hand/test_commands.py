@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import procsnake
-from procsnake.cli.start import by_hand as commands
+from procsnake.cli.start import play as commands
 from serve.browser.by_hand.table import OPPONENTS
 from tests.serve.browser.by_hand.games import circle
 
@@ -31,11 +31,8 @@ def run(*words):
     return procsnake.main(["play", *words])
 
 
-@pytest.mark.parametrize(
-    "words", [["--human"], ["--human", "battlesnake"], ["battlesnake", "--human"]], ids=" ".join
-)
-def test_without_more_words_it_is_battlesnake_against_good_snakes(played, words):
-    assert run(*words, "--seed", "3") == 0
+def test_without_more_words_it_is_battlesnake_against_good_snakes(played):
+    assert run("--seed", "3") == 0
     ((game, clock),) = played
     assert game.setup.opponents == OPPONENTS == ("champion-standard", "flood")
     assert (game.setup.seed, game.setup.width, clock) == (3, 11, None)
@@ -43,8 +40,6 @@ def test_without_more_words_it_is_battlesnake_against_good_snakes(played, words)
 
 def test_it_is_the_game_that_is_asked_for(played, capsys):
     words = [
-        "--human",
-        "battlesnake",
         "--against",
         "me=greedy",
         "alphabeta",
@@ -88,45 +83,22 @@ def test_it_is_the_game_that_is_asked_for(played, capsys):
 
 @pytest.mark.parametrize("words", [["--against"], ["--ruleset", "solo"]], ids=" ".join)
 def test_one_may_play_alone(played, words):
-    assert run("--human", "battlesnake", *words) == 0
+    assert run(*words) == 0
     assert played[0][0].referee.names == ["you"]
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "nobody plays; name two to sixteen players, or play yourself: --human"),
+        (["--against", "flod"], "Did you mean 'flood'"),
         (
-            ["flood", "greedy", "--against", "flood"],
-            "--against is for a game that you play yourself",
-        ),
-        (["flood", "greedy", "--clock", "1"], "--clock is for a game that you play yourself"),
-        (["flood", "greedy", "--terminal"], "--terminal is for a game that you play yourself"),
-        (
-            ["procgen/coinrun", "--human", "--against", "flood"],
-            "--against is for a game of Battlesnake",
-        ),
-        (
-            ["procgen/coinrun", "--human", "--record", "me.mp4"],
-            "--record is for a game of Battlesnake or one that agents play",
-        ),
-        (
-            ["procgen/coinrun", "--human", "--map", "royale"],
-            "--map is royale, but it is for a game of Battlesnake",
-        ),
-        (["--human", "--levels", "all"], "--levels is all, but it is for games of Procgen"),
-        (["--human", "batlesnake"], "Did you mean 'battlesnake'?"),
-        (["--human", "battlesnake", "flood"], "opponents stand behind --against: flood"),
-        (["--human", "--against", "flod"], "Did you mean 'flood'"),
-        (
-            ["--human", "--against", "flood", "--width", "2"],
+            ["--against", "flood", "--width", "2"],
             "width is 2; it must be an integer from 3 to 25",
         ),
-        (["--human", "--against", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
-        (["--human", "--hint", "alfabeta"], "Did you mean 'alphabeta'"),
-        (["--human", "--json"], "leave it out with --human"),
+        (["--against", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
+        (["--hint", "alfabeta"], "Did you mean 'alphabeta'"),
         (
-            ["--human", "--against", "flood", "--record", "/proc/nowhere/game.jsonl"],
+            ["--against", "flood", "--record", "/proc/nowhere/game.jsonl"],
             "can't be written",
         ),
     ],
@@ -142,7 +114,7 @@ def test_what_cannot_be_played_is_said_in_a_line(played, capsys, words, said):
 @pytest.mark.parametrize("clock", ["0", "0.05", "61", "nan", "soon"])
 def test_a_clock_has_bounds(clock, capsys):
     with pytest.raises(SystemExit):
-        run("--human", "--clock", clock)
+        run("--clock", clock)
     assert "--clock" in capsys.readouterr().err
 
 
@@ -157,7 +129,6 @@ def test_every_games_recording_is_told_and_kept(monkeypatch, capsys, tmp_path):
     record = tmp_path / "mine.jsonl"
     assert (
         run(
-            "--human",
             "--browser",
             "--against",
             "flood",
@@ -183,7 +154,7 @@ def test_every_games_recording_is_told_and_kept(monkeypatch, capsys, tmp_path):
 
 def test_without_a_record_nothing_is_left(played, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run("--human", "--against", "flood") == 0
+    assert run("--against", "flood") == 0
     assert list(tmp_path.iterdir()) == []
     assert not Path(played[0][0].path).exists()
     assert "recording" not in capsys.readouterr().out
@@ -214,7 +185,7 @@ def test_a_browser_is_one_that_shows_pages(monkeypatch, found, variable, is_one)
 
 def test_without_a_browser_and_a_terminal_it_says_what_to_do(monkeypatch, capsys):
     monkeypatch.setattr(commands, "finds_browser", lambda: False)
-    assert run("--human", "--against", "flood") == 2
+    assert run("--against", "flood") == 2
     assert (
         "no terminal to play in, and no browser was found; --browser serves the page"
         in capsys.readouterr().err

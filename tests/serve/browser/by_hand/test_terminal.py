@@ -231,9 +231,7 @@ class Terminal:
 def test_a_game_at_a_real_terminal(tmp_path):
     record = tmp_path / "mine.jsonl"
     size = ["--width", "7", "--height", "7", "--seed", "1"]
-    screen = Terminal(
-        "play", "--human", "--terminal", "--against", "me=flood", *size, "--record", str(record)
-    )
+    screen = Terminal("play", "--terminal", "--against", "me=flood", *size, "--record", str(record))
     try:
         screen.wait_for(" turn 0 ")
         screen.press("\x1b[A")

@@ -240,7 +240,6 @@ def test_the_command_serves_the_page_and_ctrl_c_ends_it(chromium, tmp_path):
         "-m",
         "procsnake",
         "play",
-        "--human",
         "--width",
         "7",
         "--height",

@@ -100,6 +100,7 @@ def test_speeds_are_of_instances():
 def test_the_command_shows_a_table_or_json(capsys):
     words = (
         "launch",
+        "sagemaker",
         "battlesnake-ppo",
         "--price",
         "ml.c5.4xlarge=0.8",
@@ -117,10 +118,11 @@ def test_the_command_shows_a_table_or_json(capsys):
         "ml.c5.4xlarge",
         "2*ml.c5.4xlarge",
     ]
-    code, _, error = run(capsys, "launch", "battlesnake-imitation", *words[2:])
+    code, _, error = run(capsys, "launch", "sagemaker", "battlesnake-imitation", *words[2:])
     assert (code, "is a single process" in error) == (2, True)
     words = (
         "launch",
+        "sagemaker",
         "battlesnake-ppo",
         "--instances",
         "ml.c5.xlarge",

@@ -1,6 +1,4 @@
-"""`procsnake play --human`: a person plays Battlesnake in the browser or in the terminal, or
-Procgen in a window.
-"""
+"""The command `procsnake play`: a person plays Battlesnake in the browser or in the terminal."""
 
 from __future__ import annotations
 
@@ -15,51 +13,83 @@ from typing import TYPE_CHECKING
 
 from agents.player import Player
 from envs.battlesnake.recording import unfinished
-from envs.common.errors import ConfigError, UnknownNameError
-from procsnake.cli.command_line import game_settings, refuse_game_options, refuse_given
-from procsnake.cli.effort_options import effort_of, tell_own_efforts
+from envs.common.errors import ConfigError
+from procsnake.cli.command_line import (
+    add_game_options,
+    add_imports,
+    at_least,
+    game_settings,
+)
+from procsnake.cli.effort_options import add_effort, effort_of, tell_own_efforts
 from procsnake.cli.start.match import check_record, tell_evaluations
 from procsnake.cli.worlds import register_worlds
 
 if TYPE_CHECKING:
     from serve.browser.by_hand.game import HumanGame
 
-BATTLESNAKE = "battlesnake"
 LEAST_CLOCK_S = 0.1
 MOST_CLOCK_S = 60.0
 _TEXT_BROWSERS = ("www-browser", "links", "elinks", "lynx", "w3m")
 """What Python's `webbrowser` falls back to where there is no screen. They run no scripts."""
-_OWN_OPTIONS = ("against", "clock", "hint", "terminal", "browser")
 
 
-def add_by_hand(parser: argparse.ArgumentParser) -> None:
-    """Add the options for a person who plays."""
-    group = parser.add_argument_group("playing by hand")
-    group.add_argument(
-        "--human",
-        action="store_true",
-        help="play yourself: battlesnake (default), or e.g. procgen/coinrun",
+HELP = """\
+Your snake meets the snakes behind --against, in the browser, or in the terminal where no browser is found. Arrow keys move.
+
+examples:
+  procsnake play                                          # you play against two good snakes
+  procsnake play --against alphabeta --clock 0.5 --record mine.jsonl
+  procsnake play --terminal --against flood --map royale --width 7 --height 7
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "--against",
+        nargs="*",
+        metavar="PLAYER",
+        help="your opponents; without a name you play alone (default: champion-standard flood)",
     )
-    against = (
-        "who plays Battlesnake against you; without a name you play alone (default:"
-        " champion-standard flood)"
+    parser.add_argument(
+        "--clock",
+        type=_clock,
+        metavar="SECONDS",
+        help="seconds a turn takes, whether you have moved or not (default: turns wait for you)",
     )
-    group.add_argument("--against", nargs="*", metavar="PLAYER", help=against)
-    clock = (
-        "seconds a turn takes, whether you have moved or not (default: every turn waits for you)"
+    parser.add_argument(
+        "--hint",
+        metavar="PLAYER",
+        help=(
+            "who tells what it would play when you ask for a hint (default: alphabeta at 200000"
+            " nodes)"
+        ),
     )
-    group.add_argument("--clock", type=_clock, metavar="SECONDS", help=clock)
-    hint = (
-        "who tells what it would play when you ask for a hint (default: alphabeta at 200000 nodes)"
-    )
-    group.add_argument("--hint", metavar="PLAYER", help=hint)
-    where = group.add_mutually_exclusive_group()
-    terminal = "play in the terminal, which is what happens where no browser is found"
+    where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--terminal", "--no-browser", action="store_true", default=None, help=terminal
+        "--terminal",
+        action="store_true",
+        help="play in the terminal, which is what happens where no browser is found",
     )
-    browser = "serve the page even if no browser is found here, and print its address"
-    where.add_argument("--browser", action="store_true", default=None, help=browser)
+    where.add_argument(
+        "--browser",
+        action="store_true",
+        help="serve the page even if no browser is found here, and print its address",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=at_least(1),
+        default=500,
+        help="milliseconds an opponent has for a move (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="write the game as JSON lines, as the official command line does",
+    )
+    add_effort(parser)
+    add_imports(parser)
+    add_game_options(parser)
 
 
 def _clock(text: str) -> float:
@@ -71,70 +101,8 @@ def _clock(text: str) -> float:
     return value
 
 
-def refuse_without_a_person(options: argparse.Namespace) -> None:
-    """Raise `ConfigError` for options that only mean something to a person who plays."""
-    _refuse_own_options(options, "a game that you play yourself; add --human")
-
-
-def _refuse_own_options(options: argparse.Namespace, what_for: str) -> None:
-    given = next((name for name in _OWN_OPTIONS if getattr(options, name) is not None), None)
-    if given is not None:
-        raise ConfigError(f"--{given} is for {what_for}")
-
-
-def play_by_hand(options: argparse.Namespace) -> int:
-    """Run `procsnake play --human`. Returns the exit code."""
-    if options.json:
-        raise ConfigError("--json prints how a game of agents ended; leave it out with --human")
-    refuse_given(options, ("position", "turn"), "games of agents; leave it out with --human")
-    if options.players in ([], [BATTLESNAKE]):
-        refuse_given(
-            options,
-            ("levels", "mode"),
-            "games of Procgen, and this is one of Battlesnake; leave it out",
-        )
-        return _play_battlesnake(options)
-    world, _, game = options.players[0].rpartition("/")
-    if len(options.players) > 1 or world != "procgen":
-        _refuse_players(options.players)
-    _refuse_own_options(options, "a game of Battlesnake; leave it out")
-    refuse_given(options, ("nodes", "time"), "a game of Battlesnake; leave it out")
-    refuse_game_options(options, "a game of Battlesnake; leave it out")
-    if options.record is not None:
-        raise ConfigError(
-            "--record is for a game of Battlesnake or one that agents play; leave it out, or leave"
-            " out --human"
-        )
-    return _play_procgen(game, options)
-
-
-def _refuse_players(players: list[str]) -> None:
-    told = "--human plays battlesnake or one game of Procgen"
-    if players[0] == BATTLESNAKE or len(players) > 1:
-        opponents = [player for player in players if player != BATTLESNAKE]
-        raise ConfigError(
-            f"{told}, not {' '.join(players)}; opponents stand behind --against:"
-            f" {' '.join(opponents)}"
-        )
-    raise UnknownNameError(
-        "game to play by hand", players[0], [BATTLESNAKE, "procgen/coinrun"], hint=f"{told}."
-    )
-
-
-def _play_procgen(game: str, options: argparse.Namespace) -> int:
-    from envs.procgen import keyboard
-
-    print(keyboard.KEYS)
-    keyboard.play(
-        game,
-        seed=options.seed,
-        levels=options.levels or "all",
-        distribution_mode=options.mode or "easy",
-    )
-    return 0
-
-
-def _play_battlesnake(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run `procsnake play`. Returns the exit code."""
     in_terminal = options.terminal or not (options.browser or finds_browser())
     if in_terminal and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError(

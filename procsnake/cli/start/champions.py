@@ -1,0 +1,38 @@
+"""The command `procsnake champions`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from procsnake.cli.command_line import (
+    add_json,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+HELP = """\
+A champion's name can stand wherever a policy bundle or an agent is asked for.
+
+examples:
+  procsnake match champion-standard flood flood flood --watch
+  procsnake evaluate champion-standard
+  procsnake play champion-starpilot --record film.mp4       # one of Procgen; --seed draws the level
+  procsnake evaluate champion-starpilot --levels train,test --episodes 500
+"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run `procsnake champions`. Returns the exit code."""
+    from agents import champions
+
+    print_json(champions.as_json()) if options.json else print(champions.table())
+    return 0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    add_json(parser)
