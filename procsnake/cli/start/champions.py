@@ -20,8 +20,8 @@ A champion's name can stand wherever a policy bundle or an agent is asked for.
 examples:
   procsnake match champion-standard flood flood flood --watch
   procsnake evaluate champion-standard
-  procsnake play champion-starpilot --record film.mp4       # one of Procgen; --seed draws the level
-  procsnake evaluate champion-starpilot --levels train,test --episodes 500
+  procsnake watch champion-starpilot --record film.mp4      # one of Procgen; --seed draws the level
+  procsnake levels champion-starpilot --levels train,test --episodes 500
 """
 
 

@@ -1,4 +1,4 @@
-"""`procsnake tune alphabeta` as it is typed."""
+"""`procsnake tune-search` as it is typed."""
 
 from __future__ import annotations
 
