@@ -12,7 +12,6 @@ import torch
 from gymnasium.spaces import Box, Discrete
 
 import envs
-import procsnake
 from agents import networks
 from agents.bundle import export
 from agents.measure.evaluation.episodes import (
