@@ -127,16 +127,15 @@ def test_mistakes_are_one_line(capsys, arguments, message):
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("command", "options"),
     [
-        ["train"],
-        ["tune", "--search", "seed=1,2"],
-        ["launch", "sagemaker", "--instances", "ml.c5.xlarge"],
-        ["launch", "slurm", "--instances", "16cpu"],
+        ("train", []),
+        ("tune", ["--search", "seed=1,2"]),
+        ("launch sagemaker", ["--instances", "ml.c5.xlarge"]),
+        ("launch slurm", ["--instances", "16cpu"]),
     ],
-    ids=" ".join,
 )
-def test_minutes_win_over_the_same_key_in_set(capsys, monkeypatch, words):
+def test_minutes_win_over_the_same_key_in_set(capsys, monkeypatch, command, options):
     real = Experiment.load
     loaded = []
 
@@ -147,15 +146,15 @@ def test_minutes_win_over_the_same_key_in_set(capsys, monkeypatch, words):
     monkeypatch.setattr(Experiment, "load", load)
     code, _, error = run(
         capsys,
-        words[0],
+        *command.split(),
         "battlesnake-ppo",
-        *words[1:],
+        *options,
         "--minutes",
         "9",
         "--set",
         "budget.max_minutes=5",
     )
-    assert (code, error) == (2, f"procsnake {words[0]}: that is enough\n")
+    assert (code, error) == (2, f"procsnake {command}: that is enough\n")
     assert [experiment.budget.max_minutes for experiment in loaded] == [9.0]
 
 

@@ -116,7 +116,7 @@ def test_a_search_is_asked_for_as_sagemaker_wants_it_and_its_trials_are_the_expe
     [
         (("--scheduler", "pbt"), "no population-based training"),
         (("--metric", "loss"), "metric of a job"),
-        (("--cluster", "auto"), "--cluster is for a search on a Ray cluster"),
+        (("--cluster", "auto"), "unknown option '--cluster'"),
         (("--concurrent", "0"), "0 is less than 1"),
     ],
 )
