@@ -33,8 +33,22 @@ __all__ = ["Breach", "Submission", "check"]
 
 _PICKLE_PROTOCOL = 4
 _RAY_TRAINERS = (
-    "A2C", "A3C", "APEX", "APPO", "ARS", "BC", "DDPPO", "DQN", "ES", "IMPALA", "MARWIL", "PG", "PPO", "SAC", "SimpleQ",
-)  # fmt: skip
+    "A2C",
+    "A3C",
+    "APEX",
+    "APPO",
+    "ARS",
+    "BC",
+    "DDPPO",
+    "DQN",
+    "ES",
+    "IMPALA",
+    "MARWIL",
+    "PG",
+    "PPO",
+    "SAC",
+    "SimpleQ",
+)
 _FILES = (
     "run.sh",
     "train.py",
@@ -293,14 +307,14 @@ def _no_weights(submission: Submission) -> Iterator[Breach]:
         return
     for path in submission.weights:
         yield Breach(path, "it holds weights, and the competition trains from scratch", fix)
-    for key, found in (
+    for key, section in (
         ("restore", submission.body),
         ("weights", submission.model.get("custom_options")),
     ):
-        if isinstance(found, dict) and found.get(key):
+        if isinstance(section, dict) and section.get(key):
             yield Breach(
                 submission.experiment_path,
-                f"{key} is {found[key]!r}: it doesn't train from scratch",
+                f"{key} is {section[key]!r}: it doesn't train from scratch",
                 fix,
             )
 

@@ -22,7 +22,8 @@ LOCAL = "local package with trained weights"
 PLACEHOLDER = "your name <your address>"
 """The author that is written into an entry if no authors were given."""
 SAMPLE_AUTHORS = (PLACEHOLDER, "aicrowd-bot", "Sharada Mohanty <mohanty@aicrowd.com>")
-"""Authors that aren't of the team: our placeholder, and those of the starter kit's page and file."""
+"""Authors that aren't of the team: our placeholder, and those of the starter kit's page and
+file."""
 SAMPLE_DESCRIPTIONS = (
     "Procgen test submission",
     "NeurIPS 2020: Procgen Competition Agent",

@@ -97,7 +97,12 @@ def export(
         ["procsnake", "train", translation.name]
     )
     experiment = f"experiments/{translation.name}.yaml"
-    ours = {**_template(), **_own_files(translation, experiment, track=track, command=command)}
+    page = _readme(translation, track, command, in_the_kit=starter_kit is not None)
+    ours = {
+        **_template(),
+        **_own_files(translation, experiment, track=track),
+        _PAGE: page.encode(),
+    }
     if bundle and with_weights:
         ours |= _weights(bundle, translation, framework)
     files = ours
@@ -114,8 +119,8 @@ def export(
             entry, without = _without_samples(folder.read_json(Path(starter_kit) / _ENTRY))
             notes += without
     description = _description(translation, track)
-    written = folder.read_manifest(target).get("description")
-    files[_ENTRY] = _entry(entry, description, authors, written)
+    own_description = folder.read_manifest(target).get("description")
+    files[_ENTRY] = _entry(entry, description, authors, own_description)
     if is_renewed and entry.get("authors") != [PLACEHOLDER]:
         notes.append(
             f"{_ENTRY} keeps what you put there; only a description that procsnake wrote is"
@@ -194,7 +199,7 @@ def _description(translation: Translation, track: str) -> str:
     return about
 
 
-def _own_files(translation: Translation, experiment: str, *, track: str, command: str) -> Files:
+def _own_files(translation: Translation, experiment: str, *, track: str) -> Files:
     """The files whose content differs from export to export."""
     run_sh = (TEMPLATE / "run.sh").read_text(encoding="utf-8").replace("@EXPERIMENT@", experiment)
     about = _description(translation, track)
@@ -204,15 +209,17 @@ def _own_files(translation: Translation, experiment: str, *, track: str, command
     return {
         "run.sh": run_sh.encode(),
         experiment: text.encode(),
-        _PAGE: _readme(translation, track, command).encode(),
     }
 
 
 def _entry(
-    found: Mapping[str, Any], description: str, authors: Sequence[str], written: str | None
+    older_entry: Mapping[str, Any],
+    description: str,
+    authors: Sequence[str],
+    own_description: str | None,
 ) -> bytes:
-    """The content of aicrowd.json. What was `found` there stays, except for the authors if new ones
-    are given, and for the description if procsnake had `written` it."""
+    """The content of aicrowd.json. What `older_entry` has stays, except for the authors if new ones
+    are given, and for the description if procsnake wrote it, `own_description`."""
     fresh = {
         "challenge_id": CHALLENGE,
         "grader_id": CHALLENGE,
@@ -221,9 +228,9 @@ def _entry(
         "docker_build": True,
         "debug": False,
     }
-    entry = {**fresh, **found, **({"authors": list(authors)} if authors else {})}
-    told = str(entry["description"])
-    if told == written or (LOCAL in told) != (LOCAL in description):
+    entry = {**fresh, **older_entry, **({"authors": list(authors)} if authors else {})}
+    older_text = str(entry["description"])
+    if older_text == own_description or (LOCAL in older_text) != (LOCAL in description):
         entry["description"] = description
     return (json.dumps(entry, indent=2, ensure_ascii=False) + "\n").encode()
 
@@ -251,8 +258,9 @@ def _weights(bundle: Bundle, translation: Translation, framework: str) -> Files:
     return {WEIGHTS: npz(weights), **trial}
 
 
-def _readme(translation: Translation, track: str, command: str) -> str:
+def _readme(translation: Translation, track: str, command: str, *, in_the_kit: bool) -> str:
     config = translation.body["config"]
+    train = _TRAIN_IN_THE_KIT if in_the_kit else _TRAIN
     notes = "\n".join(f"- {note}" for note in translation.notes) or "- Nothing."
     return (
         (TEMPLATE / "README.md")
@@ -271,10 +279,17 @@ def _readme(translation: Translation, track: str, command: str) -> str:
             ),
             command=command,
             notes=notes,
+            train=train.format(name=translation.name),
         )
     )
 
 
+_TRAIN = "PATH=$PWD/legacy/bin:$PATH ./run.sh --train           # results in ~/ray_results/{name}"
+_TRAIN_IN_THE_KIT = (
+    "# The kit's run.sh --train needs eight cores and a GPU; this doesn't."
+    " Results: ~/ray_results/{name}\n"
+    "PATH=$PWD/legacy/bin:$PATH python utils/on_this_machine.py experiments/{name}.yaml"
+)
 _COMPETITION_PAGE = "It carries no weights: the grader trains it from scratch."
 _LOCAL_PAGE = (
     "**A local package:** it carries the trained weights, which the competition forbids. `./run.sh"

@@ -36,16 +36,16 @@ def read_manifest(target: Path) -> dict[str, Any]:
 
     The folder may be a stranger's, so `files` leaves out what no exporter wrote, such as paths out
     of the folder."""
-    found = read_json(target / MANIFEST)
-    files = found.get("files")
+    manifest = read_json(target / MANIFEST)
+    files = manifest.get("files")
     if not isinstance(files, dict):
         return {}
-    known = {
-        name: wrote
-        for name, wrote in files.items()
-        if wrote and isinstance(wrote, str) and _is_inside(target, name)
+    own_files = {
+        name: digest
+        for name, digest in files.items()
+        if digest and isinstance(digest, str) and _is_inside(target, name)
     }
-    return {**found, "files": known}
+    return {**manifest, "files": own_files}
 
 
 def _is_inside(target: Path, name: str) -> bool:
@@ -66,10 +66,10 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent)):
             return {}
-        found = parse_json(read_text(path, MAX_JSON_BYTES))
+        content = parse_json(read_text(path, MAX_JSON_BYTES))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -159,12 +159,15 @@ def _reconcile(
     kept: list[str] = []
     conflicts: list[str] = []
     for name, content in files.items():
-        found = _hash_of(target / name)
+        present = _hash_of(target / name)
         if not _is_inside(target, name):
             conflicts.append(name)
-        if name in merged or found is None or found in (_hash(content), base.get(name)):
+        if name in merged or present is None or present in (_hash(content), base.get(name)):
             continue
-        (kept if base.get(name) == _hash(content) else conflicts).append(name)
+        if base.get(name) == _hash(content):
+            kept.append(name)
+        else:
+            conflicts.append(name)
     if conflicts:
         aside = Path(f"{target}-before")
         raise ConfigError(
@@ -175,8 +178,8 @@ def _reconcile(
         )
     gone = [
         name
-        for name, wrote in base.items()
-        if name not in files and _hash_of(target / name) == wrote
+        for name, digest in base.items()
+        if name not in files and _hash_of(target / name) == digest
     ]
     mine = [
         name

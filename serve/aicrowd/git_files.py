@@ -1,4 +1,5 @@
-"""Lists the files of a folder that git would hand in: what git ignores is nobody's business here."""
+"""Lists the files of a folder that git would hand in: what git ignores is nobody's business
+here."""
 
 from __future__ import annotations
 
@@ -69,13 +70,13 @@ def _names_a_place(variable: str) -> bool:
 
 
 def _walked(folder: Path) -> list[Path]:
-    found = []
+    paths = []
     for parent, folders, names in os.walk(folder):
         inside = Path(parent).relative_to(folder)
         folders[:] = [name for name in folders if _counts(inside / name)]
         links = [name for name in folders if (folder / inside / name).is_symlink()]
-        found += [inside / name for name in [*names, *links]]
-    return sorted(found)
+        paths += [inside / name for name in [*names, *links]]
+    return sorted(paths)
 
 
 def _counts(path: Path) -> bool:

@@ -59,12 +59,17 @@ def policy_weights(weights: Arrays, *, algorithm: str, framework: str) -> Arrays
     if framework == "torch":
         return weights
     return {
-        f"{_POLICY}/{model}.{name.rpartition('.')[0]}/{'kernel' if name.endswith('weight') else 'bias'}": tf_order(
-            array
-        )
+        f"{_POLICY}/{model}.{_layer_in_tf(name)}": tf_order(array)
         for model in _MODELS[algorithm]
         for name, array in weights.items()
     }
+
+
+def _layer_in_tf(name: str) -> str:
+    """The name that TensorFlow gives to torch's weights `layer.weight` or `layer.bias`."""
+    layer, _, kind = name.rpartition(".")
+    kind_in_tf = {"weight": "kernel", "bias": "bias"}[kind]
+    return f"{layer}/{kind_in_tf}"
 
 
 def tf_order(array: np.ndarray) -> np.ndarray:

@@ -28,7 +28,9 @@ class Refusal:
         """The text for `--set` that sets the value that can be kept, or None."""
         if self.instead is _NOTHING:
             return None
-        return f"{self.key}={self.instead if isinstance(self.instead, str) else json.dumps(self.instead)}"
+        if isinstance(self.instead, str):
+            return f"{self.key}={self.instead}"
+        return f"{self.key}={json.dumps(self.instead)}"
 
     def __str__(self) -> str:
         if self.setting:

@@ -14,9 +14,18 @@ from serve.aicrowd.folder import Files
 from serve.aicrowd.git_files import listed_files
 
 _THE_KITS = (
-    "aicrowd_helpers/", "algorithms/__init__.py", "callbacks.py", "Dockerfile", "envs/procgen_env_wrapper.py", "preprocessors/",
-    "requirements.txt", "requirements-cpu.txt", "rollout.py", "train.py", "utils/loader.py",
-)  # fmt: skip
+    "aicrowd_helpers/",
+    "algorithms/__init__.py",
+    "callbacks.py",
+    "Dockerfile",
+    "envs/procgen_env_wrapper.py",
+    "preprocessors/",
+    "requirements.txt",
+    "requirements-cpu.txt",
+    "rollout.py",
+    "train.py",
+    "utils/loader.py",
+)
 """Files that stay the clone's if it has them. All other files of procsnake have names that the kit
 doesn't use.
 """
@@ -159,8 +168,8 @@ def _requirements(content: bytes, more: bytes) -> tuple[bytes, list[str]]:
 
 
 def _package(line: str) -> str:
-    found = re.match(r"\s*([A-Za-z0-9][\w.-]*)", line)
-    name = found[1].lower().replace("_", "-") if found else ""
+    match = re.match(r"\s*([A-Za-z0-9][\w.-]*)", line)
+    name = match[1].lower().replace("_", "-") if match else ""
     if name in ("tensorflow-gpu", "tensorflow-cpu"):
         return "tensorflow"
     return name

@@ -76,8 +76,8 @@ class Submission:
     @cached_property
     def experiment_path(self) -> str:
         """The path of the experiment that run.sh runs by default, or "" if run.sh names none."""
-        found = re.search(r"EXPERIMENT_DEFAULT=[\"']?([^\"'\s]+)", self.text("run.sh"))
-        return found[1] if found else ""
+        match = re.search(r"EXPERIMENT_DEFAULT=[\"']?([^\"'\s]+)", self.text("run.sh"))
+        return match[1] if match else ""
 
     @cached_property
     def experiments(self) -> dict[str, Any]:
@@ -101,14 +101,12 @@ class Submission:
     @property
     def config(self) -> dict[str, Any]:
         """The experiment's section `config`, or {}."""
-        found = self.body.get("config")
-        return found if isinstance(found, dict) else {}
+        return _section(self.body, "config")
 
     @property
     def env_config(self) -> dict[str, Any]:
         """The section `env_config` of `config`, or {}."""
-        found = self.config.get("env_config")
-        return found if isinstance(found, dict) else {}
+        return _section(self.config, "env_config")
 
     @property
     def is_local(self) -> bool:
@@ -120,8 +118,7 @@ class Submission:
     @property
     def model(self) -> dict[str, Any]:
         """The section `model` of `config`, or {}."""
-        found = self.config.get("model")
-        return found if isinstance(found, dict) else {}
+        return _section(self.config, "model")
 
     @property
     def is_torch(self) -> bool:
@@ -149,6 +146,12 @@ class Submission:
     def weights(self) -> list[str]:
         """The paths of the files that hold weights."""
         return [path for path in self.files if path.endswith(_WEIGHT_FILES) or is_checkpoint(path)]
+
+
+def _section(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    """The section of this name; empty if there is none."""
+    section = settings.get(name)
+    return section if isinstance(section, dict) else {}
 
 
 def is_checkpoint(path: str) -> bool:

@@ -67,7 +67,7 @@ def translate(
 
 @cache
 def _table() -> dict[str, dict[str, dict[str, Any]]]:
-    return yaml.safe_load(_TABLE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    return yaml.safe_load(_TABLE.read_text(encoding="utf-8"))
 
 
 def _algorithm(run: Any) -> str:

@@ -12,9 +12,15 @@ from pathlib import Path
 from serve.aicrowd.submission import Breach, Submission, nodes, parse, strings
 
 _STARTS = (
-    "train.py", "rollout.py", "callbacks.py", "algorithms/__init__.py", "algorithms/registry.py", "preprocessors/__init__.py",
-    "utils/loader.py", "utils/rollout_on_ray_086.py",
-)  # fmt: skip
+    "train.py",
+    "rollout.py",
+    "callbacks.py",
+    "algorithms/__init__.py",
+    "algorithms/registry.py",
+    "preprocessors/__init__.py",
+    "utils/loader.py",
+    "utils/rollout_on_ray_086.py",
+)
 """Files that are run or imported by every experiment. The files of envs/ and models/ are imported,
 too.
 """
@@ -92,24 +98,24 @@ def imports(submission: Submission) -> Iterator[Breach]:
     Imports are followed from file to file, beginning with the files that are run.
     """
     roots = _roots(submission)
-    seen = set[str]()
-    told: set[tuple[str, str | None]] = {
+    visited = set[str]()
+    reported: set[tuple[str, str | None]] = {
         (module, name) for module, names in _GRADERS.items() for name in names
     }
     waiting = [*_STARTS, *submission.files_below("envs"), *submission.files_below("models")]
     while waiting:
         path = waiting.pop()
-        if path in seen or path not in submission.files:
+        if path in visited or path not in submission.files:
             continue
-        seen.add(path)
+        visited.add(path)
         for one in _imports(submission.tree(path), path):
             if one.is_relative_outside:
                 fix = "Import it by its full name"
                 yield Breach(
                     path, "it imports relatively, but is executed as no part of a package", fix
                 )
-            elif one.module.split(".")[0] in roots and (one.module, one.name) not in told:
-                told.add((one.module, one.name))
+            elif one.module.split(".")[0] in roots and (one.module, one.name) not in reported:
+                reported.add((one.module, one.name))
                 yield from _missing(submission, one, path)
                 waiting += [place for place in _places(one) if place in submission.files]
 
@@ -118,9 +124,9 @@ def contract(submission: Submission) -> Iterator[Breach]:
     """Yield a breach for each name that the grader's train.py imports, but that doesn't exist."""
     for module, names in _GRADERS.items():
         for name in names:
-            found = list(_missing(submission, _Import(module, name), "train.py"))
-            yield from found
-            if found and found[0].what.startswith("it isn't there"):
+            faults = list(_missing(submission, _Import(module, name), "train.py"))
+            yield from faults
+            if faults and faults[0].what.startswith("it isn't there"):
                 break
 
 
@@ -157,23 +163,26 @@ def base_environment(submission: Submission) -> Iterator[Breach]:
 
 
 def _makers(tree: ast.Module) -> set[str]:
-    found = set()
+    makers = set()
     for node in nodes(tree):
         if (
             isinstance(node, ast.Attribute)
             and node.attr == "make"
             and isinstance(node.value, ast.Name)
         ):
-            found |= {f"{node.value.id}.make"} if node.value.id in ("gym", "gym3") else set()
+            if node.value.id in ("gym", "gym3"):
+                makers.add(f"{node.value.id}.make")
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
             "gym",
             "procgen",
         ):
-            made = {"make", "ProcgenEnv", "ProcgenGym3Env"} & {alias.name for alias in node.names}
-            found |= {f"{node.module}.{name}" for name in made}
+            imported = {"make", "ProcgenEnv", "ProcgenGym3Env"} & {
+                alias.name for alias in node.names
+            }
+            makers |= {f"{node.module}.{name}" for name in imported}
         if isinstance(node, ast.Attribute) and node.attr in ("ProcgenEnv", "ProcgenGym3Env"):
-            found.add(node.attr)
-    return found
+            makers.add(node.attr)
+    return makers
 
 
 def _roots(submission: Submission) -> set[str]:
@@ -190,7 +199,8 @@ def _imports(tree: ast.Module, path: str) -> Iterator[_Import]:
             yield from (_Import(alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*above, *([node.module] if node.module else [])])
+            parts = [*above, node.module or ""]
+            module = ".".join(filter(None, parts))
             outside = bool(node.level) and (
                 package[:1] in (["envs"], ["models"]) or len(package) < node.level
             )
@@ -247,11 +257,11 @@ def _binds(tree: ast.Module, name: str) -> bool:
                 return True
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
             stored = (
-                found
-                for found in ast.walk(node)
-                if isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store)
+                name_node
+                for name_node in ast.walk(node)
+                if isinstance(name_node, ast.Name) and isinstance(name_node.ctx, ast.Store)
             )
-            if any(found.id == name for found in stored):
+            if any(name_node.id == name for name_node in stored):
                 return True
     return False
 

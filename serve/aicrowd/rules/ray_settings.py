@@ -1,4 +1,5 @@
-"""Rules about all sections of the experiment that Ray 0.8.6 reads: it must know each key, and be able
+"""Rules about all sections of the experiment that Ray 0.8.6 reads: it must know each key, and be
+able
 to use each value.
 
 Ray itself takes most values as they come and crashes when it first computes with them, on the
@@ -207,7 +208,7 @@ def combinations(submission: Submission) -> Iterator[Breach]:
 
     def number(key: str) -> float:
         value = settings.get(key)
-        return value if _has_form(value, "number") else math.nan
+        return float(value) if isinstance(value, int | float) else math.nan
 
     if trainer in ("PPO", "APPO", "DDPPO"):
         if number("sgd_minibatch_size") > number("train_batch_size"):

@@ -45,9 +45,14 @@ def _list_of(check: Check) -> Check:
 
 
 _FLAGS = (
-    "center_agent", "paint_vel_info", "restrict_themes", "use_backgrounds", "use_generated_assets", "use_monochrome_assets",
+    "center_agent",
+    "paint_vel_info",
+    "restrict_themes",
+    "use_backgrounds",
+    "use_generated_assets",
+    "use_monochrome_assets",
     "use_sequential_levels",
-)  # fmt: skip
+)
 _GAME_OPTIONS: dict[str, Check] = {
     **dict.fromkeys(_FLAGS, _is_flag),
     **dict.fromkeys(("num_levels", "start_level", "rand_seed", "debug_mode"), _is_whole),
@@ -78,11 +83,28 @@ _NETWORK_OPTIONS: dict[str, Check] = {
 }
 """The options that models/procsnake_tf.py and models/procsnake_torch.py take."""
 _MODEL_KEYS = (
-    "conv_filters", "conv_activation", "fcnet_activation", "fcnet_hiddens", "free_log_std", "no_final_linear",
-    "vf_share_layers", "use_lstm", "max_seq_len", "lstm_cell_size", "lstm_use_prev_action_reward", "state_shape",
-    "framestack", "dim", "grayscale", "zero_mean", "custom_model", "custom_model_config", "custom_action_dist",
-    "custom_preprocessor", "custom_options",
-)  # fmt: skip
+    "conv_filters",
+    "conv_activation",
+    "fcnet_activation",
+    "fcnet_hiddens",
+    "free_log_std",
+    "no_final_linear",
+    "vf_share_layers",
+    "use_lstm",
+    "max_seq_len",
+    "lstm_cell_size",
+    "lstm_use_prev_action_reward",
+    "state_shape",
+    "framestack",
+    "dim",
+    "grayscale",
+    "zero_mean",
+    "custom_model",
+    "custom_model_config",
+    "custom_action_dist",
+    "custom_preprocessor",
+    "custom_options",
+)
 """The keys of Ray 0.8.6's model configuration, except those that begin with an underscore."""
 
 

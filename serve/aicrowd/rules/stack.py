@@ -65,7 +65,7 @@ def requirements(submission: Submission) -> Iterator[Breach]:
     """
     if _PATH not in submission.files or not submission.text(_PATH).strip():
         return
-    found: dict[str, tuple[str, Requirement]] = {}
+    requirement_of: dict[str, tuple[str, Requirement]] = {}
     for path, line in _lines(submission, _PATH, ()):
         try:
             one = Requirement(line)
@@ -78,14 +78,16 @@ def requirements(submission: Submission) -> Iterator[Breach]:
             continue
         name: str = canonicalize_name(one.name)
         name = _NAMES.get(name, name)
-        if name in found and str(found[name][1].specifier) != str(one.specifier):
+        if name in requirement_of and str(requirement_of[name][1].specifier) != str(one.specifier):
             yield Breach(
-                path, f"{name} is there twice, as {found[name][1]} and {one}", "Keep one of them"
+                path,
+                f"{name} is there twice, as {requirement_of[name][1]} and {one}",
+                "Keep one of them",
             )
-        found[name] = path, one
+        requirement_of[name] = path, one
     for name, package in _STACK.items():
-        if name in found:
-            yield from _judged(name, package, *found[name])
+        if name in requirement_of:
+            yield from _judged(name, package, *requirement_of[name])
         elif package.needed:
             yield Breach(
                 _PATH,
@@ -93,7 +95,7 @@ def requirements(submission: Submission) -> Iterator[Breach]:
                 f"Add {name}{package.works}; 2020's stack needs that",
             )
     framework = "torch" if submission.is_torch else "tensorflow"
-    if submission.config and framework not in found:
+    if submission.config and framework not in requirement_of:
         yield Breach(
             _PATH,
             f"{framework} isn't there, which trains the experiment",

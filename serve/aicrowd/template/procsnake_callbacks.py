@@ -6,7 +6,8 @@ from ray.rllib.agents.callbacks import DefaultCallbacks
 
 
 class LogRawReturn(DefaultCallbacks):
-    """Logs the game's own return and length, `raw_return` and `raw_length`, whatever training does to rewards and frames."""
+    """Logs the game's own return and length, `raw_return` and `raw_length`, whatever training does
+    to rewards and frames."""
 
     def on_episode_end(self, worker, base_env, policies, episode, **kwargs):
         super().on_episode_end(

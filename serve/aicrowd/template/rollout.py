@@ -1,7 +1,10 @@
-"""Plays episodes with a checkpoint. `run.sh --rollout` calls it. It prints the raw return and length of each episode.
+"""Plays episodes with a checkpoint. `run.sh --rollout` calls it. It prints the raw return and
+length of each episode.
 
-It has the options of the starter kit's rollout.py, and writes the same files. --out is a pickle of a list of episodes. With
---use-shelve it is a shelf of episodes by number, with their count under "num_episodes". An episode is a list of [observation,
+It has the options of the starter kit's rollout.py, and writes the same files. --out is a pickle of
+a list of episodes. With
+--use-shelve it is a shelf of episodes by number, with their count under "num_episodes". An episode
+is a list of [observation,
 action, next observation, reward, done], with info added by --save-info.
 """
 
@@ -87,7 +90,8 @@ def read_options():
 
 
 def read_config(checkpoint):
-    """Read the checkpoint's configuration from params.pkl, which lies beside the checkpoint or one folder up."""
+    """Read the checkpoint's configuration from params.pkl, which lies beside the checkpoint or one
+    folder up."""
     folder = os.path.dirname(os.path.abspath(checkpoint))
     for place in (folder, os.path.dirname(folder)):
         path = os.path.join(place, "params.pkl")

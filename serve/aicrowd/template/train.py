@@ -1,6 +1,8 @@
-"""Trains the experiment of a YAML file with Ray 0.8.6. `run.sh --train` calls it. Results lie in ~/ray_results.
+"""Trains the experiment of a YAML file with Ray 0.8.6. `run.sh --train` calls it. Results lie in
+~/ray_results.
 
-It has the options of the starter kit's train.py. Without -f, the options --run and --env describe the experiment.
+It has the options of the starter kit's train.py. Without -f, the options --run and --env describe
+the experiment.
 """
 
 from __future__ import annotations
@@ -24,13 +26,22 @@ from utils.loader import load_algorithms, load_envs, load_models, load_preproces
 
 RESOURCES = ("memory", "object-store-memory", "redis-max-memory", "num-cpus", "num-gpus")
 FROM_COMMAND_LINE = (
-    "run", "stop", "checkpoint_freq", "checkpoint_at_end", "keep_checkpoints_num", "checkpoint_score_attr", "local_dir",
-    "num_samples", "upload_dir", "restore",
-)  # fmt: skip
+    "run",
+    "stop",
+    "checkpoint_freq",
+    "checkpoint_at_end",
+    "keep_checkpoints_num",
+    "checkpoint_score_attr",
+    "local_dir",
+    "num_samples",
+    "upload_dir",
+    "restore",
+)
 
 
 def make_options():
-    """Return a parser with Ray Tune's own options (--run, --stop, --config, --restore, …) and those of the starter kit."""
+    """Return a parser with Ray Tune's own options (--run, --stop, --config, --restore, …) and those
+    of the starter kit."""
     parser = make_parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "-f",

@@ -1,9 +1,11 @@
 """Runs inside an exported package on its own Python 3.7: what the package's policy answers, plays
 and has learned.
 
-    python legacy_probe.py answer EXPERIMENT.yaml JOB.npz OUT.npz      logits of frames, greedy episodes
+    python legacy_probe.py answer EXPERIMENT.yaml JOB.npz OUT.npz      logits of frames, greedy
+    episodes
     python legacy_probe.py weights CHECKPOINT OUT.npz                  the weights in a checkpoint
-    python legacy_probe.py epsilon EXPERIMENT.yaml STEPS               how often it plays at random then
+    python legacy_probe.py epsilon EXPERIMENT.yaml STEPS               how often it plays at random
+    then
 
 JOB.npz holds `frames`, and texts `games`, `seed`, `episodes` and `checkpoint` (none: the weights
 that the model starts from). With columns `batch_…` it also tells PPO's loss on that batch, and what

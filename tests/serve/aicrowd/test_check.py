@@ -473,9 +473,16 @@ JUNK = [
 
 
 FILES = (
-    "aicrowd.json", "requirements.txt", "Dockerfile", "run.sh", "train.py", "envs/procsnake_env.py", ".gitignore",
-    "experiments/procgen-ppo-lars.yaml", "algorithms/registry.py",
-)  # fmt: skip
+    "aicrowd.json",
+    "requirements.txt",
+    "Dockerfile",
+    "run.sh",
+    "train.py",
+    "envs/procsnake_env.py",
+    ".gitignore",
+    "experiments/procgen-ppo-lars.yaml",
+    "algorithms/registry.py",
+)
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -493,10 +500,21 @@ VALUES = [[], {}, "x", -1, 1.5, True, float("nan"), [{}], {"a": []}]
 
 
 KEYS = (
-    "env", "run", "stop", "config", "config.env_config", "config.env_config.env_name", "config.env_config.num_levels",
-    "config.env_config.augment", "config.env_config.action_repeat", "config.model", "config.model.custom_model",
-    "config.model.custom_options", "config.num_workers", "config.evaluation_config",
-)  # fmt: skip
+    "env",
+    "run",
+    "stop",
+    "config",
+    "config.env_config",
+    "config.env_config.env_name",
+    "config.env_config.num_levels",
+    "config.env_config.augment",
+    "config.env_config.action_repeat",
+    "config.model",
+    "config.model.custom_model",
+    "config.model.custom_options",
+    "config.num_workers",
+    "config.evaluation_config",
+)
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import runpy
 import shutil
 import subprocess
@@ -198,13 +199,36 @@ def options_of(path: Path) -> set[str]:
 
 def test_the_scripts_have_the_options_of_the_kits():
     assert options_of(TEMPLATE / "rollout.py") >= {
-        "--run", "--env", "--episodes", "--steps", "--no-render", "--monitor", "--video-dir", "--out", "--config",
-        "--save-info", "--use-shelve", "--track-progress",
-    }  # fmt: skip
+        "--run",
+        "--env",
+        "--episodes",
+        "--steps",
+        "--no-render",
+        "--monitor",
+        "--video-dir",
+        "--out",
+        "--config",
+        "--save-info",
+        "--use-shelve",
+        "--track-progress",
+    }
     assert options_of(TEMPLATE / "train.py") >= {
-        "-f", "--config-file", "--env", "--experiment-name", "--local-dir", "--upload-dir", "--resume", "--queue-trials",
-        "--torch", "--eager", "--trace", "-v", "-vv", "--ray-address", "--ray-num-nodes",
-    }  # fmt: skip
+        "-f",
+        "--config-file",
+        "--env",
+        "--experiment-name",
+        "--local-dir",
+        "--upload-dir",
+        "--resume",
+        "--queue-trials",
+        "--torch",
+        "--eager",
+        "--trace",
+        "-v",
+        "-vv",
+        "--ray-address",
+        "--ray-num-nodes",
+    }
     # --run, --stop, --config, --restore, … are Ray Tune's own.
     assert ("ray.tune.config_parser", "make_parser") in names_imported(TEMPLATE / "train.py")
 
@@ -282,6 +306,29 @@ def test_a_link_out_of_the_clone_is_left_out_and_named(kit, tmp_path):
     assert "auths" not in json.loads((tmp_path / "entry" / "aicrowd.json").read_text())
     assert (tmp_path / "entry" / "own").read_bytes() == (kit / "run.sh").read_bytes()
     assert (tmp_path / "entry" / "utils" / "own").read_bytes() == (kit / "rollout.py").read_bytes()
+
+
+def test_a_merged_entry_says_how_it_is_trained_on_a_laptop(kit, tmp_path):
+    entry = tmp_path / "entry"
+    export(settings("ppo"), entry, track="generalization", starter_kit=kit)
+    (command,) = re.findall(
+        r"python (utils/\S+ experiments/\S+)", (entry / "PROCSNAKE.md").read_text()
+    )
+    # Stands in for training, and says what was asked for.
+    (entry / "train.py").write_text(
+        "import sys, yaml\nprint(sys.argv[3:], yaml.safe_load(open(sys.argv[2])))\n"
+    )
+    printed = subprocess.run(
+        [sys.executable, *command.split()],
+        cwd=entry,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert "'--ray-num-cpus', '8'" in printed
+    assert "'num_gpus': 0," in printed
+    assert "'num_gpus_per_worker': 0," in printed
 
 
 def test_merging_into_what_was_merged_adds_nothing_twice(kit, tmp_path):

@@ -150,9 +150,12 @@ def ask(
 
 
 def test_the_stack_installs_without_conflicts(legacy):
-    assert "No broken requirements found." in subprocess.run(
-        [legacy / "pip", "check"], capture_output=True, text=True, timeout=120, check=True
-    ).stdout  # fmt: skip
+    assert (
+        "No broken requirements found."
+        in subprocess.run(
+            [legacy / "pip", "check"], capture_output=True, text=True, timeout=120, check=True
+        ).stdout
+    )
 
 
 @pytest.fixture(scope="module")
@@ -459,8 +462,16 @@ def test_training_is_resumed_and_started_from_the_command_line(legacy, tmp_path)
     )
     assert len((trial / "result.json").read_text().splitlines()) == 2
     model = {"custom_model": "procsnake_impala_tf", "custom_options": {"depths": [8, 8, 8]}}
-    config = json.dumps({"num_workers": 0, "train_batch_size": 64, "sgd_minibatch_size": 64, "rollout_fragment_length": 64,
-                         "env_config": {"env_name": "coinrun"}, "model": model})  # fmt: skip
+    config = json.dumps(
+        {
+            "num_workers": 0,
+            "train_batch_size": 64,
+            "sgd_minibatch_size": 64,
+            "rollout_fragment_length": 64,
+            "env_config": {"env_name": "coinrun"},
+            "model": model,
+        }
+    )
     stop = json.dumps({"training_iteration": 1})
     run(
         legacy,

@@ -126,10 +126,18 @@ def test_weights_are_not_handed_in(bundle_of, server, tmp_path):
 @pytest.mark.parametrize(
     ("message", "tag"),
     [
-        ("wait... what", "wait-what"), ("a..b", "a-.b"), ("...first...", "first"), ("v1.0.2", "v1.0.2"), (".lock", "lock"),
-        ("my.lock", "my"), ("My.LOCK.lock", "my"), ("a.lock-.lock", "a.lock-"), ("a..lock", "a-"), ("./a@{1}~^:?*[\\", "a-1"),
+        ("wait... what", "wait-what"),
+        ("a..b", "a-.b"),
+        ("...first...", "first"),
+        ("v1.0.2", "v1.0.2"),
+        (".lock", "lock"),
+        ("my.lock", "my"),
+        ("My.LOCK.lock", "my"),
+        ("a.lock-.lock", "a.lock-"),
+        ("a..lock", "a-"),
+        ("./a@{1}~^:?*[\\", "a-1"),
     ],
-)  # fmt: skip
+)
 def test_git_takes_the_tag(entry, message, tag):
     done = submit(entry, message, remote="server", dry_run=True)
     assert done.tag == f"submission-{tag}"

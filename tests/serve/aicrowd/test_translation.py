@@ -33,10 +33,20 @@ def test_the_baseline_becomes_the_benchmarks_ppo():
     # OpenAI's train-procgen: 64 games × 256 steps, 8 minibatches, 3 epochs; both sides of its loss
     # weigh values with .5 · ½.
     expected = {
-        "gamma": 0.999, "lambda": 0.95, "lr": 5e-4, "num_sgd_iter": 3, "sgd_minibatch_size": 2048, "train_batch_size": 16384,
-        "rollout_fragment_length": 256, "clip_param": 0.2, "vf_clip_param": 0.2, "vf_loss_coeff": 0.25, "entropy_coeff": 0.01,
-        "grad_clip": 0.5, "kl_coeff": 0.0,
-    }  # fmt: skip
+        "gamma": 0.999,
+        "lambda": 0.95,
+        "lr": 5e-4,
+        "num_sgd_iter": 3,
+        "sgd_minibatch_size": 2048,
+        "train_batch_size": 16384,
+        "rollout_fragment_length": 256,
+        "clip_param": 0.2,
+        "vf_clip_param": 0.2,
+        "vf_loss_coeff": 0.25,
+        "entropy_coeff": 0.01,
+        "grad_clip": 0.5,
+        "kl_coeff": 0.0,
+    }
     assert {key: config[key] for key in expected} == expected
     assert config["num_workers"] * config["num_envs_per_worker"] == 64
     assert config["env_config"]["num_levels"] == 200

@@ -121,17 +121,45 @@ def test_every_name_says_where_it_was_seen():
 def test_the_procgen_kits_own_script_is_understood():
     # sagemaker/source/train-sagemaker.py
     config = {
-        "gamma": 0.999, "lambda": 0.95, "lr": 5.0e-4, "num_sgd_iter": 3, "kl_coeff": 0.0, "kl_target": 0.01,
-        "vf_loss_coeff": 0.5, "entropy_coeff": 0.01, "clip_param": 0.2, "vf_clip_param": 0.2, "grad_clip": 0.5,
-        "observation_filter": "NoFilter", "vf_share_layers": True, "soft_horizon": False, "no_done_at_end": False,
-        "normalize_actions": False, "clip_actions": True, "ignore_worker_failures": True, "use_pytorch": False,
-        "sgd_minibatch_size": 2048, "train_batch_size": 16384, "model.custom_model": "impala_cnn_tf", "num_workers": 6,
-        "rollout_fragment_length": 140, "batch_mode": "truncate_episodes", "num_envs_per_worker": 12,
-        "num_cpus_per_worker": 1, "num_cpus_for_driver": 1, "num_gpus_per_worker": 0.1, "num_gpus": 0.3, "explore": True,
-        "exploration_config.type": "StochasticSampling", "env_config.env_name": "coinrun", "env_config.num_levels": 0,
-        "env_config.start_level": 0, "env_config.paint_vel_info": False, "env_config.center_agent": True,
+        "gamma": 0.999,
+        "lambda": 0.95,
+        "lr": 5.0e-4,
+        "num_sgd_iter": 3,
+        "kl_coeff": 0.0,
+        "kl_target": 0.01,
+        "vf_loss_coeff": 0.5,
+        "entropy_coeff": 0.01,
+        "clip_param": 0.2,
+        "vf_clip_param": 0.2,
+        "grad_clip": 0.5,
+        "observation_filter": "NoFilter",
+        "vf_share_layers": True,
+        "soft_horizon": False,
+        "no_done_at_end": False,
+        "normalize_actions": False,
+        "clip_actions": True,
+        "ignore_worker_failures": True,
+        "use_pytorch": False,
+        "sgd_minibatch_size": 2048,
+        "train_batch_size": 16384,
+        "model.custom_model": "impala_cnn_tf",
+        "num_workers": 6,
+        "rollout_fragment_length": 140,
+        "batch_mode": "truncate_episodes",
+        "num_envs_per_worker": 12,
+        "num_cpus_per_worker": 1,
+        "num_cpus_for_driver": 1,
+        "num_gpus_per_worker": 0.1,
+        "num_gpus": 0.3,
+        "explore": True,
+        "exploration_config.type": "StochasticSampling",
+        "env_config.env_name": "coinrun",
+        "env_config.num_levels": 0,
+        "env_config.start_level": 0,
+        "env_config.paint_vel_info": False,
+        "env_config.center_agent": True,
         "env_config.distribution_mode": "easy",
-    }  # fmt: skip
+    }
     others = {"run": "PPO", "stop.training_iteration": 500, "checkpoint_freq": 20}
     sent = {f"rl.training.config.{name}": value for name, value in config.items()}
     sent |= {f"rl.training.{name}": value for name, value in others.items()}
@@ -145,8 +173,17 @@ def test_the_procgen_kits_own_script_is_understood():
 
 def test_the_battlesnake_packs_notebook_is_understood():
     # source/RLlibEnv/2_PolicyTraining.ipynb, apart from clip_rewards
-    config = {"lambda": 0.9, "gamma": 0.999, "kl_coeff": 0.2, "vf_clip_param": 175.0, "train_batch_size": 9216,
-              "sample_batch_size": 96, "sgd_minibatch_size": 256, "num_sgd_iter": 3, "lr": 5.0e-4}  # fmt: skip
+    config = {
+        "lambda": 0.9,
+        "gamma": 0.999,
+        "kl_coeff": 0.2,
+        "vf_clip_param": 175.0,
+        "train_batch_size": 9216,
+        "sample_batch_size": 96,
+        "sgd_minibatch_size": 256,
+        "num_sgd_iter": 3,
+        "lr": 5.0e-4,
+    }
     sent = {
         "num_iters": 10,
         "num_agents": 5,
@@ -168,8 +205,13 @@ def test_the_battlesnake_packs_notebook_is_understood():
 
 
 def test_the_kits_second_job_needs_no_number_of_machines():
-    sent = {"experiment": "x", "rl_cluster_type": "secondary", "s3_bucket": "b", "s3_prefix": "p",
-            "aws_region": "eu-west-1"}  # fmt: skip
+    sent = {
+        "experiment": "x",
+        "rl_cluster_type": "secondary",
+        "s3_bucket": "b",
+        "s3_prefix": "p",
+        "aws_region": "eu-west-1",
+    }
     meeting = Task.from_hyperparameters(sent).meeting
     assert meeting is not None
     assert not meeting.is_primary

@@ -1,4 +1,5 @@
-"""The [least, blind, highest] return of each game in easy mode. A score is (return - blind) / (highest - blind)."""
+"""The [least, blind, highest] return of each game in easy mode. A score is (return - blind) /
+(highest - blind)."""
 
 EASY_GAME_RANGES = {
     "bigfish": [0, 1, 40],

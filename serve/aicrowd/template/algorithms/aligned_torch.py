@@ -1,7 +1,9 @@
 """Torch policies that don't crash on Ray 0.8.6.
 
-In Ray's shared memory numbers may begin at any byte. Torch 1.5 crashes over such arrays if they are weights with one row, or
-hold whole numbers. So such arrays are copied first. Also, Ray's logger can't take statistics that are arrays without axes.
+In Ray's shared memory numbers may begin at any byte. Torch 1.5 crashes over such arrays if they are
+weights with one row, or
+hold whole numbers. So such arrays are copied first. Also, Ray's logger can't take statistics that
+are arrays without axes.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from ray.rllib.policy.policy import LEARNER_STATS_KEY
 
 
 class AlignedTorch:
-    """A mixin that copies misaligned arrays. Put it before a torch policy among the bases of a class."""
+    """A mixin that copies misaligned arrays. Put it before a torch policy among the bases of a
+    class."""
 
     def _convert_to_tensor(self, arr):
         return super()._convert_to_tensor(aligned(arr))
@@ -27,7 +30,8 @@ class AlignedTorch:
 
 
 def aligned(array):
-    """Return the array itself, or a copy if its numbers' addresses aren't multiples of their size."""
+    """Return the array itself, or a copy if its numbers' addresses aren't multiples of their
+    size."""
     if isinstance(array, np.ndarray) and not array.flags.aligned:
         return array.copy()
     return array

@@ -1,8 +1,10 @@
 """Ray 0.8.6's PPO with the details of procsnake's PPO.
 
-* Advantages are standardised in each minibatch. Ray does so over the whole batch; doing both is the same as doing the last.
+* Advantages are standardised in each minibatch. Ray does so over the whole batch; doing both is the
+  same as doing the last.
 * Adam has epsilon 1e-5, where Ray has 1e-8.
-* The weight of the KL penalty is doubled or halved if KL is 1.5 times off. Ray takes 1.5 and .5 if it is twice off.
+* The weight of the KL penalty is doubled or halved if KL is 1.5 times off. Ray takes 1.5 and .5 if
+  it is twice off.
 * A learning-rate schedule reaches torch's optimiser. Ray 0.8.6 forgets to hand it on.
 """
 

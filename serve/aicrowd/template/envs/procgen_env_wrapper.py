@@ -1,7 +1,10 @@
-"""The competition's environment, by its contract: one game of Procgen under Ray's name `procgen_env_wrapper`.
+"""The competition's environment, by its contract: one game of Procgen under Ray's name
+`procgen_env_wrapper`.
 
-The grader replaces this file by its own. So this one refuses what that one refuses: a seed, because the games of gym3 take
-none, and games that don't exist. A reset within an episode is ignored. Procgen's options are handed on; those of the score are
+The grader replaces this file by its own. So this one refuses what that one refuses: a seed, because
+the games of gym3 take
+none, and games that don't exist. A reset within an episode is ignored. Procgen's options are handed
+on; those of the score are
 not.
 """
 

@@ -1,7 +1,10 @@
-"""Wraps the competition's own environment as procsnake's training does, under the name `procsnake_env`.
+"""Wraps the competition's own environment as procsnake's training does, under the name
+`procsnake_env`.
 
-Its options stand in `env_config` beside Procgen's: action_repeat, frame_stack or gap_stack, augment (names in
-`utils/augment.py`), shape_rewards, and norm_reward (the discount of the returns by whose deviation rewards are divided).
+Its options stand in `env_config` beside Procgen's: action_repeat, frame_stack or gap_stack, augment
+(names in
+`utils/augment.py`), shape_rewards, and norm_reward (the discount of the returns by whose deviation
+rewards are divided).
 `info` has the raw `episode_return` and `episode_length`.
 """
 
@@ -111,8 +114,10 @@ class ProcsnakeEnv(gym.Env):
         return self.env.render(mode=mode)
 
     def seed(self, seed=None):
-        # Ray seeds whatever has this method, but Procgen's games take no seed once they are made: gym3's raise a TypeError.
-        # Their own is the option rand_seed; the augmentations draw from numpy.random, which Ray seeds itself.
+        # Ray seeds whatever has this method, but Procgen's games take no seed once they are made:
+        # gym3's raise a TypeError.
+        # Their own is the option rand_seed; the augmentations draw from numpy.random, which Ray
+        # seeds itself.
         return []
 
     def close(self):

@@ -1,7 +1,10 @@
-"""procsnake's IMPALA for TensorFlow on Ray 0.8.6: the same function of a picture as the network that procsnake trains.
+"""procsnake's IMPALA for TensorFlow on Ray 0.8.6: the same function of a picture as the network
+that procsnake trains.
 
-`custom_options` are depths (planes of each stage), blocks (residual blocks per stage), pooling (flatten, average, max), hidden,
-stem_stride (of the first convolution), offset and scales (float = (raw - offset) * scale), and weights, the path in the
+`custom_options` are depths (planes of each stage), blocks (residual blocks per stage), pooling
+(flatten, average, max), hidden,
+stem_stride (of the first convolution), offset and scales (float = (raw - offset) * scale), and
+weights, the path in the
 repository of an .npz to start from.
 """
 
@@ -25,7 +28,8 @@ EDGES = [[0, 0], [1, 1], [1, 1], [0, 0]]
 
 
 def read_options(model_config, options):
-    """Return the options, which Ray 0.8.6 hands on as keywords or as custom_model_config, or leaves in custom_options."""
+    """Return the options, which Ray 0.8.6 hands on as keywords or as custom_model_config, or leaves
+    in custom_options."""
     for key in ("custom_options", "custom_model_config"):
         found = model_config.get(key)
         if isinstance(found, dict):
@@ -42,13 +46,15 @@ def read_weights(options):
 
 
 class Layers:
-    """Makes layers, which start with the weights of their name, or else with procsnake's orthogonal initialisation."""
+    """Makes layers, which start with the weights of their name, or else with procsnake's orthogonal
+    initialisation."""
 
     def __init__(self, model, weights):
         self.model, self.weights = model, weights
 
     def conv(self, name, planes, gain=ROOT_OF_TWO, padding="same", strides=1):
-        """Make a 3 × 3 convolution. Kernels are (rows, columns, inputs, outputs), torch's (outputs, inputs, rows, columns)."""
+        """Make a 3 × 3 convolution. Kernels are (rows, columns, inputs, outputs), torch's (outputs,
+        inputs, rows, columns)."""
         kernel = self.weights.get(name + ".weight")
         if kernel is not None:
             kernel = kernel.transpose(2, 3, 1, 0)
@@ -86,7 +92,8 @@ def impala(pictures, options, layers, prefix=""):
     gain = ROOT_OF_TWO / max(1, blocks * len(options["depths"]))
     for i, depth in enumerate(options["depths"]):
         stage = f"{prefix}stages.{i}."
-        # Torch pads all sides; with a stride, "same" of an even size would pad only two and be another function.
+        # Torch pads all sides; with a stride, "same" of an even size would pad only two and be
+        # another function.
         stride = options.get("stem_stride", 1) if i == 0 else 1
         planes = layers.conv(stage + "entry", depth, strides=stride, padding="valid")(
             tf.pad(planes, EDGES)
@@ -135,7 +142,8 @@ class ProcsnakeImpala(TFModelV2):
 
 
 class ProcsnakeQ(DistributionalQTFModel):
-    """The network of DQN and APEX, with Q values. Advantages and value have one dense layer each."""
+    """The network of DQN and APEX, with Q values. Advantages and value have one dense layer
+    each."""
 
     def __init__(
         self, obs_space, action_space, num_outputs, model_config, name,

@@ -1,7 +1,10 @@
-"""procsnake's IMPALA for torch 1.5 on Ray 0.8.6: the same function of a picture as the network that procsnake trains.
+"""procsnake's IMPALA for torch 1.5 on Ray 0.8.6: the same function of a picture as the network that
+procsnake trains.
 
-`custom_options` are depths (planes of each stage), blocks (residual blocks per stage), pooling (flatten, average, max), hidden,
-stem_stride (of the first convolution), offset and scales (float = (raw - offset) * scale), and weights, the path in the
+`custom_options` are depths (planes of each stage), blocks (residual blocks per stage), pooling
+(flatten, average, max), hidden,
+stem_stride (of the first convolution), offset and scales (float = (raw - offset) * scale), and
+weights, the path in the
 repository of an .npz to start from.
 """
 
@@ -23,7 +26,8 @@ ROOT_OF_TWO = 2**0.5
 
 
 def read_options(model_config, options):
-    """Return the options, which Ray 0.8.6 hands on as keywords or as custom_model_config, or leaves in custom_options."""
+    """Return the options, which Ray 0.8.6 hands on as keywords or as custom_model_config, or leaves
+    in custom_options."""
     for key in ("custom_options", "custom_model_config"):
         found = model_config.get(key)
         if isinstance(found, dict):
@@ -32,7 +36,8 @@ def read_options(model_config, options):
 
 
 def start(module, options):
-    """Load the weights that the options name, if any, into `module`, whose parameters have procsnake's names."""
+    """Load the weights that the options name, if any, into `module`, whose parameters have
+    procsnake's names."""
     if options.get("weights"):
         with np.load(os.path.join(REPOSITORY, options["weights"])) as arrays:
             module.load_state_dict({name: torch.from_numpy(arrays[name]) for name in arrays.files})
@@ -139,7 +144,8 @@ class ProcsnakeImpala(TorchModelV2, nn.Module):
 
 
 class ProcsnakeQ(DQNTorchModel):
-    """The network of DQN and APEX, with Q values. Advantages and value have one linear layer each."""
+    """The network of DQN and APEX, with Q values. Advantages and value have one linear layer
+    each."""
 
     def __init__(
         self, obs_space, action_space, num_outputs, model_config, name,

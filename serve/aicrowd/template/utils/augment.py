@@ -1,4 +1,5 @@
-"""Random changes to pictures in training, as procsnake draws them; stacked frames are changed alike.
+"""Random changes to pictures in training, as procsnake draws them; stacked frames are changed
+alike.
 
 Each takes a picture uint8 (H, W, C) and numpy.random, and returns one of the same shape.
 """
@@ -44,7 +45,8 @@ def crop_resize(picture, random, least=48):
 
 
 def warp(picture, transform, black):
-    """Look up each pixel where `transform` (2, 3) sends it, in coordinates -1..1 (x, y) between the picture's edges."""
+    """Look up each pixel where `transform` (2, 3) sends it, in coordinates -1..1 (x, y) between the
+    picture's edges."""
     height, width, _ = picture.shape
     x, y = np.meshgrid(
         (2 * np.arange(width) + 1) / width - 1, (2 * np.arange(height) + 1) / height - 1
@@ -83,7 +85,8 @@ def cutout(picture, random, least=7, most=22):
 
 
 def color_jitter(picture, random, strength=0.3):
-    """Change brightness, contrast about the mean grey, and saturation about each pixel's grey, each × 1 ± strength."""
+    """Change brightness, contrast about the mean grey, and saturation about each pixel's grey, each
+    × 1 ± strength."""
     factors = 1 + strength * random.uniform(-1, 1, size=3)
     weights = np.array([0.299, 0.587, 0.114])
     groups = picture.reshape((*picture.shape[:2], -1, 3)) * factors[0]

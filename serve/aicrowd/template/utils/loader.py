@@ -1,4 +1,5 @@
-"""Runs every file of envs/ and models/, so that it registers itself; registers the algorithms and the preprocessors."""
+"""Runs every file of envs/ and models/, so that it registers itself; registers the algorithms and
+the preprocessors."""
 
 from __future__ import annotations
 

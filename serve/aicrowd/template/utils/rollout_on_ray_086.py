@@ -1,6 +1,8 @@
-"""Runs rollout.py, ours or the one that the grader puts in its place, on the Ray that the starter kit pins.
+"""Runs rollout.py, ours or the one that the grader puts in its place, on the Ray that the starter
+kit pins.
 
-The grader's looks for `ray.rllib.utils.space_utils`, which Ray 0.8.6 has at another place; the file itself may not be edited.
+The grader's looks for `ray.rllib.utils.space_utils`, which Ray 0.8.6 has at another place; the file
+itself may not be edited.
 """
 
 import runpy
