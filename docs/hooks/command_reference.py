@@ -21,7 +21,8 @@ INTRODUCTION = """\
 
 This page is made of the command line's own parsers, as the site is built: it says what `--help`
 says. Commands with several tasks are followed by the commands for these. In the terminal,
-`procsnake --help` lists all of them, and each command's `--help` ends in examples. Experiments and searches have [a page of their own](settings.md).
+`procsnake --help` lists all of them, and each command's `--help` ends in examples. Experiments
+and searches have [a page of their own](settings.md).
 
 The exit code of every command is 0 if it did what it was asked, 2 for input that can't be right,
 and 130 after Ctrl-C, unless the command says otherwise.

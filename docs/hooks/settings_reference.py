@@ -43,11 +43,10 @@ WORLDS = {
 }
 """By heading, the name of the world whose options stand below it."""
 ABOUT_SEARCHES = """\
-Options of a player stand behind its name:
-`procsnake match 'alphabeta?nodes=20000&near=9' flood`. They are the arguments of its class,
-[`AlphaBeta`][agents.search.alphabeta.agent.AlphaBeta] or
-[`MCTS`][agents.search.mcts.agent.MCTS]. `procsnake tune-search` looks for better values within the range
-or a part of it.
+Options of a player stand behind its name: `procsnake match 'alphabeta?nodes=20000&near=9' flood`.
+They are the arguments of its class, [`AlphaBeta`][agents.search.alphabeta.agent.AlphaBeta] or
+[`MCTS`][agents.search.mcts.agent.MCTS]. `procsnake tune-search` looks for better values within the
+range or a part of it.
 """
 
 

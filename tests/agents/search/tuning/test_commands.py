@@ -308,7 +308,7 @@ def test_a_finished_tuning_that_is_run_again_keeps_its_verdict(folder, capsys):
 
 
 @pytest.mark.parametrize("command", ["games", "results"])
-def test_the_options_that_a_player_begins_with_are_not_replaced_by_those_that_are_tested_against_them(
+def test_the_options_that_a_player_begins_with_are_not_replaced_by_those_tested_against_them(
     folder, capsys, command
 ):
     stores = ["nowhere.db"] if command == "results" else []
