@@ -420,7 +420,9 @@ def test_the_atoms_reach_as_far_as_the_game_pays(name, game):
 
 
 def test_atoms_that_were_set_stay_and_those_of_an_unknown_world_must_be():
-    assert Experiment.load("procgen-dqn", ["dqn.v_min=-1", "dqn.v_max=30"]).atoms == (-1, 30)
+    experiment = Experiment.load("procgen-dqn", ["dqn.v_min=-1", "dqn.v_max=30"])
+    options = experiment.policy_network.options
+    assert (options["v_min"], options["v_max"]) == (-1, 30)
     with pytest.raises(ConfigError, match=r"what battlesnake can pay isn't known.*dqn\.v_max"):
         Experiment.load("battlesnake-dqn", ["dqn.num_atoms=51"])
 
