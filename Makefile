@@ -18,10 +18,10 @@ CLIENTS := .venv-clients
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
 ENGINES := tests/train/engines
-LEGACY := tests/serve/aicrowd/test_legacy.py
+LEGACY := tests/serve/aicrowd/test_legacy.py tests/serve/aicrowd/test_ray_settings.py
 SDK := tests/train/sagemaker/test_sdk.py
 # Each of these has an environment of its own: an extra, other people's libraries, or the competition's old Ray.
-OUTSIDE := mxnet tensorflow clients sdk legacy
+OUTSIDE := legacy mxnet tensorflow sdk clients
 # What needs MXNet, and what shows that NumPy 1.26, which users of MXNet and of the extra `procgen` have, does as well as NumPy 2.
 NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dqn.py tests/envs/procgen \
   tests/train/comparison/test_compare.py::test_finished_seeds_are_not_run_again \
@@ -64,7 +64,7 @@ long-training:
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
 
 long-others:
-	$(LONG) tests --ignore=tests/train --ignore=$(LEGACY) --ignore=tests/clients
+	$(LONG) tests --ignore=tests/train $(LEGACY:%=--ignore=%) --ignore=tests/clients
 
 # What is tried beside libraries that the rest can't have. `.ci/run` takes one of them each day.
 test-outside: $(OUTSIDE:%=outside-%)
