@@ -35,13 +35,14 @@ pauses.
 """
 
 HELP = """\
-Shows a champion's game while what training needs is compiled, trains a snake by self-play, measures it against the built-in
-opponents, serves it and plays a game against it over HTTP. What an earlier run left is used again; a run that was interrupted
-goes on. This is what `make play` calls.
+Shows a champion's game while what training needs is compiled, trains a snake by self-play,
+measures it against the built-in opponents, serves it and plays a game against it over HTTP.
+What an earlier run left is used again; a run that was interrupted goes on. This is what `make
+play` calls.
 
 examples:
-  procsnake quickstart                                  # three minutes of training, then everything else
-  procsnake quickstart --minutes 10 --games 100         # a longer training, a shorter measurement
+  procsnake quickstart                             # three minutes of training, then everything else
+  procsnake quickstart --minutes 10 --games 100    # a longer training, a shorter measurement
   procsnake quickstart --experiment battlesnake-league  # another experiment
 """
 

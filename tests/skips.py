@@ -58,7 +58,10 @@ EXPECTED = {
             " small one"
         ),
         "plays for minutes at least; tests/agents/search/tuning/test_commands.py plays a little",
-        "needs the stores of 1200 games; tests/agents/measure/analysis/test_fitting.py has small ones",
+        (
+            "needs the stores of 1200 games;"
+            " tests/agents/measure/analysis/test_fitting.py has small ones"
+        ),
         "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder",
         "is long; other tournaments are played",
         "is played by a person; tests/serve/browser/by_hand plays",

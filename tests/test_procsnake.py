@@ -462,8 +462,11 @@ def test_without_a_command_it_shows_all_in_groups(capsys):
 
 def test_help_imports_no_command():
     code = (
-        "import sys, procsnake.cli.main as main\ntry: main.parse(['--help'])\nexcept SystemExit: pass\n"
-        "print([name for name in sys.modules if name.startswith(('procsnake.cli.measure', 'agents'))])"
+        "import sys, procsnake.cli.main as main\n"
+        "try: main.parse(['--help'])\n"
+        "except SystemExit: pass\n"
+        "rooms = ('procsnake.cli.measure', 'agents')\n"
+        "print([name for name in sys.modules if name.startswith(rooms)])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

@@ -51,9 +51,11 @@ holds options of its own.
 """
 _STARTER_PACK = "starter-pack"
 _SHAPE = "agents.networks.starter_pack_shape:StarterPackShape"
+_PLANES = "envs.battlesnake.observations:EgocentricPlanes"
+_STARTER_PACK_TYPES = "envs.battlesnake.observing.starter_pack:StarterPackObservation"
 _OBSERVATIONS = {
-    "With type egocentric-planes: ": "envs.battlesnake.observations:EgocentricPlanes",
-    "With the starter pack's types: ": "envs.battlesnake.observing.starter_pack:StarterPackObservation",
+    "With type egocentric-planes: ": _PLANES,
+    "With the starter pack's types: ": _STARTER_PACK_TYPES,
 }
 _OBSERVATION_TYPE = Option(
     "observation.type",

@@ -1,9 +1,9 @@
 """Brings databases of older versions up to date: a list of SQL statements leads from the first
 schema to today's.
 
-A new database begins with the version `first_version`, and each statement adds one. The list only ever grows at its end. A
-statement keeps what older versions read and write: it adds a column with a default, or works out a
-value anew. So an older server may run beside a newer one."""
+A new database begins with the version `first_version`, and each statement adds one. The list only
+ever grows at its end. A statement keeps what older versions read and write: it adds a column with a
+default, or works out a value anew. So an older server may run beside a newer one."""
 
 from __future__ import annotations
 

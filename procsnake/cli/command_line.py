@@ -103,9 +103,23 @@ _ADDRESSES = ("database",)
 password.
 """
 _PATHS = (
-    "runs", "resume", "config", "out", "record", "report", "include", "store", "book", "write_book", "run_folders", "curves",
-    "recording", "directory", "secret_file", "viewer_token_file",
-)  # fmt: skip
+    "runs",
+    "resume",
+    "config",
+    "out",
+    "record",
+    "report",
+    "include",
+    "store",
+    "book",
+    "write_book",
+    "run_folders",
+    "curves",
+    "recording",
+    "directory",
+    "secret_file",
+    "viewer_token_file",
+)
 """Options and arguments that are paths alone."""
 
 

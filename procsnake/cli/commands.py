@@ -1,4 +1,7 @@
-"""All commands, by what people want to do. The module of a command is imported when it is called."""
+"""All commands, by what people want to do.
+
+The module of a command is imported when it is called.
+"""
 
 from __future__ import annotations
 

@@ -110,9 +110,22 @@ def _run(options: argparse.Namespace) -> int:
 
 
 _NAMING_RUNS = (
-    "against", "agent", "agents", "bundle", "config", "hint", "init_from", "players", "player", "policies", "policy", "resume",
-    "run_folders", "source", "world",
-)  # fmt: skip
+    "against",
+    "agent",
+    "agents",
+    "bundle",
+    "config",
+    "hint",
+    "init_from",
+    "players",
+    "player",
+    "policies",
+    "policy",
+    "resume",
+    "run_folders",
+    "source",
+    "world",
+)
 """The options, by their place in the parsed ones, that take the folder of a run."""
 
 

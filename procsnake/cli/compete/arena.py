@@ -39,20 +39,22 @@ from procsnake.cli.compete.arena_games import (
 TOKEN_PAGE = "/auth/github?cli=true"
 """Where Arena makes a token; it ends on a page that shows it."""
 HELP = """\
-Arena (https://arena.battlesnake.com) is where ranked games are played. This was tried against a stand-in of its API, not live.
+Arena (https://arena.battlesnake.com) is where ranked games are played. This was tried against a
+stand-in of its API, not live.
 
 examples, of an evening:
-  procsnake arena login                                                # once: paste the token that the site made for you
+  procsnake arena login         # once: paste the token that the site made for you
   procsnake arena enter https://snake.example.org --name Hisser --public --ladder Standard
-  procsnake arena status                                               # your snakes, their ranks and their health
+  procsnake arena status        # your snakes, their ranks and their health
   procsnake arena play Hisser Rival --board 7x7 --type royale --games 5
   procsnake arena games --lost --since 12h
-  procsnake arena fetch --all                                          # as recordings, each checked against the rules
-  procsnake arena leave Hisser                                         # off the ladders; enter brings it back
+  procsnake arena fetch --all   # as recordings, each checked against the rules
+  procsnake arena leave Hisser  # off the ladders; enter brings it back
 """
 LOGIN_HELP = """\
-Opens the page of Arena that makes a token, /auth/github?cli=true, and prints it. Asks for the token, tries it, and keeps it
-in a file that only you can read (mode 600). It is never taken from the command line, which other users of the machine can see.
+Opens the page of Arena that makes a token, /auth/github?cli=true, and prints it. Asks for the
+token, tries it, and keeps it in a file that only you can read (mode 600). It is never taken
+from the command line, which other users of the machine can see.
 
 examples:
   procsnake arena login                              # asks, and shows nothing of what you paste
@@ -60,8 +62,8 @@ examples:
   PROCSNAKE_ARENA_TOKEN=… procsnake arena status     # without a file; nothing is kept
 """
 STATUS_HELP = """\
-Lists your snakes with rank, score (μ − 3σ), games, and what the four calls of Arena's health sweep give from here. Arena's own
-sweeps aren't in its API. A snake gets a rank after ten games.
+Lists your snakes with rank, score (μ − 3σ), games, and what the four calls of Arena's health
+sweep give from here. Arena's own sweeps aren't in its API. A snake gets a rank after ten games.
 
 examples:
   procsnake arena status

@@ -12,9 +12,10 @@ from procsnake.cli.compete.arena_account import client_for
 from serve.ladder.records import BOARDS, GAME_TYPES
 
 ENTER_HELP = """\
-First examines the snake as procsnake doctor does: one that a platform would stumble over isn't entered. Then registers it; a
-snake of yours that has the name already gets the new URL. A ladder takes public snakes only; the standard one has four snakes
-on 11x11 and begins about 100 games per day.
+First examines the snake as procsnake doctor does: one that a platform would stumble over isn't
+entered. Then registers it; a snake of yours that has the name already gets the new URL. A
+ladder takes public snakes only; the standard one has four snakes on 11x11 and begins about 100
+games per day.
 
 examples:
   procsnake arena enter https://snake.example.org --name Hisser
@@ -23,15 +24,17 @@ examples:
 exit code: 0 entered, 1 the snake isn't ready, 2 Arena refused
 """
 LEAVE_HELP = """\
-Pauses the snake's entry: it keeps its rating, and enter --ladder has it play on. The snake itself stays registered.
+Pauses the snake's entry: it keeps its rating, and enter --ladder has it play on. The snake
+itself stays registered.
 
 examples:
   procsnake arena leave Hisser
   procsnake arena leave Hisser --ladder Standard
 """
 PLAY_HELP = """\
-Has games played between one and four snakes: yours by name, others that stand on a ladder by name, any public one by id. The
-same snake may take part several times. An account may begin 20 games in ten minutes; the command waits for the next ones.
+Has games played between one and four snakes: yours by name, others that stand on a ladder by
+name, any public one by id. The same snake may take part several times. An account may begin 20
+games in ten minutes; the command waits for the next ones.
 
 examples:
   procsnake arena play Hisser Rival --board 7x7 --type royale --games 5

@@ -24,26 +24,29 @@ if TYPE_CHECKING:
     from serve.ladder.following import OwnGame
 
 GAMES_HELP = """\
-Lists your snakes' games, newest first. Arena tells the last 100 of each snake, but not those of its ladders: these are known
-from the archive of your server (--database). Times are UTC unless they name a zone.
+Lists your snakes' games, newest first. Arena tells the last 100 of each snake, but not those of
+its ladders: these are known from the archive of your server (--database). Times are UTC unless
+they name a zone.
 
 examples:
   procsnake arena games --lost --since 12h
   procsnake arena games --snake Hisser --since 2026-11-20 --json
 """
 FETCH_HELP = """\
-Writes games as recordings, one file per game, which replay, analyse and training read. Each is played again by our rules: the
-moves are read off the frames, and a turn that doesn't follow from the one before is named. Of a royale game the walls are
-compared with those that its id gives. A download that breaks off goes on where it stopped when the command is repeated. Games
+Writes games as recordings, one file per game, which replay, analyse and training read. Each is
+played again by our rules: the moves are read off the frames, and a turn that doesn't follow
+from the one before is named. Of a royale game the walls are compared with those that its id
+gives. A download that breaks off goes on where it stopped when the command is repeated. Games
 that are there already aren't fetched again.
 
 examples:
   procsnake arena fetch 3b241101-e2bb-4255-8caf-4136c566a962
   procsnake arena fetch --all --lost --since 1d --out lost-games
-  procsnake arena fetch --all --keep                                   # and procsnake serve shows them in its viewer
-  procsnake replay show outputs/arena-games/3b241101-….jsonl          # and: replay animate, replay to-test
+  procsnake arena fetch --all --keep                  # and procsnake serve shows them in its viewer
+  procsnake replay show outputs/arena-games/3b241101-….jsonl  # and: replay animate, replay to-test
 
-exit code: 0 all were fetched, 1 some can't be (they are named), 2 Arena refused; what came before that stays
+exit code: 0 all were fetched, 1 some can't be (they are named), 2 Arena refused; what came
+before that stays
 """
 
 

@@ -7,8 +7,9 @@ import argparse
 from procsnake.cli.command_line import add_json, at_least, print_json
 
 HELP = """\
-Does what a platform will do to your snake, and says what it would stumble over. It asks about a hundred things one by one
-(a few of them invalid), then plays some games at once; nothing here is more than a platform sends.
+Does what a platform will do to your snake, and says what it would stumble over. It asks about a
+hundred things one by one (a few of them invalid), then plays some games at once; nothing here
+is more than a platform sends.
 
 examples:
   procsnake doctor http://127.0.0.1:8000

@@ -28,21 +28,25 @@ from serve.aicrowd.competition import CLOSED
 
 HELP = """\
 examples:
-  procsnake export aicrowd RUN --track generalization --out entry      # an entry to NeurIPS 2020 Procgen, which closed in 2020
-  procsnake export check entry                                        # every rule of the competition, offline
-  procsnake export submit entry --message "first try" --dry-run       # commit, tag and push it
-  procsnake export onnx RUN --out policy.onnx                         # the policy for onnxruntime
+  # an entry to NeurIPS 2020 Procgen, which closed in 2020
+  procsnake export aicrowd RUN --track generalization --out entry
+  procsnake export check entry                              # every rule of the competition, offline
+  procsnake export submit entry --message "first try" --dry-run  # commit, tag and push it
+  procsnake export onnx RUN --out policy.onnx               # the policy for onnxruntime
 """
 AICROWD_HELP = f"""\
 {CLOSED}
 
-Writes the whole repository for that stack: experiment, networks, wrapped games, callbacks, Dockerfile, README. An entry for
-the competition holds no weights, so an experiment needn't be trained before. What has no counterpart there is refused, with a
-command that does without. What you put into an older export, or into the clone of the starter kit, stays, and is told.
+Writes the whole repository for that stack: experiment, networks, wrapped games, callbacks,
+Dockerfile, README. An entry for the competition holds no weights, so an experiment needn't be
+trained before. What has no counterpart there is refused, with a command that does without. What
+you put into an older export, or into the clone of the starter kit, stays, and is told.
 
 examples:
-  procsnake export aicrowd procgen-dqn --set env.name=procgen/starpilot --track sample-efficiency --out entry
-  procsnake export aicrowd runs/procgen-ppo-lars-… --track sample-efficiency --out entry --author "Ada <ada@example.org>"
+  procsnake export aicrowd procgen-dqn --set env.name=procgen/starpilot \\
+     --track sample-efficiency --out entry
+  procsnake export aicrowd runs/procgen-ppo-lars-… --track sample-efficiency --out entry \\
+     --author "Ada <ada@example.org>"
   procsnake export aicrowd RUN --track generalization --framework torch --out local --with-weights
 """
 CHECK_HELP = f"{CLOSED}\n\nEach finding comes with its fix. Exit code 2 if there are any."

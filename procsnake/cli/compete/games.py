@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 HELP = """\
 examples:
   procsnake games list
-  procsnake games export games/                       # every finished game as a recording, to look at or to learn from
+  procsnake games export games/  # every finished game as a recording, to look at or to learn from
 """
 
 

@@ -22,16 +22,18 @@ from procsnake.cli.worlds import register_worlds
 from serve.archive.option import SQLITE
 
 HELP = """\
-An agent is the name of a built-in one, a run folder or a policy bundle (folder, zip or hf://user/name); NAME=AGENT gives it
-another name.
+An agent is the name of a built-in one, a run folder or a policy bundle (folder, zip or
+hf://user/name); NAME=AGENT gives it another name.
 
 examples:
   procsnake serve runs/battlesnake-ppo-… --port 8000 --color '#3E338F' --head evil
-  procsnake serve flood slow=greedy --color flood='#3E338F'      # two snakes, at /snakes/flood and /snakes/slow
-  procsnake serve flood --workers 2 --host 0.0.0.0               # what a server on the internet runs
-  battlesnake play -u http://127.0.0.1:8000 -n me …              # the official engine plays against it
+  # two snakes, at /snakes/flood and /snakes/slow
+  procsnake serve flood slow=greedy --color flood='#3E338F'
+  procsnake serve flood --workers 2 --host 0.0.0.0   # what a server on the internet runs
+  battlesnake play -u http://127.0.0.1:8000 -n me …  # the official engine plays against it
 
-Games are kept in outputs/games.db and shown at http://127.0.0.1:8000 to browsers on this machine; to others with --viewer-token
+Games are kept in outputs/games.db and shown at http://127.0.0.1:8000 to browsers on this
+machine; to others with --viewer-token
 """
 _MOST_DAYS = 1_000_000
 _MOST_MIB = 1 << 40

@@ -32,22 +32,28 @@ if TYPE_CHECKING:
     from envs.battlesnake.recording import Recording
 
 HELP = """\
-A game is a file of `procsnake match --record`, `battlesnake play --output` or `procsnake arena fetch`, a log of requests to
-/move, a single request, or the id of a game that a server has kept or that was fetched. The search scores every move of every
-turn; a fitted curve turns scores into probabilities of winning. A move that costs 5 points (hundredths of a won game) is an
+A game is a file of `procsnake match --record`, `battlesnake play --output` or `procsnake arena
+fetch`, a log of requests to /move, a single request, or the id of a game that a server has kept
+or that was fetched. The search scores every move of every turn; a fitted curve turns scores
+into probabilities of winning. A move that costs 5 points (hundredths of a won game) is an
 inaccuracy, 10 a mistake, 20 a blunder.
 
 examples:
-  procsnake analyse game.jsonl                        # the turns that mattered, and the one where the game was lost
+  procsnake analyse game.jsonl        # the turns that mattered, and the one where the game was lost
   procsnake analyse game.jsonl --snake flood --all-turns
-  procsnake analyse game.jsonl --browser              # beside the boards, from every snake's side; Ctrl-C ends the show
-  procsnake analyse --browser                         # a page that analyses the game files which you drop on it
-  procsnake analyse request.json                      # what is best in a single request, and what it is worth
-  procsnake analyse game.jsonl --explain 31           # what the evaluation of that turn's position is made of
-  procsnake analyse game.jsonl --nodes 1000000 --json # more thought per turn; everything, for programs
-  procsnake analyse --last 50 --snake flood           # what kills it: the last games that procsnake serve has kept
-  procsnake analyse --last 20 outputs/arena-games     # the newest recordings of a folder
-  procsnake analyse --fit outputs/duels.db outputs/fours.db --out curves.json     # fit win probabilities to tournaments
+  # beside the boards, from every snake's side; Ctrl-C ends the show
+  procsnake analyse game.jsonl --browser
+  procsnake analyse --browser         # a page that analyses the game files which you drop on it
+  procsnake analyse request.json      # what is best in a single request, and what it is worth
+  # what the evaluation of that turn's position is made of
+  procsnake analyse game.jsonl --explain 31
+  # more thought per turn; everything, for programs
+  procsnake analyse game.jsonl --nodes 1000000 --json
+  # what kills it: the last games that procsnake serve has kept
+  procsnake analyse --last 50 --snake flood
+  procsnake analyse --last 20 outputs/arena-games  # the newest recordings of a folder
+  # fit win probabilities to tournaments
+  procsnake analyse --fit outputs/duels.db outputs/fours.db --out curves.json
 """
 _LAST_NODES = 20_000
 _FIT_NODES = 5000
@@ -244,7 +250,8 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     if options.games:
         recording, snake = find_game(options.games[0], options.database, options.snake)
         first = str(game_of(recording, snake).snake["id"])
-        path = f"{reviews.open(recording, Path(options.games[0]).name, first=first).path}?{urlencode({'you': first})}"
+        review = reviews.open(recording, Path(options.games[0]).name, first=first)
+        path = f"{review.path}?{urlencode({'you': first})}"
     with (
         processes(_jobs(options)) as pool,
         reviews.working(),

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from train.comparison.procgen_protocol import Protocol
 
 HELP = """\
-The whole protocol as one command: each game with each seed, measured on levels that it never saw, and one page with curves,
-scores beside published ones, aggregates with intervals, and films. What is finished is not done again: the same command goes
-on where it was stopped.
+The whole protocol as one command: each game with each seed, measured on levels that it never
+saw, and one page with curves, scores beside published ones, aggregates with intervals, and
+films. What is finished is not done again: the same command goes on where it was stopped.
 
 presets:
   small   coinrun, starpilot, bigfish; easy, 200 levels, 30 minutes each: for ablations
@@ -35,12 +35,14 @@ presets:
   all     sixteen games, easy, all levels, 25 million decisions each (sample efficiency)
 
 examples:
-  procsnake benchmark procgen --dry-run                                # what it would train, hours, and cost
-  procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun    # a first look
-  procsnake benchmark procgen --out outputs/a                          # coinrun, starpilot, bigfish: 3 seeds of 30 minutes
-  procsnake benchmark procgen --experiment procgen-ppo-cpu    # settings for machines without a GPU
-  procsnake benchmark procgen --out outputs/b --set ppo.num_epochs=2 --against outputs/a/benchmark.json
-  procsnake benchmark procgen --preset easy --cluster auto --out /shared/easy     # a training per CPU of a Ray cluster
+  procsnake benchmark procgen --dry-run         # what it would train, hours, and cost
+  procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun  # a first look
+  procsnake benchmark procgen --out outputs/a   # coinrun, starpilot, bigfish: 3 seeds of 30 minutes
+  procsnake benchmark procgen --experiment procgen-ppo-cpu  # settings for machines without a GPU
+  procsnake benchmark procgen --out outputs/b --set ppo.num_epochs=2 \\
+     --against outputs/a/benchmark.json
+  # a training per CPU of a Ray cluster
+  procsnake benchmark procgen --preset easy --cluster auto --out /shared/easy
 """
 _FIELDS = ("experiment", "seeds", "distribution_mode", "levels", "minutes", "steps", "episodes")
 

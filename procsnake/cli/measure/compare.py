@@ -23,16 +23,17 @@ from procsnake.cli.command_line import (
 
 WORLD = "battlesnake"
 HELP = """\
-Runs that are there are compared at equal time: what they had reached, with intervals over seeds, and a test of each group of
-seeds against the first group. The word battlesnake in their place trains: the same board, reward and time for the SageMaker
-starter pack's DQN, DQN on one core and on all, APEX and PPO, one after the other. Finished seeds are not run again: the same
-command goes on where it was stopped. The starter pack's DQN needs MXNet, for which docs/mxnet-dqn.md makes an environment of
-its own; the others can be compared without it.
+Runs that are there are compared at equal time: what they had reached, with intervals over
+seeds, and a test of each group of seeds against the first group. The word battlesnake in their
+place trains: the same board, reward and time for the SageMaker starter pack's DQN, DQN on one
+core and on all, APEX and PPO, one after the other. Finished seeds are not run again: the same
+command goes on where it was stopped. The starter pack's DQN needs MXNet, for which
+docs/mxnet-dqn.md makes an environment of its own; the others can be compared without it.
 
 examples:
-  procsnake compare runs/*                                        # which settings are better? the first run's are the baseline
+  procsnake compare runs/*             # which settings are better? the first run's are the baseline
   procsnake compare runs/* --x agent_steps --at 1000000 --metrics win_rate
-  procsnake compare battlesnake --minutes 15 --seeds 3            # four hours on a quiet machine
+  procsnake compare battlesnake --minutes 15 --seeds 3  # four hours on a quiet machine
   procsnake compare battlesnake --minutes 2 --seeds 1 --contenders mxnet-dqn,ppo --out outputs/first
 """
 

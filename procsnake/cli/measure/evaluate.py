@@ -33,14 +33,17 @@ _SEATS = 4
 """Snakes in a game of `evaluate` against one opponent, unless it says how many."""
 _GAMES = 200
 HELP = """\
-An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder, zip or
-hf://user/name). Policies of other worlds are measured by `procsnake levels` (Procgen) and `procsnake episodes`.
+An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle
+(folder, zip or hf://user/name). Policies of other worlds are measured by `procsnake levels`
+(Procgen) and `procsnake episodes`.
 
 examples:
-  procsnake evaluate runs/battlesnake-ppo-…           # against all built-in opponents, three at a time and in duels
+  # against all built-in opponents, three at a time and in duels
+  procsnake evaluate runs/battlesnake-ppo-…
   procsnake evaluate flood --against greedy --games 1000
   procsnake evaluate RUN --against greedy --num-snakes 2 --ruleset wrapped
-  procsnake evaluate mcts --against alphabeta --num-snakes 2 --time 5     # both search for 5 ms of processor time per move
+  # both search for 5 ms of processor time per move
+  procsnake evaluate mcts --against alphabeta --num-snakes 2 --time 5
 """
 _SEATS = 4
 """Snakes in a game against one opponent, unless it says how many."""
@@ -112,8 +115,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def refuse_other_worlds(agent: str) -> None:
-    """Raise `ConfigError`, with the command to type instead, if `agent` is a policy of another world
-    than Battlesnake.
+    """Raise `ConfigError` if `agent` is a policy of another world than Battlesnake.
+
+    The message has the command to type instead.
     """
     from agents.measure.evaluation.episodes import bundle_of_a_world, world_of
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 HELP = """\
-Measures policies of Procgen, beside the random agent: on levels that they never saw, or on others. Of several runs it tells
-the interquartile mean and the optimality gap, too.
+Measures policies of Procgen, beside the random agent: on levels that they never saw, or on
+others. Of several runs it tells the interquartile mean and the optimality gap, too.
 
 examples:
   procsnake levels runs/procgen-ppo-… --levels train,test --episodes 500

@@ -11,13 +11,15 @@ from procsnake.cli.command_line import add_json, print_json, progress_on_stderr
 from procsnake.cli.measure.compare import add_curve_options
 
 HELP = """\
-Runs that differ only in their seed become one line: the mean over seeds, with a band that says how sure the mean is. The page
-also has a table of what was reached, and needs no network; the picture is a PNG.
+Runs that differ only in their seed become one line: the mean over seeds, with a band that says
+how sure the mean is. The page also has a table of what was reached, and needs no network; the
+picture is a PNG.
 
 examples:
-  procsnake plot runs/*                                                     # return, length and win rate by minutes
-  procsnake plot runs/* --metrics win_rate_vs_random --out docs/trainers    # docs/trainers.html and docs/trainers.png
-  procsnake plot runs/* --x agent_steps --interval student                  # by decisions, whatever time they took
+  procsnake plot runs/*                                     # return, length and win rate by minutes
+  # docs/trainers.html and docs/trainers.png
+  procsnake plot runs/* --metrics win_rate_vs_random --out docs/trainers
+  procsnake plot runs/* --x agent_steps --interval student  # by decisions, whatever time they took
 """
 INTERVALS = ("bootstrap", "student", "none")
 

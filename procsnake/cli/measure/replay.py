@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 HELP = """\
-A recording is what `procsnake match --record` and `battlesnake play --output` write, a log of requests to /move (one per line),
-a single request, or the frames of a game of Arena or of the engine before it.
+A recording is what `procsnake match --record` and `battlesnake play --output` write, a log of
+requests to /move (one per line), a single request, or the frames of a game of Arena or of the
+engine before it.
 
 examples:
   procsnake replay show game.jsonl                    # watch it again; --turn 40 shows one board

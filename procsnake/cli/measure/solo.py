@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
     sides = options.boards.split(",")
     if not all(side.isdecimal() and len(side) < 3 for side in sides):
         raise ConfigError(
-            f"--boards is {options.boards!r}; it is the sides of square boards with commas between, as"
-            " 7,11,19"
+            f"--boards is {options.boards!r}; it is the sides of square boards with commas between,"
+            " as 7,11,19"
         )
     effort = effort_of(options)
     tell_own_efforts(effort, ((player, player) for player in options.agents))

@@ -27,21 +27,25 @@ from procsnake.cli.measure.match_options import (
 )
 
 HELP = """\
-Is A stronger than B? H0 says by no more than --elo0, H1 by --elo1 or more (normalised Elo: the mean in units of one game's
-deviation). Games are played in pairs, from the same start with the same food, with seats swapped, until the likelihoods of
-H0 and H1 differ enough: no sooner, no later. If elo0 is the truth, H1 is accepted in at most alpha of all tests; if elo1 is
-the truth, H0 in at most beta. A clear difference takes dozens of pairs, 10 points some 3 000.
+Is A stronger than B? H0 says by no more than --elo0, H1 by --elo1 or more (normalised Elo: the
+mean in units of one game's deviation). Games are played in pairs, from the same start with the
+same food, with seats swapped, until the likelihoods of H0 and H1 differ enough: no sooner, no
+later. If elo0 is the truth, H1 is accepted in at most alpha of all tests; if elo1 is the truth,
+H0 in at most beta. A clear difference takes dozens of pairs, 10 points some 3 000.
 
-A player is whatever `tournament` takes; NAME?option=value gives an agent options. Effort is equal by --nodes, by --time
-(milliseconds of the thread's processor time, so that a loaded machine decides nothing), or by --time with --wall. Agents that
-don't search, and snakes behind URLs, keep their own effort. Games are kept in --store as they end: the same command goes on.
+A player is whatever `tournament` takes; NAME?option=value gives an agent options. Effort is
+equal by --nodes, by --time (milliseconds of the thread's processor time, so that a loaded
+machine decides nothing), or by --time with --wall. Agents that don't search, and snakes behind
+URLs, keep their own effort. Games are kept in --store as they end: the same command goes on.
 
 examples:
-  procsnake sprt new=alphabeta?near=9 alphabeta --nodes 2000              # does a wider view pay? 0 against 10
+  procsnake sprt new=alphabeta?near=9 alphabeta --nodes 2000  # does a wider view pay? 0 against 10
   procsnake sprt alphabeta mcts --time 20 --elo0 0 --elo1 30
-  procsnake sprt alphabeta champion-standard --snakes 4 --nodes 2000      # one against three, all four seats
-  procsnake sprt flood greedy --write-book book.jsonl --games 1000        # 500 openings to share; then: --book book.jsonl
-  procsnake sprt                                                          # go on with the store's
+  # one against three, all four seats
+  procsnake sprt alphabeta champion-standard --snakes 4 --nodes 2000
+  # 500 openings to share; then: --book book.jsonl
+  procsnake sprt flood greedy --write-book book.jsonl --games 1000
+  procsnake sprt                                              # go on with the store's
 """
 _BETWEEN_LINES_S = 10.0
 _BETWEEN_REDRAWS_S = 0.5

@@ -27,15 +27,18 @@ from procsnake.cli.measure.match_options import (
 )
 
 HELP = """\
-A player is the name of a built-in agent, a run folder, a policy bundle, a file of rules, or the URL of any Battlesnake
-server; NAME=PLAYER gives it another name. Games are kept in --store as they end: the same command goes on with it.
+A player is the name of a built-in agent, a run folder, a policy bundle, a file of rules, or the
+URL of any Battlesnake server; NAME=PLAYER gives it another name. Games are kept in --store as
+they end: the same command goes on with it.
 
 examples:
   procsnake tournament flood greedy classics alphabeta --games 10
-  procsnake tournament mine=http://127.0.0.1:8000 flood alphabeta mcts --seats 4 --report report.html
+  procsnake tournament mine=http://127.0.0.1:8000 flood alphabeta mcts --seats 4 \\
+     --report report.html
   procsnake tournament old=runs/a new=runs/b flood --form ladder --rounds 5 --jobs 2
-  procsnake tournament alphabeta flood greedy classics random --form bracket --games 3   # single elimination, best of 3
-  procsnake tournament --rounds 10                       # go on with it; --replay 0/3 --out game.gif: show a game
+  # single elimination, best of 3
+  procsnake tournament alphabeta flood greedy classics random --form bracket --games 3
+  procsnake tournament --rounds 10  # go on with it; --replay 0/3 --out game.gif: show a game
 """
 _BETWEEN_TABLES_S = 0.5
 

@@ -7,8 +7,9 @@ import shlex
 from typing import Any
 
 HELP = """\
-For a few machines of your own that ssh reaches without a password and that have procsnake installed at the same place. For
-other clusters of Ray this isn't needed; procsnake train --cluster works on them.
+For a few machines of your own that ssh reaches without a password and that have procsnake
+installed at the same place. For other clusters of Ray this isn't needed; procsnake train
+--cluster works on them.
 
 examples:
   procsnake cluster up gpu-box cpu-1 cpu-2                    # the first one leads

@@ -28,14 +28,16 @@ from train.sagemaker.images import (
 )
 
 HELP = """\
-Without options it prints Docker's commands. With --stack AWS builds the image and keeps it, and Docker isn't needed here; that
-costs some cents for each build. training is SageMaker's image, cluster that of Kubernetes and EC2.
+Without options it prints Docker's commands. With --stack AWS builds the image and keeps it, and
+Docker isn't needed here; that costs some cents for each build. training is SageMaker's image,
+cluster that of Kubernetes and EC2.
 
 examples:
-  procsnake image training                                      # print the commands
-  procsnake image training --gpu --stack procsnake              # AWS builds it: CodeBuild, in the stack of stack.yaml
+  procsnake image training       # print the commands
+  # AWS builds it: CodeBuild, in the stack of stack.yaml
+  procsnake image training --gpu --stack procsnake
   procsnake image lambda --bundle runs/my-run --stack procsnake
-  procsnake image serving --run                                 # Docker builds it here
+  procsnake image serving --run  # Docker builds it here
 """
 _SOURCE_KEY = "procsnake/source/procsnake.zip"
 _POLL_SECONDS = 10.0

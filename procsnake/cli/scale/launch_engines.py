@@ -1,5 +1,6 @@
-"""The commands `procsnake launch kuberay`, `slurm` and `ec2`: writes the file by which another engine
-trains an experiment.
+"""The commands `procsnake launch kuberay`, `slurm` and `ec2`.
+
+Each writes the file by which another engine trains an experiment.
 """
 
 from __future__ import annotations
@@ -21,22 +22,26 @@ Prepared = tuple[dict[Path, str], list[str]]
 """The files to write, and what the user does next."""
 _IMAGE = "registry.example.org/procsnake-training:1"
 _FIRST = """\
-Nothing is submitted: a file is written, and the next command is told. docs/engines.md says what was tried.
-{machines}
+Nothing is submitted: a file is written, and the next command is told. docs/engines.md says what
+was tried. {machines}
 
 examples:
   procsnake launch {engine} battlesnake-ppo --instances '{one}' --explain
 """
 _KUBERAY = """\
-  procsnake launch kuberay battlesnake-ppo --instances '2*16cpu-60gib' --image registry/procsnake:1 --claim runs
-  procsnake launch kuberay battlesnake-apex --instances '8cpu-1gpu-32gib+2*36cpu-60gib' --image r/p:1 --claim runs
+  procsnake launch kuberay battlesnake-ppo --instances '2*16cpu-60gib' \\
+     --image registry/procsnake:1 --claim runs
+  procsnake launch kuberay battlesnake-apex --instances '8cpu-1gpu-32gib+2*36cpu-60gib' \\
+     --image r/p:1 --claim runs
 """
 _SLURM = """\
-  procsnake launch slurm battlesnake-ppo --instances '2*16cpu' --partition cpu --python /shared/venv/bin/python
+  procsnake launch slurm battlesnake-ppo --instances '2*16cpu' --partition cpu \\
+     --python /shared/venv/bin/python
   procsnake launch slurm battlesnake-apex --instances '8cpu-1gpu+2*36cpu' --runs /shared/runs
 """
 _EC2 = """\
-  procsnake launch ec2 battlesnake-ppo --instances '2*ml.c5.4xlarge' --image registry/procsnake:1 --region us-west-2
+  procsnake launch ec2 battlesnake-ppo --instances '2*ml.c5.4xlarge' \\
+     --image registry/procsnake:1 --region us-west-2
 """
 _SIZES = (
     "Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib, or by AWS's types of"

@@ -1,4 +1,4 @@
-"""`procsnake launch sagemaker`: explains, checks, prints or creates a job that trains on SageMaker."""
+"""`procsnake launch sagemaker` explains, checks, prints or creates a training job on SageMaker."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from procsnake.cli.command_line import add_json, at_least, positive, print_json
 from procsnake.cli.scale.job import add_following, follow_home, say
 
 HELP = """\
-The run comes back as a folder under runs/, like one that was trained here. Nothing is sent with --explain, --print-request or
---dry-run. Costs money: see docs/sagemaker.md.
+The run comes back as a folder under runs/, like one that was trained here. Nothing is sent with
+--explain, --print-request or --dry-run. Costs money: see docs/sagemaker.md.
 
 examples:
   procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain
-  procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.82
-  procsnake launch sagemaker battlesnake-ppo --price ml.c5.xlarge=0.2 --price ml.g5.xlarge=1.4 --compare
-  procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --print-request
+  procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain \\
+     --price ml.c5.4xlarge=0.82
+  procsnake launch sagemaker battlesnake-ppo --price ml.c5.xlarge=0.2 \\
+     --price ml.g5.xlarge=1.4 --compare
+  procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake \\
+     --print-request
   procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --spot
   procsnake launch sagemaker battlesnake-apex --instances '3*ml.c5.4xlarge' --stack procsnake
-  procsnake launch sagemaker battlesnake-apex --instances 'ml.g5.2xlarge+2*ml.c5.9xlarge' --stack procsnake --set seed=1
+  procsnake launch sagemaker battlesnake-apex --instances 'ml.g5.2xlarge+2*ml.c5.9xlarge' \\
+     --stack procsnake --set seed=1
 """
 
 
@@ -142,8 +146,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "places (or PROCSNAKE_ROLE, PROCSNAKE_IMAGE, …, or what a stack says)"
     )
     places.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
-    for name, text in (("role", "ARN of the job's role"), ("image", "URI of the image"), ("bucket", "S3 bucket"),
-                       ("subnets", "IDs, with commas"), ("security-groups", "IDs, with commas")):  # fmt: skip
+    for name, text in (
+        ("role", "ARN of the job's role"),
+        ("image", "URI of the image"),
+        ("bucket", "S3 bucket"),
+        ("subnets", "IDs, with commas"),
+        ("security-groups", "IDs, with commas"),
+    ):
         place: Any = places.add_argument(f"--{name}", help=text)
         # What is said of the form of a bucket's name is more to the point than that it is no path.
         place.schemes = ("s3",)

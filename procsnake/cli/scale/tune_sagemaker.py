@@ -16,7 +16,8 @@ HELP = """\
 Each trial is a training job of its own on SageMaker, which costs money.
 
 examples:
-  procsnake tune-sagemaker battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --instances ml.c5.4xlarge \\
+  procsnake tune-sagemaker battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log \\
+     --instances ml.c5.4xlarge \\
       --stack procsnake
 """
 

@@ -36,18 +36,21 @@ from procsnake.cli.start.watching import tell_ending, watch
 from procsnake.cli.worlds import register_worlds
 
 HELP = """\
-A player is the name of a built-in agent or a champion, a run folder, a policy bundle, a file of rules, or the URL of any
-Battlesnake server; NAME=PLAYER gives it another name.
+A player is the name of a built-in agent or a champion, a run folder, a policy bundle, a file of
+rules, or the URL of any Battlesnake server; NAME=PLAYER gives it another name.
 
 examples:
-  procsnake match flood greedy alphabeta mcts                 # who wins, and how everybody fared
-  procsnake match flood my_rule.py+flood --watch              # in the terminal
-  procsnake match me=http://127.0.0.1:8000 flood --map royale --shrinkEveryNTurns 10 --hazardDamagePerTurn 30
+  procsnake match flood greedy alphabeta mcts     # who wins, and how everybody fared
+  procsnake match flood my_rule.py+flood --watch  # in the terminal
+  procsnake match me=http://127.0.0.1:8000 flood --map royale --shrinkEveryNTurns 10 \\
+     --hazardDamagePerTurn 30
   procsnake match champion-standard flood flood flood --browser
-  procsnake match me=http://127.0.0.1:8000 flood --position request.json    # play on from a request, first as its `you`
+  # play on from a request, first as its `you`
+  procsnake match me=http://127.0.0.1:8000 flood --position request.json
   procsnake match flood greedy --position game.jsonl --turn 40
   procsnake match runs/battlesnake-ppo-… flood --record game.jsonl --seed 7
-  procsnake match alphabeta mcts --time 20                    # 20 ms of processor time per move, whatever the time-out is
+  # 20 ms of processor time per move, whatever the time-out is
+  procsnake match alphabeta mcts --time 20
 """
 _ANIMATIONS = (".mp4", ".gif", ".svg")
 _FILMS = (*_ANIMATIONS, ".webp")

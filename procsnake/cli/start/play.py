@@ -34,7 +34,8 @@ _TEXT_BROWSERS = ("www-browser", "links", "elinks", "lynx", "w3m")
 
 
 HELP = """\
-Your snake meets the snakes behind --against, in the browser, or in the terminal where no browser is found. Arrow keys move.
+Your snake meets the snakes behind --against, in the browser, or in the terminal where no
+browser is found. Arrow keys move.
 
 examples:
   procsnake play                                          # you play against two good snakes

@@ -11,12 +11,14 @@ from procsnake.cli.command_line import add_json, print_json
 from serve.warm_up import Compiled, compile_parts, parts_of
 
 HELP = """\
-Whatever is compiled is kept in ~/.cache/procsnake, or where the environment variable PROCSNAKE_CACHE says.
+Whatever is compiled is kept in ~/.cache/procsnake, or where the environment variable
+PROCSNAKE_CACHE says.
 
 examples:
-  procsnake warm-up                                   # all built-in players, and the world in which trainers train
-  procsnake warm-up flood snake.zip                   # what these players need to play and to be served, as images do
-  procsnake warm-up training                          # what trainers need, as an image for training does
+  procsnake warm-up           # all built-in players, and the world in which trainers train
+  # what these players need to play and to be served, as images do
+  procsnake warm-up flood snake.zip
+  procsnake warm-up training  # what trainers need, as an image for training does
 """
 
 

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from agents.measure.evaluation.episodes import ShownEpisode
 
 HELP = """\
-After the name of a world comes who plays in it: random (default), a run folder or a policy bundle. A policy alone plays in its
-own world.
+After the name of a world comes who plays in it: random (default), a run folder or a policy
+bundle. A policy alone plays in its own world.
 
 examples:
-  procsnake watch procgen/coinrun                                 # random play in one of Procgen's games
+  procsnake watch procgen/coinrun                    # random play in one of Procgen's games
   procsnake watch procgen/coinrun runs/coinrun-… --levels test:100 --record film.mp4
-  procsnake watch runs/corridor-… --record film.mp4               # an episode of another world, with a film
+  procsnake watch runs/corridor-… --record film.mp4  # an episode of another world, with a film
 """
 
 

@@ -13,7 +13,8 @@ from procsnake.cli.command_line import (
 )
 
 HELP = """\
-Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.
+Curves, causes of death, speed, configuration and versions in one file that needs no network.
+Each run writes it when it ends.
 
 examples:
   procsnake report runs/battlesnake-ppo-…             # write it anew, also while the run goes on

@@ -30,20 +30,28 @@ from procsnake.cli.command_line import (
 
 HELP = """\
 examples:
-  procsnake train --list                              # what can be trained
-  procsnake train battlesnake-ppo --help-keys         # every key that --set takes, with its default and meaning
-  procsnake train battlesnake-ppo                     # three minutes of self-play on 11×11 with four snakes
+  procsnake train --list                    # what can be trained
+  # every key that --set takes, with its default and meaning
+  procsnake train battlesnake-ppo --help-keys
+  procsnake train battlesnake-ppo           # three minutes of self-play on 11×11 with four snakes
   procsnake train battlesnake-ppo --minutes 30 --set ppo.learning_rate=3e-4 --set seed=1
-  procsnake train battlesnake-ppo --seeds 5           # seeds 0 to 4, one after the other, then curves and means with intervals
-  procsnake train battlesnake-imitation --from-games outputs/arena-games --snakes Hisser --minutes 5     # clone a snake
-  procsnake train battlesnake-league --init-from runs/battlesnake-imitation-…     # PPO, from the weights of that policy
-  procsnake train --resume runs/battlesnake-ppo-…     # go on after Ctrl-C or a crash
-  procsnake train --resume RUN --minutes 10           # train further: ten minutes more, also of a run that has ended
-  procsnake train --resume RUN --finish             # end it where it is, with the policy that it has so far
-  procsnake train --resume RUN --set num_env_runners=4    # the same with more processes; nothing else may change
-  procsnake train --resume RUN --trust                # go on with a run that another machine made; this executes its code
-  procsnake train --config runs/…/config.yaml         # the same run once more
-  procsnake train battlesnake-apex --cluster auto     # on all machines of the Ray cluster that this one belongs to
+  # seeds 0 to 4, one after the other, then curves and means with intervals
+  procsnake train battlesnake-ppo --seeds 5
+  # clone a snake
+  procsnake train battlesnake-imitation --from-games outputs/arena-games --snakes Hisser --minutes 5
+  # PPO, from the weights of that policy
+  procsnake train battlesnake-league --init-from runs/battlesnake-imitation-…
+  procsnake train --resume runs/battlesnake-ppo-…  # go on after Ctrl-C or a crash
+  # train further: ten minutes more, also of a run that has ended
+  procsnake train --resume RUN --minutes 10
+  procsnake train --resume RUN --finish     # end it where it is, with the policy that it has so far
+  # the same with more processes; nothing else may change
+  procsnake train --resume RUN --set num_env_runners=4
+  # go on with a run that another machine made; this executes its code
+  procsnake train --resume RUN --trust
+  procsnake train --config runs/…/config.yaml  # the same run once more
+  # on all machines of the Ray cluster that this one belongs to
+  procsnake train battlesnake-apex --cluster auto
 """
 
 

@@ -17,18 +17,22 @@ from procsnake.cli.command_line import (
 )
 
 HELP = """\
-Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section. A search such as
-alphabeta is tuned by `procsnake tune-search`. In self-play the mean return is nearly constant, so score snakes by the win rate in evaluations, as here.
+Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune
+section. A search such as alphabeta is tuned by `procsnake tune-search`. In self-play the mean
+return is nearly constant, so score snakes by the win rate in evaluations, as here.
 
 examples:
   procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --metric win_rate \\
       --minutes 2
-  procsnake tune battlesnake-ppo --search ppo.num_epochs=1,2,4 --search ppo.ent_coef=0.001..0.03:log --trials 12 \\
+  procsnake tune battlesnake-ppo --search ppo.num_epochs=1,2,4 \\
+     --search ppo.ent_coef=0.001..0.03:log --trials 12 \\
       --scheduler asha --metric win_rate --minutes 2
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 \\
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna \\
+     --trials 20 \\
       --metric win_rate --minutes 2
   procsnake tune --resume runs/battlesnake-ppo-tune-…     # go on with a search that was interrupted
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --cluster auto --runs /shared/runs
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --cluster auto \\
+     --runs /shared/runs
 """
 
 

@@ -54,17 +54,21 @@ from procsnake.cli.measure.sprt import line as sprt_line
 from procsnake.cli.train.learn import run_learn
 
 HELP = """\
-SPSA (games) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
-better one. Texel's method (results) fits weights to the results of recorded games. Either way the result is a file of options,
-which is not accepted until a sequential test has found it better: accept plays that test. learn fits many weights of
-alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation; procsnake train
-battlesnake-evaluation is the same as a run with tests, generation after generation. Games are kept as they end: the same
-command goes on.
+SPSA (games) moves all parameters at once, up or down by coins, plays the two sides against each
+other, and steps towards the better one. Texel's method (results) fits weights to the results of
+recorded games. Either way the result is a file of options, which is not accepted until a
+sequential test has found it better: accept plays that test. learn fits many weights of
+alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option
+evaluation; procsnake train battlesnake-evaluation is the same as a run with tests, generation
+after generation. Games are kept as they end: the same command goes on.
 
 examples:
   procsnake tune-search parameters alphabeta
-  procsnake tune-search games alphabeta --parameters weights.length,weights.hunger --pairs 2000 --nodes 300
-  procsnake tune-search games alphabeta --parameters near:2,weights.cell:1:0.01 --pairs 2000 --nodes 300  # NAME:C_END:R_END
+  procsnake tune-search games alphabeta --parameters weights.length,weights.hunger \\
+     --pairs 2000 --nodes 300
+  # NAME:C_END:R_END
+  procsnake tune-search games alphabeta --parameters near:2,weights.cell:1:0.01 --pairs 2000 \\
+     --nodes 300
   procsnake tune-search results alphabeta outputs/sprt.db outputs/tournament.db --parameters weights
   procsnake tune-search accept alphabeta outputs/tuned-alphabeta.yaml --nodes 300
   procsnake tune-search learn alphabeta outputs/learned.json --games 2400 --nodes 300
@@ -84,8 +88,9 @@ _GAME = (
 )
 """The options that say which games are played; a file of options keeps them."""
 _SAME_IN_THE_TEST = ("nodes", "time", *_GAME)
-"""The options that `sprt` and `tune-search accept` take as well. The seed isn't among them: a test has
-other starts.
+"""The options that `sprt` and `tune-search accept` take as well.
+
+The seed isn't among them: a test has other starts.
 """
 
 

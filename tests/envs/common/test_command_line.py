@@ -182,9 +182,16 @@ def test_pip_is_the_one_of_this_python(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "extra"),
-    [("torch", "train"), ("ray.tune", "train"), ("flask", "serve"), ("prometheus_client", "serve"), ("boto3", "aws"),
-     ("psycopg", "postgres"), ("gunicorn.app", "serve")],
-)  # fmt: skip
+    [
+        ("torch", "train"),
+        ("ray.tune", "train"),
+        ("flask", "serve"),
+        ("prometheus_client", "serve"),
+        ("boto3", "aws"),
+        ("psycopg", "postgres"),
+        ("gunicorn.app", "serve"),
+    ],
+)
 def test_the_extra_that_brings_a_module(module, extra):
     error = MissingDependencyError.of_extra(
         ModuleNotFoundError(name=module), feature="procsnake train"

@@ -1,4 +1,4 @@
-"""`procsnake launch kuberay`, `slurm` and `ec2` as a user types it: what is written, told and refused."""
+"""`procsnake launch kuberay`, `slurm` and `ec2` as a user types it."""
 
 from __future__ import annotations
 

@@ -146,10 +146,22 @@ class ProcsnakeQ(DistributionalQTFModel):
     each."""
 
     def __init__(
-        self, obs_space, action_space, num_outputs, model_config, name,
-        q_hiddens=(), dueling=False, num_atoms=1, use_noisy=False, v_min=-10.0, v_max=10.0, sigma0=0.5, add_layer_norm=False,
-        **options
-    ):  # fmt: skip
+        self,
+        obs_space,
+        action_space,
+        num_outputs,
+        model_config,
+        name,
+        q_hiddens=(),
+        dueling=False,
+        num_atoms=1,
+        use_noisy=False,
+        v_min=-10.0,
+        v_max=10.0,
+        sigma0=0.5,
+        add_layer_norm=False,
+        **options,
+    ):
         # Ray's own heads have a hidden layer each: their constructor is left out.
         TFModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
         options = read_options(model_config, options)

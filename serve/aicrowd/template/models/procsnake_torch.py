@@ -148,9 +148,20 @@ class ProcsnakeQ(DQNTorchModel):
     each."""
 
     def __init__(
-        self, obs_space, action_space, num_outputs, model_config, name,
-        dueling=False, q_hiddens=(), dueling_activation="relu", use_noisy=False, sigma0=0.5, add_layer_norm=False, **options
-    ):  # fmt: skip
+        self,
+        obs_space,
+        action_space,
+        num_outputs,
+        model_config,
+        name,
+        dueling=False,
+        q_hiddens=(),
+        dueling_activation="relu",
+        use_noisy=False,
+        sigma0=0.5,
+        add_layer_norm=False,
+        **options,
+    ):
         # Ray's own heads have a hidden layer each: their constructor is left out.
         TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
         nn.Module.__init__(self)

@@ -167,9 +167,14 @@ class Named:
 
 @pytest.mark.parametrize(
     ("found", "variable", "is_one"),
-    [(Named("chromium"), None, True), (Named("/usr/bin/w3m"), None, False), (Named("www-browser"), None, False),
-     (Named("w3m"), "w3m", True), (None, None, False)],
-)  # fmt: skip
+    [
+        (Named("chromium"), None, True),
+        (Named("/usr/bin/w3m"), None, False),
+        (Named("www-browser"), None, False),
+        (Named("w3m"), "w3m", True),
+        (None, None, False),
+    ],
+)
 def test_a_browser_is_one_that_shows_pages(monkeypatch, found, variable, is_one):
     def get():
         if found is None:
