@@ -14,7 +14,7 @@ from agents.registry import make
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES
-from procsnake.cli import command_line
+from envs.common import terminal
 from procsnake.cli.command_line import add_game_options, game_settings
 from serve.archive.store import GameStore
 from serve.arena import create_app
@@ -94,7 +94,7 @@ def test_the_end_of_a_game_played_alone_is_no_draw(capsys):
 @pytest.mark.parametrize("is_terminal", [True, False])
 @pytest.mark.parametrize("json_too", [True, False])
 def test_a_terminal_shows_on_which_turn_the_game_is(monkeypatch, is_terminal, json_too):
-    monkeypatch.setattr(command_line, "_QUIET_S", 0.0)
+    monkeypatch.setattr(terminal, "_QUIET_S", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     stderr = Terminal()
     if not is_terminal:

@@ -23,8 +23,8 @@ from agents.measure.evaluation import (
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, HEAD_COLLISION, OUT_OF_HEALTH, WALL_COLLISION
+from envs.common import terminal
 from envs.common.errors import ConfigError, UnknownNameError
-from procsnake.cli import command_line
 from tests.agents.measure.evaluation.snakes import AlwaysUp
 from tests.command_line import Terminal
 
@@ -91,7 +91,7 @@ def test_each_turn_and_the_games_that_are_over_are_told():
 
 @pytest.mark.parametrize("json_too", [True, False])
 def test_a_terminal_shows_how_far_the_games_are(monkeypatch, json_too):
-    monkeypatch.setattr(command_line, "_QUIET_S", 0.0)
+    monkeypatch.setattr(terminal, "_QUIET_S", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", Terminal())
     options = ["--against", "greedy", "--num-snakes", "2", "--games", "2", *["--json"] * json_too]
