@@ -34,13 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train or continue. Returns the exit code of `procsnake train`."""
     config, runs = sys.argv[1:] if arguments is None else arguments
     try:
-        asked = words(config, runs)
+        command = words(config, runs)
     except ProcsnakeError as error:
         print(f"procsnake: {error}", file=sys.stderr, flush=True)
         return 1
     import procsnake
 
-    return procsnake.main(asked)
+    return procsnake.main(command)
 
 
 if __name__ == "__main__":

@@ -183,8 +183,8 @@ def _require_a_snake(experiment: Experiment, name_or_path: str) -> None:
         from train.worlds.build import single_world
 
         # Curricula, mixtures and worlds of a user's own may be of Battlesnake's boards.
-        with closing(single_world(experiment)) as made:
-            if not is_observation_type(contracts(experiment, made)["observation"]["type"]):
+        with closing(single_world(experiment)) as world_of_run:
+            if not is_observation_type(contracts(experiment, world_of_run)["observation"]["type"]):
                 raise ConfigError(
                     f"quickstart serves a snake, and {experiment.name} trains in {world}; {instead}"
                 )
@@ -236,10 +236,10 @@ def _print_scores(run: Path, games: int) -> Sequence[Any]:
     from envs.common.cores import usable_cores
     from train.runs.report.page import write_report
 
-    kept = read_record(run)
-    if kept and kept.games == games and kept.board == STANDARD_BOARD:
-        print(table(kept.scores))
-        return kept.scores
+    record = read_record(run)
+    if record and record.games == games and record.board == STANDARD_BOARD:
+        print(table(record.scores))
+        return record.scores
     began = time.monotonic()
     bundle = load(run / "bundle")
     scores = evaluate(Policy(bundle, threads=usable_cores()), num_games=games)

@@ -36,13 +36,13 @@ class Parser(argparse.ArgumentParser):
         """Refuse arguments that are left over. Each command's parser does this itself, because only
         it knows its options.
         """
-        options, left = super().parse_known_args(args, namespace)
-        for word in left:
+        options, surplus = super().parse_known_args(args, namespace)
+        for word in surplus:
             if word.startswith("--"):
                 self._refuse("option", word.partition("=")[0], self._option_string_actions)
-        if left:
-            self.error(f"unexpected {' '.join(left)!r}")
-        return options, left
+        if surplus:
+            self.error(f"unexpected {' '.join(surplus)!r}")
+        return options, surplus
 
     def error(self, message: str) -> Any:
         self.exit(USER_ERROR, f"{self.prog}: {message}. {self._help_hint}\n")
@@ -64,10 +64,10 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             self._refuse(action.dest, value, action.choices)
 
-    def _refuse(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def _refuse(self, kind: str, name: str, names: Iterable[str]) -> None:
         self.exit(
             USER_ERROR,
-            f"{self.prog}: {UnknownNameError(kind, name, known, hint=self._help_hint)}\n",
+            f"{self.prog}: {UnknownNameError(kind, name, names, hint=self._help_hint)}\n",
         )
 
     @property
@@ -241,11 +241,11 @@ def progress_on_stderr(options: argparse.Namespace) -> AbstractContextManager[An
 
 def add_imports(parser: argparse.ArgumentParser) -> None:
     """Modules that register worlds, observation types or other parts of the user's own."""
-    told = (
+    help_text = (
         "a Python module with the policy's world or observation type; may be repeated (default: as"
         " the run says, if yours)"
     )
-    parser.add_argument("--imports", action="append", default=[], metavar="MODULE", help=told)
+    parser.add_argument("--imports", action="append", default=[], metavar="MODULE", help=help_text)
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
@@ -257,21 +257,24 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 
 def add_game_options(parser: argparse.ArgumentParser, *, board: bool = True) -> None:
     """Add the options for the rules and the seed, and with `board` for the board's sides."""
-    for name, default, told in _GAME_OPTIONS:
+    for name, default, help_text in _GAME_OPTIONS:
         if name in ("width", "height") and not board:
             continue
         parser.add_argument(
-            f"--{name}", type=type(default), default=default, help=f"{told} (default: %(default)s)"
+            f"--{name}",
+            type=type(default),
+            default=default,
+            help=f"{help_text} (default: %(default)s)",
         )
     add_seed(parser)
-    for official, default, told in _OFFICIAL_SETTINGS:
+    for official, default, help_text in _OFFICIAL_SETTINGS:
         parser.add_argument(
             f"--{_dashed(official)}",
             f"--{official}",
             type=int,
             default=default,
             metavar="N",
-            help=f"{told} (default: %(default)s)",
+            help=f"{help_text} (default: %(default)s)",
         )
 
 
@@ -299,10 +302,10 @@ def refuse_given(options: argparse.Namespace, names: Iterable[str], what_for: st
     else: for `what_for`.
     """
     for name in names:
-        given = getattr(options, name)
-        if given is not None and given is not False:
-            said = "" if given is True else f" is {given}, but it"
-            raise ConfigError(f"--{name.replace('_', '-')}{said} is for {what_for}")
+        value = getattr(options, name)
+        if value is not None and value is not False:
+            seen = "" if value is True else f" is {value}, but it"
+            raise ConfigError(f"--{name.replace('_', '-')}{seen} is for {what_for}")
 
 
 def refuse_game_options(

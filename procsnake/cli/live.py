@@ -41,8 +41,8 @@ class Live:
         if time.monotonic() - self._told < (_BETWEEN_REDRAWS_S if live else _BETWEEN_LINES_S):
             return
         self._told = time.monotonic()
-        left = self._pace.seconds(progress.games_to_go())
-        text = f"{self._line(progress)} · about {duration(left or 0.0)} to go"
+        seconds = self._pace.seconds(progress.games_to_go())
+        text = f"{self._line(progress)} · about {duration(seconds or 0.0)} to go"
         self._screen.show(text) if live else print(text, file=sys.stderr)
 
 

@@ -40,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _leave_stdout()
         return 0
     except OSError as error:
-        said = _said_of_surroundings(error)
-        if said is None:
+        message = _said_of_surroundings(error)
+        if message is None:
             raise
-        print(f"procsnake: {said}", file=sys.stderr)
+        print(f"procsnake: {message}", file=sys.stderr)
         if error.errno in _NO_ROOM:
             _leave_stdout()
         return USER_ERROR
@@ -104,8 +104,8 @@ def _run(options: argparse.Namespace) -> int:
     # A message shows what was wrong, such as a name in a file of a stranger's.
     from envs.common.printable import printable
 
-    said = printable(missing, keep="\n")
-    print(f"procsnake {options.command}: {said}", file=sys.stderr)
+    message = printable(missing, keep="\n")
+    print(f"procsnake {options.command}: {message}", file=sys.stderr)
     return USER_ERROR
 
 

@@ -115,12 +115,12 @@ def run_login(options: argparse.Namespace) -> int:
     token = checked_token(from_environment or _asked_for(arena))
     with ArenaClient(arena, token, tell=tell) as client:
         snakes = [snake.name for snake in client.snakes()]
-    kept = None if from_environment else save_token(token, arena)
+    token_file = None if from_environment else save_token(token, arena)
     if options.json:
-        print_json({"arena": arena, "token_file": kept, "snakes": snakes})
+        print_json({"arena": arena, "token_file": token_file, "snakes": snakes})
         return 0
-    if kept:
-        where = f"the token is kept in {kept}"
+    if token_file:
+        where = f"the token is kept in {token_file}"
     else:
         where = f"the token of {VARIABLE} is right, and is kept nowhere else"
     print(f"logged in at {arena}: {where}")
@@ -152,14 +152,14 @@ def run_status(options: argparse.Namespace) -> int:
     from serve.ladder.standing import status_of
 
     with client_for(options) as client:
-        found = status_of(client, sweeping=not options.no_sweep)
+        statuses = status_of(client, sweeping=not options.no_sweep)
     if options.json:
-        print_json([one.as_json() for one in found])
+        print_json([one.as_json() for one in statuses])
     else:
-        for line in [line for one in found for line in one.as_lines()] or [
+        for line in [line for one in statuses for line in one.as_lines()] or [
             "you have no snake on Arena yet"
         ]:
             print(printable(line))
-    if any(one.sweep is not None and not one.sweep.passed for one in found):
+    if any(one.sweep is not None and not one.sweep.passed for one in statuses):
         return 1
     return 0

@@ -90,7 +90,9 @@ def run_enter(options: argparse.Namespace) -> int:
 
     with client_for(options) as client, progress_on_stderr(options):
         check_entry(options.name, options.url, arena=client.arena)
-        known, ladder = planned(client, options.name, public=options.public, ladder=options.ladder)
+        registered, ladder = planned(
+            client, options.name, public=options.public, ladder=options.ladder
+        )
         report = examine(options.url)
         print(report.as_text())
         if not report.passed:
@@ -98,8 +100,10 @@ def run_enter(options: argparse.Namespace) -> int:
                 f"{options.name} was not entered: mend what is marked above first", file=sys.stderr
             )
             return 1
-        snake = register(client, known, name=options.name, url=options.url, public=options.public)
-        done = "has its new address" if known else "is registered"
+        snake = register(
+            client, registered, name=options.name, url=options.url, public=options.public
+        )
+        done = "has its new address" if registered else "is registered"
         print(
             printable(
                 f"{snake.name} {done}: {snake.url}, {'public' if snake.is_public else 'private'}"
@@ -129,11 +133,11 @@ def run_leave(options: argparse.Namespace) -> int:
     from serve.ladder.entering import leave
 
     with client_for(options) as client:
-        left = leave(client, options.name, options.ladder)
+        ladders = leave(client, options.name, options.ladder)
     (
-        print_json({"left": left})
+        print_json({"left": ladders})
         if options.json
-        else print(printable(f"{options.name} plays no more on {', '.join(left)}"))
+        else print(printable(f"{options.name} plays no more on {', '.join(ladders)}"))
     )
     return 0
 

@@ -87,12 +87,12 @@ def run_games(options: argparse.Namespace) -> int:
     from serve.ladder.following import GAME_HEADS
 
     with client_for(options) as client:
-        found = _own_games(client, options)
+        games = _own_games(client, options)
     if options.json:
-        print_json([game.as_json() for game in found])
+        print_json([game.as_json() for game in games])
     else:
         print(
-            in_columns([game.as_row() for game in found], GAME_HEADS) if found else "no such games"
+            in_columns([game.as_row() for game in games], GAME_HEADS) if games else "no such games"
         )
     return 0
 
@@ -103,9 +103,9 @@ def _own_games(client: ArenaClient, options: argparse.Namespace) -> list[OwnGame
 
     since = moment(options.since) if options.since else None
     snakes = client.snakes()
-    chosen = [named("snake", options.snake, snakes)] if options.snake else snakes
+    authors = [named("snake", options.snake, snakes)] if options.snake else snakes
     with _archived(options.database) as archived:
-        return own_games(client, chosen, archived=archived, lost=options.lost, since=since)
+        return own_games(client, authors, archived=archived, lost=options.lost, since=since)
 
 
 @contextmanager
@@ -133,20 +133,24 @@ def run_fetch(options: argparse.Namespace) -> int:
     folder = Path(options.out)
     with client_for(options) as client, progress_on_stderr(options):
         if options.all:
-            known = {game.row.id: game for game in _own_games(client, options) if game.row.is_over}
+            own_games = {
+                game.row.id: game for game in _own_games(client, options) if game.row.is_over
+            }
         else:
-            known = {}
-        wanted = [
+            own_games = {}
+        missing = [
             game
-            for game in known or dict.fromkeys(options.games)
+            for game in own_games or dict.fromkeys(options.games)
             if not recording_path(folder, game).exists()
         ]
         make_place_for(str(folder / "any"))
-        fetched, failed = _fetch_all(client, wanted, known, folder)
+        fetched, failed = _fetch_all(client, missing, own_games, folder)
         if options.keep:
-            files = [recording_path(folder, game) for game in known or dict.fromkeys(options.games)]
+            files = [
+                recording_path(folder, game) for game in own_games or dict.fromkeys(options.games)
+            ]
             _keep_all(client, [file for file in files if file.exists()], options.database)
-        there = len(known or set(options.games)) - len(wanted)
+        there = len(own_games or set(options.games)) - len(missing)
         print(
             f"{len(fetched)} games fetched to {folder}"
             + (f", {there} were there already" if there else "")
@@ -174,7 +178,7 @@ def _keep_all(client: ArenaClient, files: list[Path], database: str) -> None:
 
 
 def _fetch_all(
-    client: ArenaClient, games: list[str], known: Mapping[str, OwnGame], folder: Path
+    client: ArenaClient, games: list[str], own_games: Mapping[str, OwnGame], folder: Path
 ) -> tuple[list[Fetched], dict[str, str]]:
     """Fetch one game after the other. A game that can't be fetched doesn't hold up the others; a
     site that is down does.
@@ -188,7 +192,7 @@ def _fetch_all(
     failed = {}
     for game in games:
         try:
-            listed = known.get(game)
+            listed = own_games.get(game)
             # What the archive calls over may have failed.
             if listed is not None and listed.source != ARCHIVE:
                 row = listed.row

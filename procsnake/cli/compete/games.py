@@ -93,9 +93,9 @@ def _export(archive: GameArchive, options: argparse.Namespace) -> int:
     """Returns 1 if games had to be left out."""
     left_out: list[str] = []
 
-    def leave_out(told: str) -> None:
-        left_out.append(told)
-        print(told, file=sys.stderr, flush=True)
+    def leave_out(summary: str) -> None:
+        left_out.append(summary)
+        print(summary, file=sys.stderr, flush=True)
 
     count = sum(
         1 for _ in archive.export(options.directory, snake=options.snake, leave_out=leave_out)
@@ -103,8 +103,8 @@ def _export(archive: GameArchive, options: argparse.Namespace) -> int:
     if options.json:
         print_json({"games": count, "directory": options.directory, "left_out": left_out})
     else:
-        told = f"{count} game{'s' * (count != 1)} exported to {options.directory}"
-        print(told + (f", {len(left_out)} left out" if left_out else ""))
+        summary = f"{count} game{'s' * (count != 1)} exported to {options.directory}"
+        print(summary + (f", {len(left_out)} left out" if left_out else ""))
     return 1 if left_out else 0
 
 

@@ -62,13 +62,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--workers", type=at_least(1), default=1, help="worker processes (default: %(default)s)"
     )
     for part, what in LOOK_PARTS.items():
-        told = (
+        help_text = (
             f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: as the"
             " bundle says)"
         )
         kind = _color if part == "color" else str
         parser.add_argument(
-            f"--{part}", action="append", default=[], type=kind, metavar="VALUE", help=told
+            f"--{part}", action="append", default=[], type=kind, metavar="VALUE", help=help_text
         )
     secret = "first part of the snakes' paths, to keep strangers out (default: PROCSNAKE_SECRET)"
     _add_secret(parser, "secret", "PROCSNAKE_SECRET", "SECRET", secret)
@@ -165,7 +165,7 @@ def _read_secrets(options: argparse.Namespace) -> list[str]:
 
     Raises `ConfigError` for a file that can't be read.
     """
-    shown = []
+    notices = []
     for flag, variable in (("--secret", "PROCSNAKE_SECRET"), ("--viewer-token", "PROCSNAKE_TOKEN")):
         name = flag[2:].replace("-", "_")
         file = getattr(options, f"{name}_file")
@@ -176,11 +176,11 @@ def _read_secrets(options: argparse.Namespace) -> list[str]:
             except (OSError, ValueError) as error:
                 raise ConfigError(f"{flag}-file {file} can't be read: {reason(error)}") from error
         elif value not in (None, os.environ.get(variable)):
-            shown.append(
+            notices.append(
                 f"the list of processes shows {flag} to all users of this machine; {variable} and"
                 f" {flag}-file don't"
             )
-    return shown
+    return notices
 
 
 def run(options: argparse.Namespace) -> int:
@@ -194,7 +194,7 @@ def run(options: argparse.Namespace) -> int:
     logs.configure(as_json=options.log_json)
     for agent in options.agents:
         register_worlds(agent, options.imports)
-    shown = _read_secrets(options)
+    notices = _read_secrets(options)
     forks = processes.can_fork()
     if options.workers > 1 and not forks:
         raise ConfigError(
@@ -208,14 +208,16 @@ def run(options: argparse.Namespace) -> int:
             evaluations = processes.in_child(lambda: _evaluations(_ready(options, at_start=True)))
         else:
             evaluations = _evaluations(served)
-        for notice in shown:
+        for notice in notices:
             print(notice, file=sys.stderr, flush=True)
         url = url_of(listener)
         # What a terminal shows can be pasted into the platform's form; a log is to hold no secret.
         path = f"/{options.secret}" if options.secret and sys.stdout.isatty() else ""
         text = f"serving {', '.join(evaluations)} at {url}{path} (Ctrl-C stops)"
         text += "".join(
-            f"\n{name} evaluates positions by: {told}" for name, told in evaluations.items() if told
+            f"\n{name} evaluates positions by: {evaluation}"
+            for name, evaluation in evaluations.items()
+            if evaluation
         )
         if not options.no_games and options.database.startswith(SQLITE):
             text += f"\ngames are kept in {options.database.removeprefix(SQLITE)}"
@@ -295,13 +297,13 @@ def _make_app(options: argparse.Namespace, served: dict[str, Any], store: Any = 
     from serve.browser.viewer import Access
     from serve.customizations import Look
 
-    chosen = {
+    looks = {
         name: {part: _chosen(getattr(options, part), part, name, served) for part in LOOK_PARTS}
         for name in served
     }
     return create_app(
         served,
-        look={name: Look.of(agent, chosen[name]) for name, agent in served.items()},
+        look={name: Look.of(agent, looks[name]) for name, agent in served.items()},
         store=store,
         access=Access(options.viewer_token),
         secret=options.secret,
@@ -315,14 +317,14 @@ def _make_app(options: argparse.Namespace, served: dict[str, Any], store: Any = 
 
 def _chosen(values: list[str], part: str, snake: str, served: dict[str, Any]) -> str | None:
     """The last of the values of a flag that is meant for a snake."""
-    found = None
+    choice = None
     for text in values:
         name, is_named, value = text.partition("=")
         if is_named and name not in served:
             raise UnknownNameError(f"snake in --{part}", name, served)
         if not is_named or name == snake:
-            found = value if is_named else text
-    return found
+            choice = value if is_named else text
+    return choice
 
 
 def _store(options: argparse.Namespace) -> Any:

@@ -116,8 +116,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="fit win probabilities to stores of tournaments, and write --out",
     )
-    written = f"file that --fit writes (default: {_fitted()})"
-    parser.add_argument("--out", metavar="FILE", help=written)
+    out_help = f"file that --fit writes (default: {_fitted()})"
+    parser.add_argument("--out", metavar="FILE", help=out_help)
     add_database(parser)
     add_json(parser)
 
@@ -140,21 +140,23 @@ def _explain(options: argparse.Namespace) -> int:
     from agents.measure.analysis.shares import explain, in_words
     from agents.measure.analysis.snake_game import game_of
 
-    played = game_of(*find_game(options.games[0], options.database, options.snake))
-    position = next((one for one in played.positions if one.turn == options.explain), None)
+    game = game_of(*find_game(options.games[0], options.database, options.snake))
+    position = next((one for one in game.positions if one.turn == options.explain), None)
     if position is None:
-        first = played.positions[0].turn
-        last = played.positions[-1].turn
+        first = game.positions[0].turn
+        last = game.positions[-1].turn
         raise ConfigError(
-            f"--explain {options.explain} is no turn on which {played.name} chose; those are"
+            f"--explain {options.explain} is no turn on which {game.name} chose; those are"
             f" {first} to {last}"
         )
-    found = explain(*position.state())
-    told = {"snake": played.name, "turn": position.turn, **found.to_dict()}
+    explanation = explain(*position.state())
+    answer = {"snake": game.name, "turn": position.turn, **explanation.to_dict()}
     (
-        print_json(told)
+        print_json(answer)
         if options.json
-        else print(printable(f"{played.name}, turn {position.turn}: {in_words(found)}", keep="\n"))
+        else print(
+            printable(f"{game.name}, turn {position.turn}: {in_words(explanation)}", keep="\n")
+        )
     )
     return 0
 
@@ -165,13 +167,16 @@ def _check(options: argparse.Namespace) -> None:
     """
     # Turn 0 can be explained, and 0 == False.
     ways = {name: getattr(options, name) for name in ("fit", "last", "browser", "explain")}
-    given = [name for name, value in ways.items() if value is not None and value is not False]
-    if len(given) > 1:
+    chosen_ways = [name for name, value in ways.items() if value is not None and value is not False]
+    if len(chosen_ways) > 1:
         raise ConfigError(
-            f"--{given[0]} and --{given[1]} are two ways to use this command; leave one out"
+            f"--{chosen_ways[0]} and --{chosen_ways[1]} are two ways to use this command;"
+            " leave one out"
         )
-    if options.all_snakes and (given or options.snake):
-        raise ConfigError(f"--all-snakes can't be with --{(given or ['snake'])[0]}; leave one out")
+    if options.all_snakes and (chosen_ways or options.snake):
+        raise ConfigError(
+            f"--all-snakes can't be with --{(chosen_ways or ['snake'])[0]}; leave one out"
+        )
     if options.out is not None and not options.fit:
         raise ConfigError(f"--out is {options.out}, but only --fit writes a file; leave it out")
     if options.browser and options.json:
@@ -179,7 +184,7 @@ def _check(options: argparse.Namespace) -> None:
             "--json prints the analysis; leave out --browser, which shows it until Ctrl-C"
         )
     if (
-        not set(given) & {"fit", "last"}
+        not set(chosen_ways) & {"fit", "last"}
         and not len(options.games) == 1
         and not (options.browser and not options.games)
     ):
@@ -201,26 +206,26 @@ def _analyse_one(options: argparse.Namespace) -> int:
     else:
         parts = [game_of(recording, snake)]
     # Processes take seconds to start.
-    if sum(len(played.positions) for played in parts) > _FEW_POSITIONS:
+    if sum(len(part.positions) for part in parts) > _FEW_POSITIONS:
         jobs = _jobs(options)
     else:
         jobs = 1
-    found = list[Any]()
+    analyses = list[Any]()
     nodes = options.nodes or NODES
     curves = _curves(options)
     with processes(jobs) as pool:
-        for played in parts:
-            with _Progress("turn", len(played.positions)) as tell:
-                one = analyse(played, nodes=nodes, curves=curves, pool=pool, tell=tell)
-            found.append(
+        for part in parts:
+            with _Progress("turn", len(part.positions)) as tell:
+                one = analyse(part, nodes=nodes, curves=curves, pool=pool, tell=tell)
+            analyses.append(
                 as_json(one, pool=pool)
                 if options.json
                 else in_words(one, all_turns=options.all_turns)
             )
     if options.json:
-        print_json({"analyses": found} if options.all_snakes else found[0])
+        print_json({"analyses": analyses} if options.all_snakes else analyses[0])
     else:
-        print(printable("\n\n".join(found), keep="\n"))
+        print(printable("\n\n".join(analyses), keep="\n"))
     return 0
 
 
@@ -271,8 +276,8 @@ def _sum_up(options: argparse.Namespace) -> int:
 
     with processes(_jobs(options)) as pool, _Progress("game") as tell:
         analyses, left_out = _analyse_all(options, pool, tell)
-    for told in left_out:
-        print(printable(told), file=sys.stderr)
+    for reason in left_out:
+        print(printable(reason), file=sys.stderr)
     if not analyses:
         raise ConfigError(
             "there is no game to sum up:"
@@ -287,10 +292,10 @@ def _sum_up(options: argparse.Namespace) -> int:
 
 
 def _no_games(options: argparse.Namespace) -> str:
-    told = f" of the snake {options.snake!r}" if options.snake else ""
+    whose = f" of the snake {options.snake!r}" if options.snake else ""
     return (
         f"{options.games[0] if options.games else without_password(options.database)} has no"
-        f" finished ones{told}"
+        f" finished ones{whose}"
     )
 
 

@@ -148,27 +148,28 @@ def _run(protocol: Protocol, options: argparse.Namespace, cores: int, begin: Beg
 
     make_place_for(str(Path(options.out) / RESULT))
     with progress_on_stderr(options):
-        found = benchmark(
+        result = benchmark(
             protocol, out=options.out, jobs=jobs, cores=cores, against=options.against, begin=begin
         )
     if options.json:
-        print_json(found)
+        print_json(result)
         return 0
-    heads, rows = rows_of(found)
+    heads, rows = rows_of(result)
     for row in rows:
         print(f"\n{row[0]}")
         print(in_columns(zip(heads[1:], row[1:], strict=True), indent="  "))
-    print(f"\n{_together(found)}\n\nwritten: {options.out}/{PAGE}, {RESULT}")
+    print(f"\n{_together(result)}\n\nwritten: {options.out}/{PAGE}, {RESULT}")
     return 0
 
 
-def _together(found: Mapping[str, Any]) -> str:
+def _together(result: Mapping[str, Any]) -> str:
     """The figures over all games, each with its interval, as lines of text."""
     from agents.measure.evaluation.procgen_aggregates import interval_in_words
 
-    told = [*found["aggregates"], *([found["against"]] if "against" in found else [])]
+    estimates = [*result["aggregates"], *([result["against"]] if "against" in result else [])]
     rows = [
-        (one["name"], f"{one['value']:.3f}", interval_in_words(one["interval"])) for one in told
+        (one["name"], f"{one['value']:.3f}", interval_in_words(one["interval"]))
+        for one in estimates
     ]
     return in_columns(rows, ("all games", "value", "95 % interval"))
 

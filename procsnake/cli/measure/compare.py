@@ -83,9 +83,9 @@ def run(options: argparse.Namespace) -> int:
     """Run `procsnake compare`. Returns the exit code."""
     contest = options.compared == [WORLD]
     of_others = ("metrics", "at") if contest else ("minutes", "seeds", "contenders")
-    if given := [f"--{name}" for name in of_others if getattr(options, name) is not None]:
+    if surplus := [f"--{name}" for name in of_others if getattr(options, name) is not None]:
         raise ConfigError(
-            f"{', '.join(given)} is for the comparison of {'runs' if contest else 'battlesnake'},"
+            f"{', '.join(surplus)} is for the comparison of {'runs' if contest else 'battlesnake'},"
             " not of this"
         )
     if contest:
@@ -108,18 +108,18 @@ def _compare_runs(options: argparse.Namespace) -> int:
 
     out = options.out or kept_at("compared")
     metrics = options.metrics.split(",") if options.metrics else ()
-    found = compare_runs(options.compared, metrics, by=options.x, at=options.at)
+    comparison = compare_runs(options.compared, metrics, by=options.x, at=options.at)
     make_place_for(out)
-    written = write_comparison(found, out)
+    files = write_comparison(comparison, out)
     if options.json:
-        print_json(found.to_dict())
+        print_json(comparison.to_dict())
         return 0
-    heads, rows = rows_of(found)
-    print(f"{heading(found)}\n")
+    heads, rows = rows_of(comparison)
+    print(f"{heading(comparison)}\n")
     print(in_columns(rows, heads))
-    if told := apart(found.groups):
-        print(f"\n{told}")
-    print(f"\n{textwrap.fill(EXPLAINED, 110)}\nwritten: {', '.join(map(str, written))}")
+    if differences := apart(comparison.groups):
+        print(f"\n{differences}")
+    print(f"\n{textwrap.fill(EXPLAINED, 110)}\nwritten: {', '.join(map(str, files))}")
     return 0
 
 
@@ -134,8 +134,8 @@ def _compare_contenders(options: argparse.Namespace) -> int:
     minutes = 15.0 if options.minutes is None else options.minutes
     seeds = options.seeds or 3
     with progress_on_stderr(options):
-        found = compare(minutes=minutes, seeds=seeds, out=out, contenders=names)
-    heads, rows = rows_of(found)
+        comparison = compare(minutes=minutes, seeds=seeds, out=out, contenders=names)
+    heads, rows = rows_of(comparison)
     if options.json:
         print_json([dict(zip(heads, row, strict=True)) for row in rows])
         return 0

@@ -69,9 +69,9 @@ def run(options: argparse.Namespace) -> int:
     )
     run = Path(options.policy)
     if policy := policy_of(run):
-        kept = WorldRecord(policy=policy, scores=scores).write(run)
+        file = WorldRecord(policy=policy, scores=scores).write(run)
         print(
-            f"written: {kept}; into the run's report: {shell_command('report', run)}",
+            f"written: {file}; into the run's report: {shell_command('report', run)}",
             file=sys.stderr,
         )
     return 0

@@ -162,9 +162,9 @@ def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Na
     if policy is None:
         return
     board = board_of(options.width, options.height, game_settings(options))
-    kept = EvaluationRecord(policy=policy, games=options.games, scores=scores, board=board).write(
+    file = EvaluationRecord(policy=policy, games=options.games, scores=scores, board=board).write(
         run
     )
     print(
-        f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr
+        f"written: {file}; into the run's report: {shell_command('report', run)}", file=sys.stderr
     )

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         report = Path(options.report)
     if report:
         make_folder_of(report)
-    played = evaluate(
+    results = evaluate(
         options.policies,
         levels=options.levels,
         episodes=options.episodes,
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         threads=usable_cores(),
         say=None if options.json else lambda line: print(line, file=sys.stderr),
     )
-    scores = [one.score for one in played]
+    scores = [one.score for one in results]
     if options.json:
         together = {
             split: [one.to_dict() for one in own]
@@ -94,6 +94,6 @@ def run(options: argparse.Namespace) -> int:
         from agents.measure.evaluation.procgen_report import write_evaluation
 
         curve = one_run / "progress.csv" if one_run else None
-        write_evaluation(report, ", ".join(run.name for run in runs), played, curve)
+        write_evaluation(report, ", ".join(run.name for run in runs), results, curve)
         print(f"written: {report}", file=sys.stderr if options.json else sys.stdout)
     return 0

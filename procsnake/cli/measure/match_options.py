@@ -81,7 +81,7 @@ def match_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def with_given_settings(
-    kept: M,
+    stored: M,
     options: argparse.Namespace,
     add_options: Callable[[argparse.ArgumentParser], None],
     asked_for: Callable[[argparse.Namespace], M],
@@ -94,21 +94,21 @@ def with_given_settings(
     makes a match of them. Raises what that raises."""
     parser = argparse.ArgumentParser()
     add_options(parser)
-    given = asked_for(options)
+    request = asked_for(options)
     default = asked_for(parser.parse_args([]))
-    values = {one.name: getattr(given, one.name) for one in fields(kept)}
+    values = {one.name: getattr(request, one.name) for one in fields(stored)}
     return replace(
-        kept, **{name: value for name, value in values.items() if value != getattr(default, name)}
+        stored, **{name: value for name, value in values.items() if value != getattr(default, name)}
     )
 
 
-def refuse_strangers_rules(store: Store[Any], kept: Match, options: argparse.Namespace) -> None:
+def refuse_strangers_rules(store: Store[Any], stored: Match, options: argparse.Namespace) -> None:
     """Raise `ConfigError` if a store of another machine would run files of rules, unless the user
     trusts it.
 
     A player on the command line needs no trust, because the user named it. A store may name
     anything."""
-    rules = [player.spec for player in kept.players if player.runs_code]
+    rules = [player.spec for player in stored.players if player.runs_code]
     if rules and not options.trust and not store.is_own():
         raise ConfigError(
             f"{options.store} was not made on this machine, and its player {rules[0]!r} is a file"

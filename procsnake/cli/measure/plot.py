@@ -30,10 +30,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     curves = parser.add_argument_group("curves")
     add_curve_options(curves, "drawn")
-    said = (
+    interval_help = (
         "the band over seeds, 95 %%: by bootstrap, by Student's t, or none (default: %(default)s)"
     )
-    curves.add_argument("--interval", choices=INTERVALS, default="bootstrap", help=said)
+    curves.add_argument("--interval", choices=INTERVALS, default="bootstrap", help=interval_help)
     curves.add_argument(
         "--out",
         default=kept_at("curves"),
@@ -51,6 +51,6 @@ def run(options: argparse.Namespace) -> int:
         write_curves(
             options.run_folders, options.out, metrics, by=options.x, interval=options.interval
         )
-    written = [f"{options.out}.html", f"{options.out}.png"]
-    print_json({"written": written}) if options.json else print(f"written: {', '.join(written)}")
+    files = [f"{options.out}.html", f"{options.out}.png"]
+    print_json({"written": files}) if options.json else print(f"written: {', '.join(files)}")
     return 0

@@ -82,11 +82,11 @@ def _with_recording(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 def _recording(options: argparse.Namespace) -> Recording:
     recording = open_recording(options.recording, width=options.width, height=options.height)
     for side in ("width", "height"):
-        asked = getattr(options, side)
+        side_option = getattr(options, side)
         recorded = recording.boards()[0][side]
-        if asked not in (None, recorded):
+        if side_option not in (None, recorded):
             raise ConfigError(
-                f"--{side} is {asked}, but the recording says {recorded}; leave it out"
+                f"--{side} is {side_option}, but the recording says {recorded}; leave it out"
             )
     return recording
 

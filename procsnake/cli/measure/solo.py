@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         )
     effort = effort_of(options)
     tell_own_efforts(effort, ((player, player) for player in options.agents))
-    played = {
+    options_of_play = {
         "num_games": options.games,
         "settings": game_settings(options),
         "seed": options.seed,
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"… {agent.name} on {side}×{side}", file=sys.stderr)
             try:
                 scores += evaluate_solo(
-                    agent, [(side, side)], max_turns=options.max_turns, **played
+                    agent, [(side, side)], max_turns=options.max_turns, **options_of_play
                 )
             except ProcsnakeError as error:
                 left_out.append(error)

@@ -160,16 +160,16 @@ def run(options: argparse.Namespace) -> int:
 def _test(store: Any, options: argparse.Namespace) -> Any:
     """The test that the options describe, or without players the store's."""
     if options.players:
-        asked = _asked_for(options, _named(options))
+        request = _asked_for(options, _named(options))
         # Whoever names a player means what it is now, also where no games are left to play.
-        store.refuse_changed(asked)
-        return asked
-    kept = store.load()
-    if kept is None:
+        store.refuse_changed(request)
+        return request
+    stored = store.load()
+    if stored is None:
         raise ConfigError(f"{options.store} holds no test. Name two players")
-    refuse_strangers_rules(store, kept, options)
+    refuse_strangers_rules(store, stored, options)
     return with_given_settings(
-        kept, options, add_options, lambda given: _asked_for(given, kept.players)
+        stored, options, add_options, lambda parsed: _asked_for(parsed, stored.players)
     )
 
 
@@ -205,8 +205,8 @@ def _write_book(options: argparse.Namespace) -> int:
 
     test = _asked_for(options, _named(options))
     blocks = max(1, (options.games or _BOOK_GAMES) // test.seats)
-    written = write_book(Path(options.write_book), test, openings(test, blocks))
-    print(f"written: {options.write_book}, {written} openings", file=sys.stderr)
+    count = write_book(Path(options.write_book), test, openings(test, blocks))
+    print(f"written: {options.write_book}, {count} openings", file=sys.stderr)
     return 0
 
 
@@ -215,16 +215,14 @@ def line(progress: Any) -> str:
     from agents.measure.sprt.page import estimate_in_words
 
     hypotheses = progress.test.hypotheses
-    found = progress.strength()
+    strength = progress.strength()
     low, high = hypotheses.bounds
     ratio = (
         f"LLR {progress.ratio:.2f} ({low:.2f} … {high:.2f}) [{hypotheses.elo0:g},"
         f" {hypotheses.elo1:g}]"
     )
-    if found is None:
+    if strength is None:
         return f"no {'pair' if progress.test.seats == 2 else 'block'} yet · {ratio}"
     games = progress.blocks * progress.test.seats
-    return (
-        f"games {games} · score {found.score.value:.1%} · Elo {estimate_in_words(found.elo)} ·"
-        f" {ratio}"
-    )
+    elo = estimate_in_words(strength.elo)
+    return f"games {games} · score {strength.score.value:.1%} · Elo {elo} · {ratio}"

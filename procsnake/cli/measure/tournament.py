@@ -142,10 +142,11 @@ def _tell(tournament: Any, games: Sequence[Any], *, as_json: bool) -> None:
     rows = standings(tournament, games)
     is_bracket = tournament.form == "bracket"
     if as_json:
-        told = [asdict(row) for row in rows]
-        print_json(
-            {**bracket.as_json(tournament, games), "standings": told} if is_bracket else told
-        )
+        plain_rows = [asdict(row) for row in rows]
+        if is_bracket:
+            print_json({**bracket.as_json(tournament, games), "standings": plain_rows})
+        else:
+            print_json(plain_rows)
         return
     if is_bracket:
         print(f"{bracket.table(tournament, games)}\n")
@@ -159,20 +160,20 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
     from agents.measure.tournament.settings import Player
 
     if options.players:
-        asked = _asked_for(options, tuple(Player.parse(text).named() for text in options.players))
+        request = _asked_for(options, tuple(Player.parse(text).named() for text in options.players))
         # Whoever names a player means what it is now, also where no games are left to play.
-        store.refuse_changed(asked)
-        return asked
-    kept = store.load()
-    if kept is None:
+        store.refuse_changed(request)
+        return request
+    stored = store.load()
+    if stored is None:
         raise ConfigError(f"{options.store} holds no tournament. Name two players or more")
-    refuse_strangers_rules(store, kept, options)
-    found = with_given_settings(
-        kept, options, add_options, lambda given: _asked_for(given, kept.players)
+    refuse_strangers_rules(store, stored, options)
+    continued = with_given_settings(
+        stored, options, add_options, lambda parsed: _asked_for(parsed, stored.players)
     )
     if options.rounds is None:
-        return found
-    return replace(found, rounds=options.rounds)
+        return continued
+    return replace(continued, rounds=options.rounds)
 
 
 def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:
@@ -202,17 +203,17 @@ def _replay(store: Any, options: argparse.Namespace) -> int:
     from envs.common.terminal import draw_all
 
     tournament = store.load()
-    found = [game for game in store.games() if f"{game.round}/{game.number}" == options.replay]
-    if not found:
+    games = [game for game in store.games() if f"{game.round}/{game.number}" == options.replay]
+    if not games:
         raise ConfigError(
             f"{options.store} holds no game {options.replay!r}; it looks like 0/3, round/number"
         )
     target = Path(options.out) if options.out else None
     if target is not None and target.suffix == ".jsonl":
-        record(tournament, found[0], target)
+        record(tournament, games[0], target)
     else:
         with tempfile.TemporaryDirectory() as scratch:
-            recording = record(tournament, found[0], Path(scratch) / "game.jsonl")
+            recording = record(tournament, games[0], Path(scratch) / "game.jsonl")
         if target is None:
             draw_all(
                 (

@@ -143,7 +143,7 @@ def _build_in_aws(options: argparse.Namespace) -> int:
         flush=True,
     )
     arguments = [
-        argument for argument, wanted in ((CUDA, image.gpu), (MLFLOW, image.mlflow)) if wanted
+        argument for argument, is_wanted in ((CUDA, image.gpu), (MLFLOW, image.mlflow)) if is_wanted
     ]
     variables = {
         "KIND": image.kind,
@@ -175,13 +175,13 @@ def _followed(account: Any, build: str, poll_seconds: float) -> dict[str, Any]:
     """The build once it has ended. Each of its phases is told."""
     from train.sagemaker.account import aws_errors
 
-    told: set[str] = set()
+    printed_phases: set[str] = set()
     while True:
         with aws_errors(f"asking about {build}"):
             (now,) = account.codebuild.batch_get_builds(ids=[build])["builds"]
         for phase in now.get("phases", []):
-            if phase["phaseType"] not in told:
-                told.add(phase["phaseType"])
+            if phase["phaseType"] not in printed_phases:
+                printed_phases.add(phase["phaseType"])
                 print(f"  {phase['phaseType'].lower()}", flush=True)
         if now["buildStatus"] != "IN_PROGRESS":
             return dict(now)

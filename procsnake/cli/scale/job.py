@@ -75,22 +75,22 @@ def run(options: argparse.Namespace) -> int:
     prices = parse_prices(options.price)
     account = Account.of(options.region)
     if options.action == "list":
-        found = jobs.recent(account)
+        recent_jobs = jobs.recent(account)
         rows = [
             {
                 "name": j["TrainingJobName"],
                 "status": j["TrainingJobStatus"],
                 "created": j["CreationTime"],
             }
-            for j in found
+            for j in recent_jobs
         ]
         if options.json:
             print_json(rows)
             return 0
-        told = [(row["name"], row["status"], f"{row['created']:%Y-%m-%d %H:%M}") for row in rows]
+        cells = [(row["name"], row["status"], f"{row['created']:%Y-%m-%d %H:%M}") for row in rows]
         print(
-            in_columns(told, ("job", "status", "began"))
-            if told
+            in_columns(cells, ("job", "status", "began"))
+            if cells
             else f"no jobs of procsnake in {account.region}"
         )
         return 0

@@ -185,7 +185,7 @@ def _run(
         _explain(options, plan.experiment)
         return 0
     path = Path(options.out or kept_at(f"{plan.name}{ending}"))
-    files, told = prepare(options, plan, path)
+    files, next_commands = prepare(options, plan, path)
     # Mistakes in the experiment show here, rather than when machines are waiting.
     check(sized(plan.experiment))
     for file, text in files.items():
@@ -193,12 +193,12 @@ def _run(
         write_whole(file, text)
     cautions = [*warnings(plan.experiment), *_own_modules(plan.experiment)]
     if options.json:
-        print_json({"written": list(files), "warnings": cautions, "next": told})
+        print_json({"written": list(files), "warnings": cautions, "next": next_commands})
         return 0
     print(
         f"written: {', '.join(map(str, files))}",
         *(f"warning: {text}" for text in cautions),
-        *told,
+        *next_commands,
         sep="\n",
     )
     return 0
@@ -264,12 +264,12 @@ def _prepare_kuberay(options: argparse.Namespace, plan: Any, path: Path) -> Prep
         namespace=options.namespace,
     )
     there = ["--namespace", place.namespace] if place.namespace else []
-    told = [
+    next_commands = [
         f"submit it: {shlex.join(['kubectl', 'apply', *there, '-f', str(path)])}",
         f"watch it: {shlex.join(['kubectl', *there, 'get', 'rayjob', plan.name, '--watch'])}",
         f"end it: {shlex.join(['kubectl', 'delete', *there, '-f', str(path)])}",
     ]
-    return {path: kuberay.manifest(plan, place)}, told
+    return {path: kuberay.manifest(plan, place)}, next_commands
 
 
 def _prepare_slurm(options: argparse.Namespace, plan: Any, path: Path) -> Prepared:
@@ -281,11 +281,11 @@ def _prepare_slurm(options: argparse.Namespace, plan: Any, path: Path) -> Prepar
         partition=options.partition,
         account=options.account,
     )
-    told = [
+    next_commands = [
         f"submit it: {shlex.join(['sbatch', str(path)])}",
         "save and end: scancel --batch --signal=USR1 JOB",
     ]
-    return {path: slurm.script(plan, place)}, told
+    return {path: slurm.script(plan, place)}, next_commands
 
 
 def _prepare_ec2(options: argparse.Namespace, plan: Any, path: Path) -> Prepared:
@@ -301,8 +301,11 @@ def _prepare_ec2(options: argparse.Namespace, plan: Any, path: Path) -> Prepared
         "bring the runs home",
         "remove the machines",
     )
-    told = [
+    next_commands = [
         f"{text}: {command}"
         for text, command in zip(what, ec2.commands(plan, path, options.runs), strict=True)
     ]
-    return {path: ec2.cluster(plan, place, experiment), experiment: plan.experiment_text}, told
+    return {
+        path: ec2.cluster(plan, place, experiment),
+        experiment: plan.experiment_text,
+    }, next_commands

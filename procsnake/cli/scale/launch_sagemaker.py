@@ -263,10 +263,10 @@ def _launch(
 
     account = Account.of(options.region)
     job = _job(options, experiment, account, overrides, max_seconds)
-    asked = requests(job)
-    check_requests(asked)
+    job_requests = requests(job)
+    check_requests(job_requests)
     if options.print_request:
-        print_json(asked if len(asked) > 1 else asked[0])
+        print_json(job_requests if len(job_requests) > 1 else job_requests[0])
         return 0
     # Mistakes in the experiment show here, for nothing, rather than minutes later on instances that
     # are paid for.
@@ -279,7 +279,7 @@ def _launch(
             f"would upload {len(source) / 2**20:.1f} MiB of source and a token to"
             f" s3://{job.bucket}/{job.inputs_key}/"
         )
-        print("\n".join(f"would create {request['TrainingJobName']}" for request in asked))
+        print("\n".join(f"would create {request['TrainingJobName']}" for request in job_requests))
         return 0
     names = start(account, job, source, say)
     if options.no_follow:
@@ -302,11 +302,11 @@ def _job(
     from train.sagemaker.jobs import job_name
     from train.sagemaker.source import EXPERIMENT_FILE
 
-    given = {
+    places_by_name = {
         name: getattr(options, name)
         for name in ("role", "image", "bucket", "subnets", "security_groups")
     }
-    places = JobResources.find(account, given, options.stack)
+    places = JobResources.find(account, places_by_name, options.stack)
     return Job(
         name=job_name(experiment.name),
         image=places.image,
@@ -337,12 +337,12 @@ def _job(
 
 
 def _pairs(what: str, texts: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise ConfigError(f"{what} {text!r} is not of the form KEY=VALUE")
-        if key in found:
-            raise ConfigError(f"{what} {key!r} is given twice: {found[key]!r} and {value!r}")
-        found[key] = value
-    return found
+        if key in values:
+            raise ConfigError(f"{what} {key!r} is given twice: {values[key]!r} and {value!r}")
+        values[key] = value
+    return values

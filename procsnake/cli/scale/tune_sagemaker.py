@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
     from train.settings.scale import Local, scale_overrides
 
     overrides = overrides_of(options)
-    given = [*(scale_overrides(options.instances) if options.instances else []), *overrides]
-    experiment = Experiment.load(options.experiment, given).search(options.search)
+    all_overrides = [*(scale_overrides(options.instances) if options.instances else []), *overrides]
+    experiment = Experiment.load(options.experiment, all_overrides).search(options.search)
     require_processes(experiment, "jobs")
     if isinstance(experiment.scale, Local):
         raise ConfigError(
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     )
     stem = f"{PREFIX}{experiment.algorithm.replace('_', '-')}"
     name = f"{stem[: LONGEST_NAME - 12]}-{time.strftime('%m%d-%H%M%S')}"
-    kept = [one for one in given if not one.startswith("tune.")]
+    own_overrides = [one for one in all_overrides if not one.startswith("tune.")]
     job = Job(
         name=name,
         image=places.image,
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         prefix="procsnake",
         region=account.region,
         scale=experiment.scale,
-        hyperparameters=encode_overrides(EXPERIMENT_FILE, kept),
+        hyperparameters=encode_overrides(EXPERIMENT_FILE, own_overrides),
         max_seconds=round(3600 * options.max_hours),
         subnets=places.subnets,
         security_groups=places.security_groups,
@@ -107,8 +107,10 @@ def run(options: argparse.Namespace) -> int:
     )
     with aws_errors(f"creating the search {name}"):
         account.sagemaker.create_hyper_parameter_tuning_job(**request)
-    told = "aws sagemaker describe-hyper-parameter-tuning-job --hyper-parameter-tuning-job-name"
-    print(f"created {name}: {experiment.tune.trials} trials\nits best trial so far: {told} {name}")
+    describe = "aws sagemaker describe-hyper-parameter-tuning-job --hyper-parameter-tuning-job-name"
+    print(
+        f"created {name}: {experiment.tune.trials} trials\nits best trial so far: {describe} {name}"
+    )
     print(
         "a trial's policy is the model.tar.gz of its training job; follow one:"
         f" {shell_command('job', 'follow', 'NAME')}"

@@ -150,8 +150,8 @@ def make_referee(options: argparse.Namespace) -> Any:
 
     check_record(options.record)
     players = [Player.parse(text) for text in options.players]
-    given = [player.name for player in players]
-    twice = next((name for name in given if name and given.count(name) > 1), None)
+    names = [player.name for player in players]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two players are called {twice!r}; give one another name")
     position = chosen_position(options)
@@ -162,7 +162,7 @@ def make_referee(options: argparse.Namespace) -> Any:
     seats = [player.spec if player.is_remote else effort.make(player.spec) for player in players]
     referee = Referee(
         seats,
-        names=given,
+        names=names,
         settings=game_settings(options),
         width=options.width,
         height=options.height,
@@ -180,9 +180,9 @@ def tell_evaluations(referee: Any) -> None:
     """Print to stderr which evaluation plays for each of our searches on the game's first board."""
     state = referee.first_board()
     for name, seat in zip(referee.names, referee.seats, strict=True):
-        told = None if isinstance(seat, str) else seat.evaluation_in_words(state)
-        if told:
-            print(f"{name} evaluates positions by: {told}", file=sys.stderr)
+        evaluation = None if isinstance(seat, str) else seat.evaluation_in_words(state)
+        if evaluation:
+            print(f"{name} evaluates positions by: {evaluation}", file=sys.stderr)
 
 
 def _tell(referee: Any) -> None:

@@ -176,12 +176,12 @@ def finds_browser() -> bool:
     counts as such.
     """
     try:
-        found = webbrowser.get()
+        browser = webbrowser.get()
     except webbrowser.Error:
         return False
     return (
         bool(os.environ.get("BROWSER"))
-        or Path(getattr(found, "name", "")).name not in _TEXT_BROWSERS
+        or Path(getattr(browser, "name", "")).name not in _TEXT_BROWSERS
     )
 
 

@@ -103,24 +103,29 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode:
         raise ConfigError(f"snakes play each other: {match}")
     if options.player and not named:
         raise ConfigError(f"a policy of the world {world!r} plays alone, not with {options.player}")
-    given = {"levels": options.levels, "distribution_mode": options.mode}
-    chosen = {"num_games": 1, **{name: value for name, value in given.items() if value is not None}}
+    level_options = {"levels": options.levels, "distribution_mode": options.mode}
+    world_options = {
+        "num_games": 1,
+        **{name: value for name, value in level_options.items() if value is not None},
+    }
     if world.startswith("procgen/"):
-        chosen["render_mode"] = "rgb_array"
+        world_options["render_mode"] = "rgb_array"
     if bundle is None:
         if player != RANDOM:
             raise ConfigError(
                 f"{player} is no policy that plays {world}: {RANDOM}, a run folder or a policy"
                 f" bundle can. Find out what can be trained: {shell_command('train', '--list')}"
             )
-        return ShownEpisode(envs.make(world, **chosen), at_random(options.seed), seed=options.seed)
+        return ShownEpisode(
+            envs.make(world, **world_options), at_random(options.seed), seed=options.seed
+        )
     if bundle.card.environment["name"] != world:
         own = bundle.card.environment["name"]
         raise ConfigError(
             f"{player} was trained in {own}, not in {world}. Try:"
             f" {shell_command('watch', own, player)}"
         )
-    own_world = world_of(bundle, **chosen)
+    own_world = world_of(bundle, **world_options)
     return ShownEpisode(
         own_world, as_measured(bundle, own_world, seed=options.seed), seed=options.seed
     )
@@ -139,12 +144,12 @@ def play_episode(episode: ShownEpisode, options: argparse.Namespace) -> int:
             check_format(options.record)
             make_folder_of(Path(options.record))
         with progress_on_stderr(options):
-            shown = _watch_episode(episode, delay, keep=options.record is not None)
+            pictures = _watch_episode(episode, delay, keep=options.record is not None)
             print(episode)
     finally:
         episode.world.close()
     if options.record is not None:
-        write_film(options.record, iter(shown), fps=fps)
+        write_film(options.record, iter(pictures), fps=fps)
     if options.json:
         print_json(
             {"return": episode.episode_return, "length": episode.length, "ended": episode.ended}
@@ -158,13 +163,13 @@ def _watch_episode(episode: ShownEpisode, delay: float, *, keep: bool) -> list[n
     """
     from envs.pictures import as_text
 
-    kept: list[np.ndarray] = []
+    pictures: list[np.ndarray] = []
 
     def drawn() -> Iterator[str]:
         for picture in episode.pictures():
             if keep:
-                kept.append(picture)
+                pictures.append(picture)
             yield as_text(picture, color=wants_color(), columns=columns())
 
     draw_all(drawn(), delay)
-    return kept
+    return pictures

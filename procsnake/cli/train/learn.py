@@ -55,33 +55,35 @@ def run_learn(options: argparse.Namespace) -> int:
         jobs=options.jobs or usable_cores(),
         on_block=_Told(),
     )
-    found = learn(views, settings, Fitting())
-    found.evaluation.write(out)
+    learned = learn(views, settings, Fitting())
+    learned.evaluation.write(out)
     if options.json:
-        print_json({**_figures(found), "evaluation": str(out)})
+        print_json({**_figures(learned), "evaluation": str(out)})
         return 0
-    _tell(options, found, out)
+    _tell(options, learned, out)
     return 0
 
 
-def _figures(found: Learned) -> dict[str, Any]:
+def _figures(learned: Learned) -> dict[str, Any]:
     return {
-        name: getattr(found, name)
+        name: getattr(learned, name)
         for name in ("games", "positions", "scale", "loss_before", "loss", "least_loss")
     }
 
 
-def _tell(options: argparse.Namespace, found: Learned, out: Path) -> None:
-    losses = f"loss {found.loss_before:.5f} → {found.loss:.5f}, at least {found.least_loss:.5f}"
-    print(f"{found.games} games, {found.positions} positions, K {found.scale:.0f}, {losses}")
-    learned = f"learned={with_values(options.player, {'evaluation': str(out)})}"
+def _tell(options: argparse.Namespace, learned: Learned, out: Path) -> None:
+    losses = (
+        f"loss {learned.loss_before:.5f} → {learned.loss:.5f}, at least {learned.least_loss:.5f}"
+    )
+    print(f"{learned.games} games, {learned.positions} positions, K {learned.scale:.0f}, {losses}")
+    player = f"learned={with_values(options.player, {'evaluation': str(out)})}"
     sides = {"width": options.width, "height": options.height}
     board = [
         f"--{side}={length}" for side, length in sides.items() if length != getattr(SelfPlay, side)
     ]
     test = shell_command(
         "sprt",
-        learned,
+        player,
         f"before={options.player}",
         "--nodes=2000",
         "--elo1=15",
@@ -99,12 +101,12 @@ class _Told:
         self._told = time.monotonic()
         self._first = -1
 
-    def __call__(self, done: int, asked: int) -> None:
+    def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
         if self._first < 0:
             self._first = done
         elif now - self._told > _BETWEEN_LINES_S:
-            left = (now - self._began) / (done - self._first) * (asked - done)
+            seconds = (now - self._began) / (done - self._first) * (total - done)
             self._told = now
-            games = f"game {done * GAMES_PER_BLOCK} of {asked * GAMES_PER_BLOCK}"
-            print(f"{games} · about {duration(left)} to go", file=sys.stderr)
+            games = f"game {done * GAMES_PER_BLOCK} of {total * GAMES_PER_BLOCK}"
+            print(f"{games} · about {duration(seconds)} to go", file=sys.stderr)

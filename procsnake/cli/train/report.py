@@ -37,10 +37,10 @@ def run(options: argparse.Namespace) -> int:
             f" one frame: {again}"
         )
     with progress_on_stderr(options):
-        written = [write_report(options.run_folders[0])]
+        files = [write_report(options.run_folders[0])]
     (
-        print_json({"written": written})
+        print_json({"written": files})
         if options.json
-        else print(f"written: {', '.join(map(str, written))}")
+        else print(f"written: {', '.join(map(str, files))}")
     )
     return 0

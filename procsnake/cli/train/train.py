@@ -97,17 +97,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seeds", type=at_least(2), metavar="N", help=seeds)
     add_json(parser)
-    kept = "where run folders are made, or s3://bucket/folder or gs://… (default: %(default)s)"
-    runs: Any = parser.add_argument("--runs", default="runs", help=kept)
+    runs_help = "where run folders are made, or s3://bucket/folder or gs://… (default: %(default)s)"
+    runs: Any = parser.add_argument("--runs", default="runs", help=runs_help)
     # Other commands refuse addresses.
     resume.schemes = runs.schemes = ("s3", "gs")
     for name, tracker in (
         ("wandb", "Weights & Biases"),
         ("mlflow", "MLflow (MLFLOW_TRACKING_URI)"),
     ):
-        told = f"log to {tracker}, too"
+        help_text = f"log to {tracker}, too"
         parser.add_argument(
-            f"--{name}", dest="trackers", action="append_const", const=name, default=[], help=told
+            f"--{name}",
+            dest="trackers",
+            action="append_const",
+            const=name,
+            default=[],
+            help=help_text,
         )
     trusted = (
         "with --resume: go on with a run that this machine didn't make, and execute the code that"
@@ -219,14 +224,14 @@ def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, A
         groups = write_curves(runs, out)
     heads, ((_, *cells),) = rows_of(groups, usual(groups))
     reached = dict(zip(heads[1:], cells, strict=True))
-    written = [f"{out}.html", f"{out}.png"]
+    files = [f"{out}.html", f"{out}.png"]
     if options.json:
-        print_json({"runs": runs, "reached": reached, "written": written})
+        print_json({"runs": runs, "reached": reached, "written": files})
         return 0
     print(in_columns(reached.items(), indent="  "))
     print(
         "(means of the last fifth of the time over seeds, with Student's 95 % intervals)\nwritten:"
-        f" {', '.join(written)}"
+        f" {', '.join(files)}"
     )
     return 0
 
@@ -311,8 +316,8 @@ def _tell_keys(experiment: Any, options: argparse.Namespace) -> int:
             "--help-keys tells the keys of a new run; name an experiment or --config in place of"
             " --resume"
         )
-    found = keys(experiment)
-    print_json([asdict(key) for key in found]) if options.json else print(table(found))
+    known_keys = keys(experiment)
+    print_json([asdict(key) for key in known_keys]) if options.json else print(table(known_keys))
     return 0
 
 
@@ -339,10 +344,10 @@ def train_and_tell(
         print(f"run: {result.address}")
     elif result.finished:
         if result.bundle is None:
-            made = ""
+            product = ""
         else:
-            made = f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"
-        print(f"run: {result.path}{made}\nreport: {result.path / 'report.html'}")
+            product = f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"
+        print(f"run: {result.path}{product}\nreport: {result.path / 'report.html'}")
     return result
 
 
@@ -355,8 +360,8 @@ def _without_places(words: Sequence[str]) -> str:
         places.add_argument(option)
     for tracker in ("--wandb", "--mlflow"):
         places.add_argument(tracker, action="store_true")
-    _, kept = places.parse_known_args(words)
-    return shlex.join(["procsnake", *without_folders(kept)])
+    _, remaining = places.parse_known_args(words)
+    return shlex.join(["procsnake", *without_folders(remaining)])
 
 
 def _recorded_games(names: Sequence[str]) -> list[Path]:

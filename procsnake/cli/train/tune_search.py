@@ -274,10 +274,10 @@ def _play(options: argparse.Namespace) -> int:
             progress = play_tuning(
                 tuning, store, concurrency=options.jobs or usable_cores(), on_game=live
             )
-    found = {**progress.to_dict(), **{name: getattr(options, name) for name in _GAME}}
-    _write(options, out, progress.values, found)
+    record = {**progress.to_dict(), **{name: getattr(options, name) for name in _GAME}}
+    _write(options, out, progress.values, record)
     if options.json:
-        print_json({**found, "options": str(out)})
+        print_json({**record, "options": str(out)})
         return 0
     print(line(progress))
     _tell(options, out, tuning.parameters, progress.values)
@@ -285,10 +285,10 @@ def _play(options: argparse.Namespace) -> int:
 
 
 def _tuning(options: argparse.Namespace) -> Tuning:
-    known = parameters_of(options.player)
+    parameters = parameters_of(options.player)
     return Tuning(
         players=(Player("plus", options.player), Player("minus", options.player)),
-        parameters=choose(known, options.parameters.split(","), r_end=options.r_end),
+        parameters=choose(parameters, options.parameters.split(","), r_end=options.r_end),
         pairs=options.pairs,
         batch=options.batch,
         **_conditions(options),
@@ -317,20 +317,20 @@ def _regress(options: argparse.Namespace) -> int:
     out = _place_for_options(options)
     stores = [Path(path) for path in options.recorded]
     most = options.games or sys.maxsize
-    found = regress(
+    regression = regress(
         options.player, options.parameters.split(","), stores, every=options.every, most=most
     )
-    told = found.to_dict()
-    fit = found.fit
-    _write(options, out, found.values, told)
+    figures = regression.to_dict()
+    fit = regression.fit
+    _write(options, out, regression.values, figures)
     if options.json:
-        print_json({**told, "options": str(out)})
+        print_json({**figures, "options": str(out)})
         return 0
     print(
-        f"{told['games']} games, {told['positions']} positions, K {fit.scale:.0f}, loss"
+        f"{figures['games']} games, {figures['positions']} positions, K {fit.scale:.0f}, loss"
         f" {fit.loss_before:.4f} → {fit.loss:.4f}"
     )
-    _tell(options, out, found.parameters, found.values)
+    _tell(options, out, regression.parameters, regression.values)
     return 0
 
 
@@ -358,23 +358,23 @@ def _write(
     ones.
     """
     tuned = nested({**flat(Player.of(options.player).options), **values})
-    found = OptionsFile(
+    options_file = OptionsFile(
         agent=search_of(options.player) or "", options=tuned, against=options.player, tuning=tuning
     )
-    _with_verdict_of(out, found).write(out)
+    _with_verdict_of(out, options_file).write(out)
 
 
-def _with_verdict_of(path: Path, found: OptionsFile) -> OptionsFile:
+def _with_verdict_of(path: Path, options_file: OptionsFile) -> OptionsFile:
     """Return `found` with the verdict of the file that it replaces, if a test has judged the same
     options there.
     """
     try:
         there = OptionsFile.read(path)
     except OptionsFileError:
-        return found
-    if there.is_of_the_same_test(found):
-        return replace(found, accepted=there.accepted, test=there.test)
-    return found
+        return options_file
+    if there.is_of_the_same_test(options_file):
+        return replace(options_file, accepted=there.accepted, test=there.test)
+    return options_file
 
 
 def _tell(
@@ -402,10 +402,12 @@ def _same_games(options: argparse.Namespace) -> list[str]:
     """
     defaults = argparse.ArgumentParser()
     _add_conditions(defaults)
-    asked = {name: getattr(options, name) for name in _SAME_IN_THE_TEST if hasattr(options, name)}
+    conditions = {
+        name: getattr(options, name) for name in _SAME_IN_THE_TEST if hasattr(options, name)
+    }
     return [
         f"{_flag(name)}={value}"
-        for name, value in asked.items()
+        for name, value in conditions.items()
         if value != defaults.get_default(name)
     ]
 
@@ -430,12 +432,12 @@ def _accept(options: argparse.Namespace) -> int:
         raise ConfigError(f"{path} has options of {tuned.agent!r}, not of {options.player!r}")
     for name in _GAME:
         was = tuned.tuning.get(name)
-        asked = getattr(options, name)
-        if was not in (None, asked):
+        condition = getattr(options, name)
+        if was not in (None, condition):
             flag = _flag(name)
             raise ConfigError(
-                f"{path} was tuned by games with {flag} {was}, and this test would have {asked}."
-                f" Add {flag} {was}"
+                f"{path} was tuned by games with {flag} {was},"
+                f" and this test would have {condition}. Add {flag} {was}"
             )
     test = _test(tuned, options)
     _refuse_strangers_rules(path, test, options)
@@ -444,10 +446,10 @@ def _accept(options: argparse.Namespace) -> int:
     jobs = options.jobs or usable_cores()
     places = InThreads if jobs == 1 else InProcesses
     with Store(store_path, Sprt) as store, Live(sprt_line) as live:
-        kept = store.load()
+        stored = store.load()
         # A test that commit e685437 or one before it began has the tuning's own seed, and goes on
         # with that.
-        if kept is None or kept.seed != options.seed:
+        if stored is None or stored.seed != options.seed:
             test = replace(test, seed=seed_of_gate(options.seed))
         store.refuse_changed(test)
         tell_own_efforts(test.effort, test.names_and_specs)
