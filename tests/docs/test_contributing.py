@@ -137,7 +137,7 @@ def test_a_strangers_run_names_no_code_that_is_executed(tmp_path):
 @pytest.mark.long
 def test_the_trainer_learns_once_it_is_registered(tmp_path):
     tree = tmp_path / "tree"
-    for floor in ("envs", "agents", "train", "serve"):
+    for floor in ("envs", "agents", "train", "serve", "procsnake"):
         shutil.copytree(
             REPOSITORY / floor, tree / floor, ignore=shutil.ignore_patterns("__pycache__", "*.nb?")
         )
@@ -147,6 +147,7 @@ def test_the_trainer_learns_once_it_is_registered(tmp_path):
     ppo = "from train.settings.ppo import PPOSettings\n"
     a2c = "from train.settings.a2c import A2CSettings as A2CSettings\n"
     edit(tree / "train/settings/__init__.py", ppo, f"{ppo}{a2c}")
+    write(tmp_path, "my_world.py", "corridor.yaml")
     settings = [
         "algorithm=a2c",
         "a2c.learning_rate=1e-2",
