@@ -131,6 +131,7 @@ def test_what_was_measured_of_a_run_is_in_its_model_card(hub, owner, bundle_path
     (run / "bundle").symlink_to(bundle_path)
     figures = {
         "games": 400,
+        "points": 228.0,
         "wins": 228,
         "draws": 0,
         "capped": 0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import signal
 import struct
@@ -153,11 +152,6 @@ def test_a_folder_of_other_games_is_refused(tmp_path):
     collect(SMALL, tmp_path, 1)
     with pytest.raises(ConfigError, match="games of other settings"):
         collect(SelfPlay(nodes=21, width=7, height=7), tmp_path, 1)
-    # A folder of a version that hadn't this setting, when its games were as they are without it.
-    (tmp_path / SETTINGS).write_text(
-        json.dumps({k: v for k, v in vars(SMALL).items() if k != "inner_positions"})
-    )
-    collect(SMALL, tmp_path, 1)
     with pytest.raises(ConfigError, match="games of other settings"):
         collect(replace(SMALL, inner_positions=1), tmp_path, 1)
     (tmp_path / SETTINGS).write_text("{")
