@@ -8,7 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from agents.measure.evaluation.connection import AnswerTooLargeError, Connection, without_secrets
+from agents.measure.evaluation.connection import AnswerTooLargeError, Connection
+from agents.player import without_secrets
 from tests.serve.snakes import Answer, served
 
 SIX_BYTES = b"[1, 2]"
