@@ -43,7 +43,7 @@ PLAIN = (
     "train battlesnake-ppo --help-keys",
     "benchmark procgen --dry-run",
     "cluster up gpu-box cpu-1 --print",
-    "launch battlesnake-ppo --instances ml.c5.4xlarge --explain",
+    "launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain",
 )
 NEEDING = {
     "serve": (
@@ -64,12 +64,15 @@ NEEDING = {
         "quickstart --minutes 1",
     ),
     "procgen": (
-        "play champion-coinrun",
-        "evaluate champion-coinrun",
-        "evaluate champion-coinrun champion-starpilot --levels test",
+        "watch champion-coinrun",
+        "levels champion-coinrun",
+        "levels champion-coinrun champion-starpilot --levels test",
         "train procgen-ppo-cpu",
     ),
-    "aws": ("job list", "launch battlesnake-ppo --instances ml.c5.4xlarge --print-request"),
+    "aws": (
+        "job list",
+        "launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --print-request",
+    ),
     "hub": ("match hf://ada/snake flood", "push champion-standard hf://ada/snake"),
     "optuna": ("tune battlesnake-ppo --search ppo.gamma=0.9,0.99 --searcher optuna",),
     "wandb": ("train battlesnake-ppo --wandb",),
@@ -83,12 +86,12 @@ RUNS = {
     ),  # tests/serve/test_deploy.py serves from such an environment
     "train": ("train battlesnake-ppo --minutes 0.02", "plot run", *CHAMPIONS[1:2]),
     "procgen": (
-        "play champion-coinrun --delay 0 --record film.mp4",
-        "evaluate champion-coinrun --episodes 2",
+        "watch champion-coinrun --delay 0 --record film.mp4",
+        "levels champion-coinrun --episodes 2",
         *CHAMPIONS,
     ),
     "aws": (
-        "launch battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.8",
+        "launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.8",
     ),
 }
 """By extra, what its environment runs. MXNet, TensorFlow, AWS's SDK and the trackers have
