@@ -20,7 +20,7 @@ from tests.wheel import ROOT, built_wheel, run_each
 pytestmark = pytest.mark.long
 
 CHAMPIONS = (
-    "play champion-standard greedy --delay 0 --seed 1 --record game.jsonl",
+    "match champion-standard greedy --delay 0 --seed 1 --record game.jsonl",
     "match champion-standard flood --seed 1",
     "evaluate champion-standard --games 1",
     "export onnx champion-standard --out policy.onnx",
