@@ -91,7 +91,8 @@ RUNS = {
         *CHAMPIONS,
     ),
     "aws": (
-        "launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.8",
+        "launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain"
+        " --price ml.c5.4xlarge=0.8",
     ),
 }
 """By extra, what its environment runs. MXNet, TensorFlow, AWS's SDK and the trackers have

@@ -121,11 +121,8 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["replay", "to-test", RECORDING], "choose one: --turn N"),
         (["replay", "show", RECORDING, "--delay", "-0.5"], "-0.5 is no number of at least 0"),
         (["replay", "show", RECORDING, "--delay", "1e300"], "1e300 seconds are more than an hour"),
-        (
-            ["replay", "show", RECORDING, "--out", "x.svg"],
-            f"replay animate {RECORDING} --out x.svg",
-        ),
-        (["replay", "animate", RECORDING, "--turn", "3"], f"replay show {RECORDING} --turn 3"),
+        (["replay", "show", RECORDING, "--out", "x.svg"], "unknown option '--out'"),
+        (["replay", "animate", RECORDING, "--turn", "3"], "unknown option '--turn'"),
         (["replay", "show", RECORDING, "--turn", "9999"], "9999"),
         (
             ["replay", "show", RECORDING, "--width", "7"],
@@ -201,7 +198,7 @@ def test_a_truncated_bundle_and_a_port_in_use(capsys, tmp_path):
 
 def test_every_command_teaches(capsys):
     _, out, _ = run(capsys, "--help")
-    named = re.findall(r"^    ([\w-]+)", out, re.MULTILINE)
+    named = re.findall(r"^  ([a-z-]+)  ", out, re.MULTILINE)
     assert len(named) > 15
     for command in named:
         code, out, _ = run(capsys, command, "--help")

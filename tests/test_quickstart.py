@@ -46,7 +46,7 @@ def test_no_process_outlives_an_interrupted_first_game(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(procsnake, "_start", start)
+    monkeypatch.setattr(quickstart, "_start", start)
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     with pytest.raises(KeyboardInterrupt):
@@ -58,7 +58,7 @@ def test_no_process_outlives_an_interrupted_first_game(monkeypatch):
 def test_nothing_is_shown_where_the_engine_is_compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_cache, "is_compiled", lambda name: True)
     monkeypatch.setattr(
-        procsnake, "_show_first_game_while_compiling", lambda _: pytest.fail("shows a game")
+        quickstart, "_show_first_game_while_compiling", lambda _: pytest.fail("shows a game")
     )
     monkeypatch.setattr(
         procsnake.cli.train.train, "train_and_tell", lambda *_: Namespace(finished=False)

@@ -136,7 +136,13 @@ class EgocentricPlanes:
         """Return a JSON-able description from which `observation_from_contract` makes an equal
         object.
         """
-        return {"type": _EGOCENTRIC, "version": 1, **asdict(self)}
+        # The champions' cards leave out what is off.
+        options = {
+            name: value
+            for name, value in asdict(self).items()
+            if value or name not in ("cyclic", "reach")
+        }
+        return {"type": _EGOCENTRIC, "version": 1, **options}
 
     def space(self, width: int, height: int) -> Box:
         """Return the observation space on a board of that size."""

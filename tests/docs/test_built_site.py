@@ -139,7 +139,7 @@ def test_every_command_is_told_with_its_examples(site, capsys):
     told = text_of(site, "commands")
     with pytest.raises(SystemExit):
         procsnake.main(["--help"])
-    commands = re.findall(r"^    ([a-z-]+)(?:  |$)", capsys.readouterr().out, re.MULTILINE)
+    commands = re.findall(r"^  ([a-z-]+)  ", capsys.readouterr().out, re.MULTILINE)
     assert len(commands) > 20
     for command in commands:
         section = told.split(f"\nprocsnake {command}¶")[1].partition("¶")[0]

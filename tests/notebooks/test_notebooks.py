@@ -167,7 +167,8 @@ def test_the_fifth_proposes_what_the_stack_was_given(tmp_path, monkeypatch):
 
 
 def test_where_procsnake_is_already_nothing_is_installed(tmp_path):
-    (tmp_path / "procsnake_packages.py").touch()
+    (tmp_path / "procsnake").mkdir()
+    (tmp_path / "procsnake" / "__init__.py").touch()
     assert asked_of_pip(NOTEBOOKS[0], tmp_path, numpy="2.0.2") == []
 
 

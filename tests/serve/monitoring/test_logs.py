@@ -150,6 +150,7 @@ def test_a_server_logs_which_game_its_agent_failed_in(tmp_path, as_json):
     else:
         line = next(line for line in said.splitlines() if " ERROR " in line)
         assert re.match(
-            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ERROR serve\.deadline game=game\\x1b\[31m-1 ",
+            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+            r" ERROR serve\.timing\.deadline game=game\\x1b\[31m-1 ",
             line,
         )

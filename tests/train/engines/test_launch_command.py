@@ -66,7 +66,7 @@ def test_a_file_is_written_and_the_next_command_told(words, next_command, capsys
 
 def test_all_engines_get_the_same_experiment(capsys):
     for words in (KUBERAY, SLURM, EC2):
-        on = words[3]
+        on = words[1]
         assert (
             run(
                 capsys, *words, "--set", "scale.workers=9", "--name", "mine", "--out", f"{on}.yaml"

@@ -252,7 +252,7 @@ def test_it_is_measured_with_its_memory_while_it_learns(one_ray, tmp_path):
 def test_what_looks_at_each_observation_by_itself_refuses_a_memory(one_ray, tmp_path):
     experiment = recall(4).to_dict() | {"budget": {"total_agent_steps": 1}}
     made = bundle.load(train(Experiment.from_dict(experiment), runs_dir=tmp_path).bundle)
-    with pytest.raises(BundleError, match=r"has a memory.*--levels"):
+    with pytest.raises(BundleError, match=r"has a memory.*procsnake.* levels"):
         onnx_forward(made, 1)
 
 

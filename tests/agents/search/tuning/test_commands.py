@@ -439,6 +439,6 @@ def test_a_player_without_parameters_to_tell_of_is_told_in_a_line(player, told, 
 
 def test_an_option_of_the_other_tuning_is_unknown(capsys):
     with pytest.raises(SystemExit) as exit_:
-        main(["tune-search", "games", "alphabeta", "--trials", "4"])
+        main(["tune-search", "games", "alphabeta", "--parameters", "near", "--trials", "4"])
     assert exit_.value.code == 2
     assert "--trials" in capsys.readouterr().err

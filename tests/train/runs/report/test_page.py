@@ -108,7 +108,7 @@ def test_an_evaluation_after_training_is_in_the_report(tmp_path):
     run = a_finished_run(tmp_path)
     assert "Not measured yet: " in page_of(run).text
     score = MatchupScore(
-        "x", ["flood"], 400, 123, 1, 0, 77.0, 9.0, {"survived": 123, "snake-collision": 277}
+        "x", ["flood"], 400, 123, 1, 0, 77.0, 9.0, {"survived": 123, "snake-collision": 277}, 123.5
     )
     record = EvaluationRecord(
         policy=policy_of(run), games=400, scores=[score], board=STANDARD_BOARD
@@ -217,7 +217,11 @@ def test_a_record_of_an_evaluation_that_was_made_to_harm_is_left_out(tmp_path, k
     score, read = (SCORE, read_record) if kind == "scores" else (EPISODES, read_world_record)
 
     def write(**changes):
-        record = {"key": {"policy": "abc", "games": 10}, kind: [score | changes]}
+        record = {
+            "key": {"policy": "abc", "games": 10},
+            "board": STANDARD_BOARD,
+            kind: [score | changes],
+        }
         (run / "evaluation.json").write_text(json.dumps(record))
 
     write()

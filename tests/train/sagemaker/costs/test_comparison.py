@@ -118,7 +118,7 @@ def test_the_command_shows_a_table_or_json(capsys):
         "ml.c5.4xlarge",
         "2*ml.c5.4xlarge",
     ]
-    code, _, error = run(capsys, "launch", "sagemaker", "battlesnake-imitation", *words[2:])
+    code, _, error = run(capsys, "launch", "sagemaker", "battlesnake-imitation", *words[3:])
     assert (code, "is a single process" in error) == (2, True)
     words = (
         "launch",
