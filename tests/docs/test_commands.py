@@ -118,7 +118,10 @@ def desk(tmp_path_factory):
 
 def words_here(command: Command, url: str) -> list[str]:
     """The command with what lies on the desk."""
-    words = [re.sub(SERVER, url, re.sub(SNAKE, "runs/mine", word)) for word in command.words]
+    words = [re.sub(SERVER, url, word) for word in command.words]
+    # What is watched is of another world than Battlesnake.
+    if words[0] != "watch":
+        words = [re.sub(SNAKE, "runs/mine", word) for word in words]
     return [*words, *MINIATURE.get(words[0], [])]
 
 
