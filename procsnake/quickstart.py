@@ -48,6 +48,7 @@ examples:
 
 
 def add_options(quickstart: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake quickstart`."""
     from procsnake.cli.command_line import add_json, at_least, pause
 
     add_json(quickstart)

@@ -44,6 +44,7 @@ LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "autho
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake serve`."""
     parser.add_argument(
         "agents", nargs="+", metavar="AGENT", help="agents to serve; the first answers at /"
     )

@@ -22,6 +22,7 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake report`."""
     parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run")
     add_json(parser)
 

@@ -56,6 +56,7 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `procsnake train`."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("experiment", nargs="?", help="name of an experiment")
     source.add_argument("--config", help="YAML file of an experiment, or config.yaml of a run")
