@@ -201,6 +201,30 @@ def test_it_says_nothing_of_the_machine_that_built_it(site):
         assert sys.prefix not in text, path
 
 
+SEARCHES = {
+    "install": "pythons/",
+    "cite": "cite/",
+    "own network": "your-own-parts/",
+    "timeout": "arena/",
+}
+"""What newcomers search for, and the page that answers it."""
+
+
+@pytest.mark.parametrize(("words", "page"), SEARCHES.items(), ids=SEARCHES)
+def test_the_index_has_the_words_in_a_title_of_the_page_that_answers(site, words, page):
+    """A title weighs a thousand times as much as text, a shorter one more than a longer one."""
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    titled = [entry for entry in index["docs"] if starts(words, entry["title"])]
+    best = max(titled, key=lambda entry: (entry.get("boost", 1), -len(entry["title"])))
+    assert best["location"].startswith(page)
+
+
+def starts(words: str, title: str) -> bool:
+    """Whether each word begins a word of the title, as the site's search takes it."""
+    said = re.findall(r"\w+", title.lower())
+    return all(any(one.startswith(word) for one in said) for word in words.split())
+
+
 @pytest.fixture(scope="module")
 def url(site) -> Iterator[str]:
     class Handler(QuietHandler, http.server.SimpleHTTPRequestHandler):
@@ -227,6 +251,16 @@ def test_no_page_is_wider_than_the_screen_nor_pale(chromium, url, pages, width, 
             text, ground = browser.evaluate(COLORS)
             assert (light(text) > light(ground)) == (scheme == "dark"), address
             assert contrast(text, ground) >= 4.5, address
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("words", "page"), SEARCHES.items(), ids=SEARCHES)
+def test_the_first_answer_of_a_search_is_the_right_page(chromium, url, words, page):
+    with page_of(chromium, viewport={"width": 1280, "height": 844}) as browser:
+        browser.goto(urljoin(url, f"?q={words}"), wait_until="domcontentloaded")
+        first = browser.locator(".md-search-result__item a").first
+        first.wait_for(state="attached")
+        assert urlsplit(urljoin(url, first.get_attribute("href"))).path == f"/{page}"
 
 
 COLORS = """() => {

@@ -33,7 +33,7 @@ def numbers(pattern, name):
 
 
 def test_when_an_answer_is_due_is_said_as_it_is_reckoned():
-    least, most = numbers(r"before the game's time-out \((\d+) ms to (\d+) s\)", "docs/arena.md")
+    least, most = numbers(r"before the game's timeout \((\d+) ms to (\d+) s\)", "docs/arena.md")
     assert (least, 1000 * most) == (deadline.MIN_TIMEOUT_MS, deadline.MAX_TIMEOUT_MS)
     first, reserve = numbers(
         r"it is (\d+) ms at first, then the observed overhead plus (\d+) ms",
@@ -45,7 +45,7 @@ def test_when_an_answer_is_due_is_said_as_it_is_reckoned():
         margin_ms = game.margin_ms(turn, "30" if turn else "0", 500)
         game.answered(turn, 10.0)
     assert margin_ms == pytest.approx(20 + reserve)
-    assert numbers(r"network takes at most the time-out less (\d+) ms", "docs/arena.md") == (
+    assert numbers(r"network takes at most the timeout less (\d+) ms", "docs/arena.md") == (
         margins.REACH_MS,
     )
     assert "No call thinks for longer than a second" in page("docs/arena.md")
