@@ -11,6 +11,7 @@ from typing import Any
 
 from agents.agent import Agent
 from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.palette import TEAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,7 @@ class Look:
     that is too long.
     """
 
-    color: str = "#128a7a"
+    color: str = TEAL
     """The snake's colour, as "#RRGGBB"."""
     head: str = "bendr"
     """The name of a head that the platform knows."""

@@ -15,8 +15,9 @@ from agents.workbench.bench import Bench, Seen
 from envs.battlesnake.render.rgb import png
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ProcsnakeError
+from envs.common.palette import ROLES
 
-_FOOD = "#ef445c"
+_FOOD, _ = ROLES["food"]
 _HAZARD = "#c9b8d8"
 _EMPTY = "#f1f1f4"
 _CELL = 26

@@ -189,7 +189,7 @@ def _curves(curve: Path | None) -> list[Chart]:
     steps = column("agent_steps")
     training = Line(name="training", x=steps, y=column("episode_return_mean"))
     evaluation = Line(name="evaluation", x=steps, y=column("evaluation_return_mean")).known()
-    title = "return of an episode"
+    title = "episode return"
     lines = [training]
     trained = training.known()
     if len(evaluation.x) and len(trained.x):
@@ -198,7 +198,7 @@ def _curves(curve: Path | None) -> list[Chart]:
         high = np.maximum(beside, evaluation.y)
         lines.append(replace(evaluation, low=low, high=high))
         title += "; the gap between training and evaluation is shaded"
-    return [Chart(title=title, x_label="decisions", y_label="return", lines=lines)]
+    return [Chart(title=title, x_label="decisions", y_label="sum of rewards", lines=lines)]
 
 
 def _rows(curve: Path) -> list[dict[str, str]]:

@@ -10,9 +10,11 @@ from agents.measure.pages.page import (
     fold,
     html_page,
     lead,
+    logo,
     moving_picture,
     note,
     section,
+    statement,
     table,
 )
 
@@ -26,8 +28,10 @@ __all__ = [
     "fold",
     "html_page",
     "lead",
+    "logo",
     "moving_picture",
     "note",
     "section",
+    "statement",
     "table",
 ]

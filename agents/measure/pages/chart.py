@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-COLOURS = ("#2f6fde", "#d9542b", "#2a9d5c", "#9a4fd0", "#c69214", "#1399a6", "#d63c83", "#7b7f87")
 _MOST_POINTS = 300
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.measure.pages.chart import COLOURS, Chart
+from agents.measure.pages.chart import Chart
+from envs.common.palette import ROLES, SERIES
 from envs.common.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -20,6 +21,22 @@ _HEIGHT = 3.4
 _DPI = 140
 _MOST_LETTERS = 30
 _FEW_POINTS = 12
+_INK, _ = ROLES["ink"]
+_MUTED, _ = ROLES["muted"]
+_LINE, _ = ROLES["line"]
+_STYLE = {
+    # Names may hold dollar signs, which matplotlib would read as formulas.
+    "text.parse_math": False,
+    "text.color": _INK,
+    "axes.titleweight": "bold",
+    "axes.titlesize": 11,
+    "axes.titlecolor": _INK,
+    "axes.labelcolor": _MUTED,
+    "axes.edgecolor": _LINE,
+    "xtick.color": _MUTED,
+    "ytick.color": _MUTED,
+    "grid.color": _LINE,
+}
 
 
 def draw(figure: Figure, charts: Sequence[Chart]) -> None:
@@ -31,8 +48,7 @@ def draw(figure: Figure, charts: Sequence[Chart]) -> None:
     import matplotlib
 
     all_axes = figure.subplots(len(charts), squeeze=False)[:, 0]
-    # Names may hold dollar signs, which matplotlib would read as formulas.
-    with matplotlib.rc_context({"text.parse_math": False}):
+    with matplotlib.rc_context(_STYLE):
         for axes, chart in zip(all_axes, charts, strict=True):
             _draw_chart(axes, chart)
 
@@ -56,14 +72,15 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
     opacity = 0.7 if chart.stacked else 0.2
     entries = []
     for k, line in enumerate(drawn):
-        colour = COLOURS[k % len(COLOURS)]
+        colour = SERIES[k % len(SERIES)]
         if line.low is not None and line.high is not None:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=opacity, linewidth=0)
         top = line.high if chart.stacked else line.y
         # A line of few points may be a single point, which only a marker shows.
         marker = "o" if len(line.x) <= _FEW_POINTS else None
         entries += axes.plot(line.x, top, color=colour, linewidth=1.6, marker=marker, markersize=3)
-    axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
+    axes.set_title(_capitalised(chart.title), loc="left")
+    axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     if drawn and max(line.x.max() for line in drawn) >= 1e4:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if chart.shares:
@@ -71,7 +88,7 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
         axes.set_ylim(0.0, 1.02)
     elif (chart.from_zero or chart.stacked) and axes.dataLim.ymin >= 0.0:
         axes.set_ylim(bottom=0.0)
-    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.grid(linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     if len(drawn) > 1:
@@ -82,6 +99,10 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
             bbox_to_anchor=(1.0, 1.0),
             frameon=False,
         )
+
+
+def _capitalised(title: str) -> str:
+    return title[:1].upper() + title[1:]
 
 
 def _short(name: str) -> str:

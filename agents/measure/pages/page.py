@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.measure.pages.chart import COLOURS, Chart, Intervals, Line
+from agents.measure.pages.chart import Chart, Intervals, Line
+from envs.common.palette import SERIES, style_sheet
 
 _STATIC = Path(__file__).parent / "static"
 _CHART_SCRIPTS = ("uPlot.iife.min.js", "charts.js")
@@ -37,7 +38,7 @@ def html_page(title: str, sections: Iterable[str]) -> str:
     script_names = [*_CHART_SCRIPTS * charts, *_FILM_SCRIPTS * films]
     style_names = [*_CHART_STYLES * charts, "page.css"]
     scripts = list(map(_static, script_names))
-    styles = list(map(_static, style_names))
+    styles = [style_sheet(), *map(_static, style_names)]
     hashes = " ".join(map(_hash_source, scripts)) or "'none'"
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src blob:;"
@@ -45,11 +46,25 @@ def html_page(title: str, sections: Iterable[str]) -> str:
     )
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-        + "".join(f"<style>{style}</style>" for style in styles)
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>" + "".join(f"<style>{style}</style>" for style in styles)
     )
     end = "".join(f"<script>{script}</script>" for script in scripts)
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}{end}</body></html>\n'
+    main = f"<main>{body}</main>"
+    return (
+        f'<!doctype html><html lang="en"><head>{head}</head><body>{_header()}{main}{end}</body>'
+        "</html>\n"
+    )
+
+
+def logo() -> str:
+    """Return procsnake's logo as SVG."""
+    return _static("logo.svg")
+
+
+def _header() -> str:
+    """The bar at the top of each page."""
+    return f'<header class="bar">{logo()} procsnake</header>'
 
 
 def _hash_source(script: str) -> str:
@@ -61,6 +76,11 @@ def _hash_source(script: str) -> str:
 def lead(title: str, summary: str) -> str:
     """Return the page's heading, and a sentence on what the page is about."""
     return f'<h1>{escape(title)}</h1><p class="lead">{escape(summary)}</p>'
+
+
+def statement(text: str) -> str:
+    """Return a part's most important sentence, in larger print."""
+    return f'<p class="statement">{escape(text)}</p>'
 
 
 def note(text: str) -> str:
@@ -167,7 +187,7 @@ def _data(chart: Chart | Intervals) -> dict[str, Any]:
     if isinstance(chart, Intervals):
         rows = [[name, *_numbers(np.array(figures), 5)] for name, *figures in chart.rows]
         if rows:
-            return {"x_label": chart.x_label, "rows": rows, "colour": COLOURS[0]}
+            return {"x_label": chart.x_label, "rows": rows, "colour": SERIES[0]}
         return {}
     lines = chart.drawn()
     if not lines:
@@ -178,7 +198,7 @@ def _data(chart: Chart | Intervals) -> dict[str, Any]:
         "from_zero": chart.from_zero or chart.stacked,
         "shares": chart.shares,
         "stacked": chart.stacked,
-        "lines": [_line(line, COLOURS[k % len(COLOURS)]) for k, line in enumerate(lines)],
+        "lines": [_line(line, SERIES[k % len(SERIES)]) for k, line in enumerate(lines)],
     }
 
 

@@ -17,6 +17,7 @@ from agents.measure.pages import (
     lead,
     note,
     section,
+    statement,
     table,
 )
 from agents.measure.sprt.play import SprtProgress, points
@@ -56,8 +57,12 @@ def _measured(progress: SprtProgress) -> str:
 
 def estimate_in_words(estimate: Estimate) -> str:
     """Return an estimate with its interval as text: "+17 (-3 … +38)"."""
-    value, low, high = (f"{part:+.0f}" for part in (estimate.value, estimate.low, estimate.high))
+    value, low, high = map(_signed, (estimate.value, estimate.low, estimate.high))
     return f"{value} ({low} … {high})"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.0f}".replace("inf", "∞")
 
 
 def write_page(progress: SprtProgress, path: Path) -> Path:
@@ -82,8 +87,8 @@ def _page(progress: SprtProgress) -> str:
     )
     sections = [
         lead("Sequential test", what),
-        section("Verdict", note(verdict_in_words(progress)), _summary(progress)),
-        section("On the way", chart_grid([_ratios(progress)])),
+        section("Verdict", statement(verdict_in_words(progress)), _summary(progress)),
+        section("Evidence", chart_grid([_ratios(progress)])),
         section(
             "Blocks",
             note(
@@ -126,9 +131,9 @@ def _ratios(progress: SprtProgress) -> Chart:
     games = progress.test.seats * np.arange(1.0, progress.blocks + 1)
     ends = games[[0, -1]] if len(games) else np.zeros(0)
     return Chart(
-        title="log-likelihood ratio",
+        title="log-likelihood ratio after each block",
         x_label="games",
-        y_label="ratio",
+        y_label="natural logarithm",
         lines=[
             Line(name="ratio", x=games, y=np.array(progress.ratios, float)),
             Line(name="H1 is accepted", x=ends, y=np.full(len(ends), high)),

@@ -139,7 +139,7 @@ def _bracket(tournament: Tournament, games: Sequence[Game]) -> list[str]:
 
 def _ratings(rows: Sequence[Standing]) -> Intervals:
     return Intervals(
-        title="ratings with 95 % intervals",
+        title="with 95 % intervals",
         x_label="Elo relative to the mean",
         rows=[(row.name, row.elo, *row.interval) for row in rows],
     )

@@ -28,11 +28,11 @@ Spot = tuple[float, float]
 
 PAPER: Color = (255, 255, 255)
 MARGIN = 0.5
-_SQUARE: Color = (240, 240, 242)
+SQUARE: Color = (240, 240, 242)
 _HAZARD: Color = (56, 42, 74)
-_INK: Color = (44, 48, 58)
+INK: Color = (44, 48, 58)
 _FAINT: Color = (150, 154, 165)
-_TRACK: Color = (229, 230, 235)
+TRACK: Color = (229, 230, 235)
 _SQUARE_SIDE = 0.86
 _BODY_WIDTH = 0.8
 _TAIL_WIDTH = 0.4
@@ -130,7 +130,7 @@ def picture(board: Board, *, panel: bool = False) -> Picture:
         shapes += _panel(board, colors, width, block)
         width += _PANEL_WIDTH
     cells = product(range(board["height"]), range(board["width"]))
-    squares = [_cell_box(board, x, y, _SQUARE) for y, x in cells]
+    squares = [_cell_box(board, x, y, SQUARE) for y, x in cells]
     return Picture(width, height, tuple(squares), tuple(shapes))
 
 
@@ -152,7 +152,7 @@ def _cell_box(board: Board, x: int, y: int, color: Color) -> Box:
 
 def _hazards(board: Board) -> list[Box]:
     return [
-        _cell_box(board, x, y, blend(_SQUARE, _HAZARD, 1 - 0.62**layers))
+        _cell_box(board, x, y, blend(SQUARE, _HAZARD, 1 - 0.62**layers))
         for (x, y), layers in hazard_layers(board).items()
     ]
 
@@ -242,20 +242,20 @@ def _head(board: Board, body: list[Point], color: Color) -> list[Any]:
     for side in (-1, 1):
         ex = x + 0.14 * fx - 0.2 * side * fy
         ey = y + 0.14 * fy + 0.2 * side * fx
-        shapes += [Disc(ex, ey, 0.145, PAPER), Disc(ex + 0.05 * fx, ey + 0.05 * fy, 0.075, _INK)]
+        shapes += [Disc(ex, ey, 0.145, PAPER), Disc(ex + 0.05 * fx, ey + 0.05 * fy, 0.075, INK)]
     return shapes
 
 
 def _panel(board: Board, colors: list[Color], x: float, block: float) -> list[Any]:
     """Return the panel whose left edge is at x, with a card of height `block` per snake."""
-    shapes: list[Any] = [Label(x, MARGIN + 0.72, 0.72, f"Turn {board.get('turn', 0)}", _INK)]
+    shapes: list[Any] = [Label(x, MARGIN + 0.72, 0.72, f"Turn {board.get('turn', 0)}", INK)]
     for index, (snake, color) in enumerate(zip(board["snakes"], colors, strict=True)):
         y = MARGIN + _TITLE_HEIGHT + index * block
         if is_dead(snake):
             shapes += _title(snake, blend(color, PAPER, 0.75), _FAINT, x, y)
             shapes.append(Label(x + 0.6, y + 1.05, 0.36, _short_fate(board, snake), _FAINT))
         else:
-            shapes += _title(snake, color, _INK, x, y)
+            shapes += _title(snake, color, INK, x, y)
             shapes += _state_of_life(snake, color, x, y)
     return shapes
 
@@ -279,7 +279,7 @@ def _short_fate(board: Board, snake: Snake) -> str:
 
 def _state_of_life(snake: Snake, color: Color, x: float, y: float) -> list[Any]:
     """Return a living snake's health bar, and the head and tail that it chose."""
-    shapes: list[Any] = [Box(x, y + 0.76, _CARD_WIDTH, 0.34, 0.17, _TRACK)]
+    shapes: list[Any] = [Box(x, y + 0.76, _CARD_WIDTH, 0.34, 0.17, TRACK)]
     bar = _CARD_WIDTH * max(0, min(FULL_HEALTH, int(snake["health"]))) / FULL_HEALTH
     if bar:
         shapes.append(Box(x, y + 0.76, max(0.34, bar), 0.34, 0.17, color))

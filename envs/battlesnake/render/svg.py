@@ -7,7 +7,10 @@ from xml.sax.saxutils import escape
 
 from envs.battlesnake.plain import Board
 from envs.battlesnake.render.geometry import (
+    INK,
     PAPER,
+    SQUARE,
+    TRACK,
     Box,
     Disc,
     Group,
@@ -19,8 +22,18 @@ from envs.battlesnake.render.geometry import (
 )
 from envs.battlesnake.render.scene import to_hex
 from envs.common.errors import ConfigError
+from envs.common.palette import ROLES
 
 DEFAULT_CELL = 32
+_DARK = {
+    ".paper": "surface",
+    f'rect[fill="{to_hex(SQUARE)}"]': "square",
+    f'rect[fill="{to_hex(TRACK)}"]': "line",
+    f'text[fill="{to_hex(INK)}"]': "ink",
+}
+"""The role of each thing's colour on a dark screen, by its CSS selector."""
+_DARK_RULES = "".join(f"{name}{{fill:{ROLES[role][1]}}}" for name, role in _DARK.items())
+_DARK_STYLE = f"<style>@media (prefers-color-scheme:dark){{{_DARK_RULES}}}</style>"
 
 
 def animated_svg(
@@ -58,12 +71,12 @@ def _document(plan: Picture, cell: int, content: str) -> str:
     width = plan.width * cell
     height = plan.height * cell
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
-    paper = f'<rect width="100%" height="100%" fill="{to_hex(PAPER)}"/>'
+    paper = f'<rect class="paper" width="100%" height="100%" fill="{to_hex(PAPER)}"/>'
     fonts = 'font-family="Helvetica,Arial,sans-serif"'
     backdrop = _elements(plan.backdrop, cell)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size}'
-        f" {fonts}>{paper}<g>{backdrop}</g>{content}</svg>\n"
+        f" {fonts}>{paper}<g>{backdrop}</g>{content}{_DARK_STYLE}</svg>\n"
     )
 
 

@@ -18,7 +18,9 @@ from flask import Blueprint, Response, abort, jsonify, redirect, request, send_f
 from werkzeug.http import parse_date
 from werkzeug.wrappers import Response as BaseResponse
 
+from agents.measure.pages import logo
 from envs.battlesnake.recording import Recording, RecordingError
+from envs.common.palette import style_sheet
 from serve.archive.reader import GamesUnavailableError
 from serve.archive.rows import MAX_TEXT
 from serve.browser.viewer import engine
@@ -130,6 +132,10 @@ def _page(name: str, access: Access) -> BaseResponse:
 
 def static_file(filename: str) -> BaseResponse:
     """Return one of the pages, scripts and styles, or raise `NotFound`."""
+    if filename == "palette.css":
+        return Response(style_sheet(), mimetype="text/css")
+    if filename == "favicon.svg":
+        return Response(logo(), mimetype="image/svg+xml")
     return send_from_directory(STATIC, filename, conditional=_has_possible_dates())
 
 

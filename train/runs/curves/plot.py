@@ -21,6 +21,7 @@ from envs.common.columns import counted
 from envs.common.errors import UnknownNameError
 from envs.common.whole_files import write_whole
 from train.metrics.rows import comes_late
+from train.metrics.words import title_of, unit_of
 from train.runs.curves.history import Columns, read_columns, read_config
 from train.runs.curves.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at
 from train.runs.folder import RunError, disk_errors
@@ -44,13 +45,6 @@ AXES = {
     "env_steps": "steps of the world",
 }
 """The columns of progress.csv that curves can be drawn along, and their labels."""
-UNITS = {
-    "episode_return_mean": "return of an episode",
-    "episode_len_mean": "steps per episode",
-    SPEED: "decisions per second",
-    "held_out_accuracy": "share of the moves held out",
-    "best_generation": "generation",
-}
 _SHARES = "win_rate"
 """Beginning of the columns that are shares."""
 
@@ -87,10 +81,11 @@ def write_curves(
     and `UnknownNameError` for a metric that none of them has."""
     groups = groups_of([Path(run) for run in runs])
     target = Path(out)
-    charts = [chart_of(groups, name, by, interval) for name in chosen_metrics(groups, metrics)]
+    names = chosen_metrics(groups, metrics)
+    charts = [chart_of(groups, name, by, interval) for name in names]
     with disk_errors(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target.with_name(f"{target.name}.html"), _page(groups, charts, interval))
+        write_whole(target.with_name(f"{target.name}.html"), _page(groups, names, charts, interval))
         save_charts(target.with_name(f"{target.name}.png"), charts)
     return groups
 
@@ -134,9 +129,14 @@ def chart_of(
         mean_line(group.name, group.histories, metric, by=by, interval=interval) for group in groups
     ]
     shares = metric.startswith(_SHARES)
-    unit = "share of games" if shares else UNITS.get(metric, metric)
+    unit = "share of games" if shares else unit_of(metric)
     return Chart(
-        title=metric, x_label=AXES[by], y_label=unit, lines=lines, from_zero=True, shares=shares
+        title=title_of(metric),
+        x_label=AXES[by],
+        y_label=unit,
+        lines=lines,
+        from_zero=True,
+        shares=shares,
     )
 
 
@@ -216,8 +216,10 @@ def _all_have(settings: Sequence[Mapping[str, Any]], key: str, value: Any) -> bo
     return all(other.get(key) == value for other in settings)
 
 
-def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart], interval: str) -> str:
-    heads, rows = rows_of(groups, [chart.title for chart in charts])
+def _page(
+    groups: Sequence[SeedGroup], names: Sequence[str], charts: Sequence[Chart], interval: str
+) -> str:
+    heads, rows = rows_of(groups, names)
     title = " and ".join(dict.fromkeys(group.name for group in groups))
     counts = " · ".join(
         f"{group.name}: {counted(len(group.histories), 'seed')}" for group in groups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,13 @@ from agents.measure.evaluation import wilson_interval
 from agents.measure.pages import Chart, Line
 from envs.battlesnake.state import CAUSE_NAMES
 from train.metrics.rows import group_in_words
+from train.metrics.words import title_of, unit_of
 from train.runs.curves.history import Columns
 from train.runs.curves.statistics import OTHER_MEANS
 
 _STEPS = "agent_steps"
 _DECISIONS = "decisions"
+_RETURN = "sum of rewards"
 _WIN_RATE = "win_rate_vs_"
 _CAUSE = "mean_cause_"
 _SHOWN_APART = (
@@ -50,7 +52,7 @@ def first(config: Mapping[str, Any], history: Columns) -> list[Chart]:
     if games_won := _games_won(config, history):
         return [games_won, lengths]
     returns = {"training": "episode_return_mean", "evaluation": "evaluation_return_mean"}
-    return [_chart(history, "return of an episode", "return", returns), lengths]
+    return [_chart(history, "episode return", _RETURN, returns), lengths]
 
 
 def evaluation_games(config: Mapping[str, Any]) -> int | None:
@@ -100,7 +102,12 @@ def evaluations(history: Columns) -> list[Chart]:
     return [
         against("length of a game", "turns", "mean_turns_vs_"),
         against("own length at the end", "cells", "mean_length_vs_"),
-        _chart(history, "return in evaluation", "return", {"evaluation": "evaluation_return_mean"}),
+        _chart(
+            history,
+            "episode return in evaluation",
+            _RETURN,
+            {"evaluation": "evaluation_return_mean"},
+        ),
         _chart(
             history,
             "episode length in evaluation",
@@ -149,19 +156,14 @@ def learning(history: Columns) -> list[Chart]:
         for name in history
         if name not in _SHOWN_APART and (not name.startswith(apart) or name == "mean_kl_loss")
     ]
-    return [_chart(history, name, name, {name: name}) for name in sorted(names)]
+    return _chart_each(history, names)
 
 
 def world(history: Columns) -> list[Chart]:
     """Return charts of the return and of each metric that the world itself counts."""
     apart = (_CAUSE, *OTHER_MEANS)
-    names = {
-        name.removeprefix("mean_"): name
-        for name in history
-        if name.startswith("mean_") and not name.startswith(apart)
-    }
-    names = {"return of an episode in training": "episode_return_mean", **names}
-    return [_chart(history, title, title, {title: names[title]}) for title in sorted(names)]
+    names = [name for name in history if name.startswith("mean_") and not name.startswith(apart)]
+    return _chart_each(history, ["episode_return_mean", *names])
 
 
 def speed(history: Columns) -> list[Chart]:
@@ -196,6 +198,14 @@ def speed(history: Columns) -> list[Chart]:
 
 def _groups(history: Columns) -> list[str]:
     return [name.removeprefix(_WIN_RATE) for name in history if name.startswith(_WIN_RATE)]
+
+
+def _chart_each(history: Columns, names: Sequence[str]) -> list[Chart]:
+    """A chart per column, in the order of their titles."""
+    return [
+        _chart(history, title_of(name), unit_of(name), {name: name})
+        for name in sorted(names, key=title_of)
+    ]
 
 
 def _chart(

@@ -16,7 +16,7 @@
 
   function axis(label, values, more) {
     const lines = { stroke: themed("--line"), width: 1 };
-    return { label, values, stroke: themed("--soft"), grid: lines, ticks: lines, labelSize: 20, ...more };
+    return { label, values, stroke: themed("--muted"), grid: lines, ticks: lines, labelSize: 20, ...more };
   }
 
   const wideEnough = (u, values) => 18 + 7 * Math.max(0, ...(values || []).map((value) => value.length));
@@ -33,11 +33,11 @@
 
   function curves(chart) {
     const tables = [], bands = [], tell = written(chart);
-    const series = [{ label: chart.x_label, value: (u, x) => (x == null ? "–" : compact.format(x)) }];
+    const series = [{ label: chart.x_label, value: (u, x) => (x == null ? "" : compact.format(x)) }];
     for (const line of chart.lines) {
       const own = series.length, banded = line.low !== undefined;
       const value = (u, y, place, at) => {
-        if (y == null || at == null) return "–";
+        if (y == null || at == null) return "";
         if (!banded) return tell(y);
         const [high, low] = [u.data[own + 1][at], u.data[own + 2][at]];
         return chart.stacked ? tell(high - low) : `${tell(y)} (${tell(low)} to ${tell(high)})`;
@@ -74,7 +74,7 @@
 
   function intervals(chart) {
     const last = chart.rows.length - 1, tables = [];
-    const series = [{ label: chart.x_label, value: (u, x) => (x == null ? "–" : plain.format(x)) }];
+    const series = [{ label: chart.x_label, value: (u, x) => (x == null ? "" : plain.format(x)) }];
     chart.rows.forEach(([name, value, low, high], row) => {
       const xs = [...new Set([low, value, high])].sort((a, b) => a - b);
       tables.push([xs, xs.map(() => last - row)]);

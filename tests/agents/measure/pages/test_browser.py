@@ -87,5 +87,5 @@ def test_the_legend_says_the_figures_under_the_cursor_and_keeps_its_colours(chro
         swatch = page.locator(".plot .u-legend .u-marker").nth(1)
         assert (
             swatch.evaluate("(mark) => getComputedStyle(mark).backgroundColor")
-            == "rgb(47, 111, 222)"
+            == "rgb(19, 154, 136)"
         )

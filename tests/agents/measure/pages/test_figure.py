@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from agents.measure.pages import Chart, Line
-from agents.measure.pages.chart import COLOURS
 from agents.measure.pages.figure import draw, save_charts
 from envs.common.errors import ConfigError
+from envs.common.palette import SERIES
 
 
 def chart(*names: str, **options) -> Chart:
@@ -32,8 +32,8 @@ def drawn(shown: Chart) -> Figure:
 
 def test_lines_bands_axes_and_legend_are_those_of_the_chart():
     (axes,) = drawn(chart("a", "b")).axes
-    assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == (
-        "lengths",
+    assert (axes.get_title(loc="left"), axes.get_xlabel(), axes.get_ylabel()) == (
+        "Lengths",
         "decisions",
         "turns",
     )
@@ -42,7 +42,7 @@ def test_lines_bands_axes_and_legend_are_those_of_the_chart():
     assert (edges.min(), edges.max()) == (0.5, 3.5)
     legend = axes.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
-    assert [line.get_color() for line in legend.get_lines()] == list(COLOURS[:2])
+    assert [line.get_color() for line in legend.get_lines()] == list(SERIES[:2])
 
 
 @pytest.mark.parametrize("name", ["$\\frac", "_hidden", "", "a" * 60])

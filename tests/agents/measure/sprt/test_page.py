@@ -57,7 +57,7 @@ def test_what_thirty_pairs_that_were_all_won_cannot_tell_is_unknown_on_the_page_
     text = Page(write_page(progress, tmp_path / "sprt.html").read_text()).text
     # Wilson's interval of 30 of 30: 30 / (30 + 1.96²).
     assert "100.0% (88.6% … 100.0%)" in text
-    assert "+inf (+357 … +inf)" in text
+    assert "+∞ (+357 … +∞)" in text
     assert "normalised Elo, 95 % interval unknown" in " ".join(text.split())
     told = json.loads(json.dumps(progress.to_dict(), allow_nan=False))
     assert told["elo"] == {

@@ -11,7 +11,9 @@ from urllib.parse import quote
 import pytest
 
 import serve.browser.viewer
+from agents.measure.pages import logo
 from envs.battlesnake.recording import Recording
+from envs.common.palette import style_sheet
 from serve.archive import reader
 from serve.archive.rows import unpack
 from serve.archive.store import GameStore
@@ -381,3 +383,11 @@ def test_a_database_that_cannot_be_read_is_said_to_be_so(tmp_path):
     assert answer.status_code == 503
     assert "the games can't be read" in answer.get_json()["error"]
     store.close()
+
+
+def test_the_style_has_the_colours_and_the_logo_of_reports(client):
+    style = client.get("/viewer/palette.css")
+    assert (style.mimetype, style.get_data(as_text=True)) == ("text/css", style_sheet())
+    assert '@import url("palette.css")' in client.get("/viewer/style.css").get_data(as_text=True)
+    icon = client.get("/viewer/favicon.svg")
+    assert (icon.mimetype, icon.get_data(as_text=True)) == ("image/svg+xml", logo())

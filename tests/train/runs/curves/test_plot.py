@@ -9,6 +9,7 @@ from envs.common.errors import UnknownNameError
 from tests.agents.measure.pages.reading import Page
 from tests.train.runs.report.test_page import a_run
 from train.config import Experiment
+from train.metrics.words import title_of
 from train.runs.curves.plot import groups_of, rows_of, usual, write_curves
 from train.runs.folder import RunError, RunFolder
 
@@ -46,7 +47,8 @@ def test_seeds_are_one_line_with_students_interval_and_other_settings_another(ru
     page = Page((tmp_path / "made" / "beside.html").read_text())
     page.assert_needs_nothing_else()
     assert all(cell in page.text for row in rows for cell in row)
-    banded, alone = page.charts["episode_len_mean, by minutes of training"]["lines"]
+    chart = page.charts["episode length (episode_len_mean), by minutes of training"]
+    banded, alone = chart["lines"]
     # All along, the seeds' lengths are 10, 20 and 60; of three, the bootstrap's interval is from
     # the lowest to the highest.
     assert set(banded["y"]) == {30.0}
@@ -132,7 +134,7 @@ def test_runs_in_which_no_episode_has_ended_show_what_they_have(
         run.append({**counters, "agent_steps_per_second": 7.0, "episodes": 0.0, column: 0.5})
     assert procsnake.main(["plot", str(run.path), "--out", str(tmp_path / "curves")]) == 0
     assert [*Page((tmp_path / "curves.html").read_text()).charts] == [
-        f"{shown}, by minutes of training"
+        f"{title_of(shown)}, by minutes of training"
     ]
     assert (tmp_path / "curves.png").is_file()
     assert rows_of(groups_of([run.path]), usual(groups_of([run.path])))[1][0][-1] in ("0.5", "7")

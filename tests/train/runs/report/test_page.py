@@ -78,7 +78,7 @@ def test_a_report_has_all_curves_needs_nothing_else_and_can_be_made_before_the_e
         "games won",
         "how snakes ended",
         "policy_loss",
-        "won,",
+        "games won in training (mean_won),",
         "time by phase",
     ):
         assert title in titles
@@ -260,7 +260,7 @@ def test_a_run_without_iterations_and_one_that_is_cut_off_in_mid_row_have_a_repo
             "iteration,env_steps,agent_steps,minutes,episode_return_mean\n1,64,100,0.1,0.5\n2,64,2"
         )
     assert np.isnan(read_columns(run)["minutes"]).tolist() == [False, True]
-    assert "return of an episode" in page_of(run).text
+    assert "episode return" in page_of(run).text
 
 
 def test_what_is_no_run_is_refused(tmp_path):
