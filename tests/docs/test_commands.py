@@ -91,7 +91,7 @@ def desk(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("desk")
     shutil.copytree(make_bundle(folder / "made"), folder / "runs" / "mine" / "bundle")
-    for name in ("my_rule.py", "hug.py", "ada.py", "bob.py"):
+    for name in ("my_rule.py", "hug.py", "ada.py", "bob.py", "old_rules.py"):
         (folder / name).write_text(FILES["hug.py"])
     (folder / "outputs").mkdir()
     OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(

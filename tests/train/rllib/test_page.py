@@ -12,7 +12,8 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from train.rllib.rllib_fields import REFUSED, RELICS, SET_BY_RLLIB
 
-PAGE = (Path(__file__).parents[3] / "docs" / "rllib.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "rllib.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("\n## If you know RLlib\n")[2].partition("\n## The hooks\n")[0]
 
 
@@ -30,7 +31,7 @@ def test_the_numbers_of_fields_are_right():
     fields = len(vars(AlgorithmConfig()))
     honoured = fields - len(REFUSED) - len(RELICS) - len(SET_BY_RLLIB)
     offline = sum("--from-games" in use for use in REFUSED.values())
-    text = " ".join(SECTION.split())
+    text = " ".join((DOCS / "lab" / "rllib.md").read_text(encoding="utf-8").split())
     assert f"Of the {fields} fields of `AlgorithmConfig`, {honoured} do what they say" in text
     assert f"{len(REFUSED)} are refused by name" in text
     assert f"{len(RELICS)} are refused because RLlib's own new API stack doesn't read them" in text
