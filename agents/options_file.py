@@ -65,7 +65,7 @@ class OptionsFile:
             raise OptionsFileError(f"{path} can't be read: {error.strerror or error}") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise OptionsFileError(
-                f"{path} is no file of options ({error}). procsnake tune writes such files"
+                f"{path} is no file of options ({error}). procsnake tune-search writes such files"
             ) from error
         return file
 

@@ -87,9 +87,9 @@ SCALES = {
     "spot": ["battlesnake-ppo", "--instances", CPU, "--spot"],
 }
 for name, arguments in SCALES.items():
-    print(f"\n{name}: procsnake launch {' '.join(arguments)} --explain")
-    assert procsnake.main(["launch", *arguments, "--explain"]) == 0
-print(f"\nto start one: procsnake launch {' '.join(SCALES['single'])} --stack {STACK}")
+    print(f"\n{name}: procsnake launch sagemaker {' '.join(arguments)} --explain")
+    assert procsnake.main(["launch", "sagemaker", *arguments, "--explain"]) == 0
+print(f"\nto start one: procsnake launch sagemaker {' '.join(SCALES['single'])} --stack {STACK}")
 
 # %% [markdown]
 # With an account, `--stack NAME` instead of `--explain` starts the job, follows it, and brings the
@@ -102,7 +102,8 @@ ROLE, IMAGE = (
     "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest",
 )
 places = ["--region", "eu-west-1", "--role", ROLE, "--image", IMAGE, "--bucket", "my-bucket"]
-assert procsnake.main(["launch", *SCALES["homogeneous"], *places, "--print-request"]) == 0
+request = ["launch", "sagemaker", *SCALES["homogeneous"], *places, "--print-request"]
+assert procsnake.main(request) == 0
 
 # %% [markdown]
 # ## The same job by AWS's SDK
