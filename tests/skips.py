@@ -38,38 +38,6 @@ EXPECTED = {
     "tests/train/engines/test_kuberay.py": [
         "KubeRay's CRD is not in schemas/"
     ],  # others' data, which isn't committed
-    "tests/docs/test_commands.py": [
-        "needs an AWS account",
-        "needs an account on Arena; tests/serve/ladder has a stand-in",
-        "needs the Hugging Face Hub; tests/agents/hub has a stand-in",
-        "needs machines that ssh reaches",
-        "needs TensorFlow",
-        "needs a run; notebook 2 makes some",
-        "needs runs; tests/train/runs/curves/test_plot.py has some",
-        "needs a run that was interrupted; notebook 5 makes one and resumes it",
-        "needs a Procgen run; notebook 4 makes one and measures it",
-        "needs a Procgen run; notebook 6 makes one and exports it",
-        "needs an entry; notebook 6 makes one",
-        "shows its game until Ctrl-C; tests/serve/browser/chromium/test_game.py watches one",
-        "trains for minutes; `make play` calls it",
-        "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
-        (
-            "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a"
-            " small one"
-        ),
-        "plays for minutes at least; tests/agents/search/tuning/test_commands.py plays a little",
-        (
-            "needs the stores of 1200 games;"
-            " tests/agents/measure/analysis/test_fitting.py has small ones"
-        ),
-        "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder",
-        "is long; other tournaments are played",
-        "is played by a person; tests/serve/browser/by_hand plays",
-        "trains several times; tests/train/tuning/test_tune.py does so",
-        "tests/docs/test_contributing.py runs it",
-        "tests/docs/test_your_own_parts.py runs it",
-        "tests/docs/test_recipes.py checks it",
-    ],
 }
 """By file, the reasons for which a test may be skipped even where no skip is wanted."""
 

@@ -70,11 +70,11 @@ def test_without_the_variable_a_skip_is_a_skip(run):
 
 
 def test_what_is_expected_and_what_is_known_to_fail_is_let_pass(run):
-    reason = EXPECTED["tests/docs/test_commands.py"][0]
+    reason = EXPECTED["tests/train/test_mxnet_dqn.py"][0]
     known = "@pytest.mark.xfail(reason='known')\ndef test_it_too():\n    assert False\n"
     done = run(
         f"def test_it():\n    pytest.skip({reason!r})\n\n{known}",
-        file="tests/docs/test_commands.py",
+        file="tests/train/test_mxnet_dqn.py",
     )
     assert done.ret == 0
     done.assert_outcomes(skipped=1, xfailed=1)

@@ -37,7 +37,7 @@ class Command:
 def commands() -> list[Command]:
     """All of them, in order, each once."""
     found = [
-        Command(page.name, text)
+        Command(page.relative_to(DOCS).as_posix() if DOCS in page.parents else page.name, text)
         for page in PAGES
         for _, kind, block in _BLOCK.findall(page.read_text(encoding="utf-8"))
         if kind in _SHELL

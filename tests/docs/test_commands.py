@@ -1,8 +1,9 @@
-"""Every `procsnake …` command that README and docs show is one that the command line takes; those
-that can run here do.
+"""Every `procsnake …` command that README and docs show is one that the command line takes; of
+those that can run here, one of each kind does.
 
 Run in miniature: few games, a small bundle in place of the reader's run, local servers in place of
-those on the internet."""
+those on the internet. Of commands with the same options the first is run; those of the laboratory
+notes are only parsed."""
 
 from __future__ import annotations
 
@@ -66,15 +67,19 @@ MINIATURE = {
 }
 """What is added to commands, so that they take seconds."""
 SNAKE = r"runs/my-run(/bundle)?|runs/battlesnake-\w+-…(/bundle)?|\blatest\b|snake\.zip|champion-\w+"
+GROUPS = {"replay", "games", "champions", "launch", "export"}
+"""Commands whose second word is a command, too."""
 ARENA_GAME = "3b241101-e2bb-4255-8caf-4136c566a962"
 """The game that docs/ladder.md fetches."""
 SERVER = r"(http://127\.0\.0\.1:8000|https://[\w.…]+)(/SECRET)?"
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=str)
-def test_the_parser_takes_it(command):
-    options = procsnake.cli.main.build_parser().parse_args(command.words)
-    assert callable(options.run)
+@pytest.mark.parametrize("page", sorted({command.page for command in COMMANDS}))
+def test_the_parser_takes_those_of_a_page(page):
+    parser = procsnake.cli.main.build_parser()
+    for command in COMMANDS:
+        if command.page == page:
+            assert callable(parser.parse_args(command.words).run), command.text
 
 
 def test_there_are_commands_of_many_kinds():
@@ -149,16 +154,49 @@ def reason_not_to_run(command: Command) -> str | None:
         return "tests/docs/test_contributing.py runs it"
     if command.words[0] == "levels" or "--levels" in command.words:
         return "needs a Procgen run; notebook 4 makes one and measures it"
+    if command.words[0] == "train":
+        return reason_not_to_train(command)
     return None
 
 
+def reason_not_to_train(command: Command) -> str | None:
+    if "--resume" in command.words:
+        return "needs a run that was interrupted; notebook 5 makes one and resumes it"
+    if "--config" in command.words or "algorithm=a2c" in command.words:
+        return "tests/docs/test_contributing.py runs it"
+    if {"env.options.rewards=my_rewards:hunter", "algorithm=one_step"} & set(command.words):
+        return "tests/docs/test_your_own_parts.py runs it"
+    if "env.options.observation=my_planes:WithWall" in command.words:
+        return "tests/docs/test_recipes.py checks it"
+    return None
+
+
+def kind(command: Command) -> tuple[str, ...]:
+    """The command's name and its options' names; of `train`, what is set as well."""
+    words = command.words
+    name = words[:2] if words[0] in GROUPS else words[:1]
+    if words[0] == "train":
+        name = ["train", *words[1:]]
+    options = sorted({word.partition("=")[0] for word in words if word.startswith("--")})
+    return (*name, *options)
+
+
+def to_run(*names: str) -> list[Command]:
+    """Of each kind of the commands of those names, the first one that users' pages show."""
+    first: dict[tuple[str, ...], Command] = {}
+    for command in COMMANDS:
+        here = command.words[0] in names and not command.page.startswith("lab/")
+        if here and reason_not_to_run(command) is None:
+            first.setdefault(kind(command), command)
+    return list(first.values())
+
+
+OTHERS = sorted({command.words[0] for command in COMMANDS} - {"train", "serve"})
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "command", [c for c in COMMANDS if c.words[0] not in ("train", "serve")], ids=str
-)
+@pytest.mark.parametrize("command", to_run(*OTHERS), ids=str)
 def test_it_runs(command, desk, monkeypatch, capsys):
-    if reason := reason_not_to_run(command):
-        pytest.skip(reason)
     folder, url = desk
     monkeypatch.chdir(folder)
     words = words_here(command, url)
@@ -182,7 +220,7 @@ def test_it_runs(command, desk, monkeypatch, capsys):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c.words[0] == "serve"], ids=str)
+@pytest.mark.parametrize("command", to_run("serve"), ids=str)
 def test_it_serves(command, desk, monkeypatch):
     """On this machine only, and on any free port."""
     folder, url = desk
@@ -192,7 +230,7 @@ def test_it_serves(command, desk, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c.words[0] == "train"], ids=str)
+@pytest.mark.parametrize("command", to_run("train"), ids=str)
 def test_it_would_train(command):
     """All that `procsnake train` does before it starts Ray: the experiment is read and checked, its
     world played a step.
@@ -205,17 +243,6 @@ def test_it_would_train(command):
     if options.list:
         assert options.run(options) == 0
         return
-    if options.resume:
-        pytest.skip("needs a run that was interrupted; notebook 5 makes one and resumes it")
-    if options.config or "algorithm=a2c" in options.set:
-        pytest.skip("tests/docs/test_contributing.py runs it")
-    if (
-        "env.options.rewards=my_rewards:hunter" in options.set
-        or "algorithm=one_step" in options.set
-    ):
-        pytest.skip("tests/docs/test_your_own_parts.py runs it")
-    if "env.options.observation=my_planes:WithWall" in options.set:
-        pytest.skip("tests/docs/test_recipes.py checks it")
     experiment = Experiment.load(
         options.experiment, [*options.set, *(["budget.max_minutes=1"] if options.minutes else [])]
     )
