@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,10 @@ pytest_plugins = ["tests.pace", "tests.skips"]
 # Ray's workers are nice by 15: beside other tests they would get a hundredth of the machine, and
 # take minutes to their first rollout.
 os.environ.update(RAY_worker_niceness="0")
+
+# Where compiled modules are not kept, each of the processes that tests start compiles all of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # What a shell starts in the background ignores Ctrl-C, and what nohup starts ignores a closed
 # terminal. So would all that the tests start, interrupt and hang up.
