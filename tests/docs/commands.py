@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ class Command:
     page: str
     text: str
 
-    @property
+    @cached_property
     def words(self) -> list[str]:
         """What a shell makes of it, without `procsnake`. $(…) stays one word."""
         return shlex.split(
