@@ -20,11 +20,8 @@ from serve.deploy.lock_requirements import setup_keywords
 
 ROOT = Path(__file__).parents[1]
 LOCKS = ROOT / ".ci" / "locks"
-PYTHONS = [
-    f"3.{minor}"
-    for minor in range(40)
-    if SpecifierSet(setup_keywords()["python_requires"]).contains(f"3.{minor}.0")
-]
+_REQUIRED = SpecifierSet(setup_keywords()["python_requires"])
+PYTHONS = [f"3.{minor}" for minor in range(40) if _REQUIRED.contains(f"3.{minor}.0")]
 LINUX = {
     "sys_platform": "linux",
     "platform_machine": "x86_64",

@@ -50,7 +50,7 @@ def probed(entry: Path) -> dict:
 @pytest.mark.parametrize(
     ("recipe", "how"),
     [
-        *((recipe, "put-back") for recipe in sorted(RECIPES)),
+        *((recipe, "put-back") for recipe in ("cpu", "lars", "apex")),
         ("lars", "as-exported"),
         ("lars", "in-the-kit"),
     ],
