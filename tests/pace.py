@@ -19,7 +19,7 @@ SLOW = (
     "tests/agents/hub/test_push.py::test_a_champion_that_was_pushed",
     "tests/agents/networks/test_max_pool.py",
     "tests/agents/networks/test_sparse_linear.py",
-    "tests/agents/measure/sprt/test_statistics.py::test_of_1000_planted_tests_no_more_are_wrong_than_agreed",
+    "tests/agents/measure/sprt/test_statistics.py::test_of_planted_tests_no_more_are_wrong_than_agreed",
     "tests/agents/measure/tournament/test_bracket.py::test_a_bracket_that_was_killed",
     "tests/agents/measure/tournament/test_workers.py",
     "tests/agents/search/tuning/test_commands.py",
