@@ -149,7 +149,7 @@ for one in played:
             f"{one.score.split}: level {shortest.level}, return {shortest.episode_return:g} after"
             f" {shortest.length} steps"
         )
-        display(Picture(data=animation(one.world, one.options, shortest), format="webp"))
+        display(Picture(data=animation(one.world, one.options, shortest), format="gif", width=256))
 
 # %% [markdown]
 # More: `procsnake levels RUN --levels train,test` writes a page with curves and films;

@@ -144,7 +144,7 @@ best = max(
     (one for one in played if one.score.player == POLICY), key=lambda one: one.score.episodes
 )
 longest = max(best.episodes, key=lambda episode: episode.episode_return)
-display(Image(data=animation(best.world, best.options, longest), format="webp"))
+display(Image(data=animation(best.world, best.options, longest), format="gif", width=256))
 
 # %%
 run_command(

@@ -108,10 +108,12 @@ def test_the_pictures_are_those_of_the_episode() -> None:
     world.close()
     shown = list(pictures("procgen/starpilot", options, episode))
     moving = Image.open(io.BytesIO(animation("procgen/starpilot", options, episode)))
-    assert (moving.format, moving.size) == ("WEBP", (256, 256))
-    last = Image.fromarray(shown[-1]).reduce(2)
+    assert (moving.format, moving.size) == ("GIF", (128, 128))
+    last = Image.fromarray(shown[-1]).reduce(4)
     moving.seek(moving.n_frames - 1)
-    assert np.abs(np.asarray(moving.convert("RGB"), int) - np.asarray(last, int)).mean() < 5
+    assert (
+        np.abs(np.asarray(moving.convert("RGB"), int) - np.asarray(last, int)).mean() < 8
+    )  # of 64 colours
     assert len(shown) == len(episode.actions)
     again = ProcgenVectorEnv("starpilot", num_games=1, render_mode="rgb_array", **options)
     again.set_state([episode.start])
