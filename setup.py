@@ -143,6 +143,7 @@ setup(
         "rich>=13",
         "pillow>=10",
         "openskill>=6.2,<7",
+        "argcomplete>=3.6,<4",
         # These two play every trained policy, the champions among them.
         "onnxruntime>=1.20",
         "protobuf>=4.25.8",

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envs.battlesnake.state import State
+if TYPE_CHECKING:
+    from envs.battlesnake.state import State
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ SLOW = (
     "tests/serve/test_doctor.py",
     "tests/serve/test_export_commands.py::test_from_a_run_to_a_checked_entry",
     "tests/serve/test_killed.py",
+    "tests/test_tab_key.py::test_bash_completes_by_the_printed_script",
+    "tests/test_tab_key.py::test_nothing_slow_is_imported",
     "tests/serve/monitoring/test_logs.py::test_a_server_logs_which_game",
     "tests/serve/test_openapi.py::test_whatever_fits_it_or_does_not_is_answered",
     "tests/serve/test_processes.py",

@@ -46,6 +46,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("watch", "cli.start.watch", "Watch an episode of another world than Battlesnake."),
         Command("champions", "cli.start.champions", "List the policies that come with procsnake."),
         Command("warm-up", "cli.start.warm_up", "Compile ahead, so that no first game waits."),
+        Command("completion", "cli.start.completion", "Let the Tab key complete commands."),
     ),
     "train": (
         Command("train", "cli.train.train", "Train an experiment, or continue a run."),

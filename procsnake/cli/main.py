@@ -26,6 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _open_streams()
         try:
             require_own(*OWN_PACKAGES)
+            if "_ARGCOMPLETE" in os.environ:
+                # The shell asks what may stand where the Tab key was pressed.
+                from procsnake.cli.tab_key import complete
+
+                complete()
             return _run(parse(arguments))
         finally:
             # As Python ends, it would be too late to tell what can't be written.

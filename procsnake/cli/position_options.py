@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from agents.opened_recording import Position, open_position
 from envs.common.errors import ConfigError
 from procsnake.cli.command_line import at_least, refuse_game_options
+
+if TYPE_CHECKING:
+    from agents.opened_recording import Position
 
 
 def add_position(parser: argparse.ArgumentParser) -> None:
@@ -32,4 +35,6 @@ def chosen_position(options: argparse.Namespace) -> Position | None:
     refuse_game_options(
         options, "new games; with --position, the file has the board and the rules. Leave it out"
     )
+    from agents.opened_recording import open_position
+
     return open_position(options.position, options.turn)

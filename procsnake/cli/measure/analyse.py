@@ -23,7 +23,6 @@ from envs.common.whole_files import make_folder_of
 from procsnake.cli.command_line import add_json, at_least, print_json
 from procsnake.cli.database_option import add_database
 from serve.archive.option import without_password
-from serve.recorded_games import find_game, last_games
 
 if TYPE_CHECKING:
     from agents.measure.analysis.game import Analysis
@@ -139,6 +138,7 @@ def run(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from agents.measure.analysis.shares import explain, in_words
     from agents.measure.analysis.snake_game import game_of
+    from serve.recorded_games import find_game
 
     game = game_of(*find_game(options.games[0], options.database, options.snake))
     position = next((one for one in game.positions if one.turn == options.explain), None)
@@ -199,6 +199,7 @@ def _analyse_one(options: argparse.Namespace) -> int:
     from agents.measure.analysis.snake_game import game_of, game_of_each
     from agents.measure.analysis.words import in_words
     from agents.parallel import processes
+    from serve.recorded_games import find_game
 
     recording, snake = find_game(options.games[0], options.database, options.snake)
     if options.all_snakes:
@@ -239,6 +240,7 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     from agents.parallel import processes
     from serve.browser.review.reviews import Reviews
     from serve.browser.review.routes import PAGE, review_app
+    from serve.recorded_games import find_game
     from serve.server import running
 
     nodes = options.nodes or NODES
@@ -306,6 +308,7 @@ def _analyse_all(
     from agents.measure.analysis.game import analyse
     from agents.measure.analysis.snake_game import game_of
     from agents.parallel import WorkerLostError
+    from serve.recorded_games import last_games
 
     done = list[Any]()
     left_out = list[str]()

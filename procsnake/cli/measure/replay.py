@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.opened_recording import open_recording, position_of, turn_of
 from envs.common.errors import ConfigError
 from envs.common.printable import printable
 from envs.common.terminal import columns, draw_all, wants_color
@@ -80,6 +79,8 @@ def _with_recording(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def _recording(options: argparse.Namespace) -> Recording:
+    from agents.opened_recording import open_recording
+
     recording = open_recording(options.recording, width=options.width, height=options.height)
     for side in ("width", "height"):
         side_option = getattr(options, side)
@@ -117,6 +118,7 @@ def run_animate(options: argparse.Namespace) -> int:
 def run_ask(options: argparse.Namespace) -> int:
     """Run `procsnake replay ask`. Returns the exit code."""
     from agents.asking import ask, in_words
+    from agents.opened_recording import position_of, turn_of
     from agents.workbench.bench import make_player
 
     recording = _recording(options)
@@ -128,6 +130,7 @@ def run_ask(options: argparse.Namespace) -> int:
 
 def run_to_test(options: argparse.Namespace) -> int:
     """Run `procsnake replay to-test`. Returns the exit code."""
+    from agents.opened_recording import turn_of
     from envs.battlesnake.recording import to_test
 
     recording = _recording(options)

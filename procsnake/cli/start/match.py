@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents.opened_recording import check_players
-from envs.battlesnake.recording import unfinished
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from envs.common.shell_command import shell_command
@@ -126,6 +124,8 @@ def no_part_left(record: str | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if record is not None:
+            from envs.battlesnake.recording import unfinished
+
             unfinished(record).unlink(missing_ok=True)
         raise
 
@@ -146,6 +146,7 @@ def check_record(record: str | None) -> None:
 def make_referee(options: argparse.Namespace) -> Any:
     """Return the `Referee` of the game that the options describe."""
     from agents.measure.evaluation.referee import Referee
+    from agents.opened_recording import check_players
     from agents.player import Player
 
     check_record(options.record)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.player import Player
-from envs.battlesnake.recording import unfinished
 from envs.common.errors import ConfigError
 from procsnake.cli.command_line import (
     add_game_options,
@@ -187,6 +186,7 @@ def finds_browser() -> bool:
 
 def _tell(game: HumanGame, *, is_kept: bool) -> None:
     """How the last game ended, and which files there are."""
+    from envs.battlesnake.recording import unfinished
     from serve.browser.by_hand.words import ending
 
     print(ending(game) if game.is_over else f"The game was left on turn {game.turn}.")

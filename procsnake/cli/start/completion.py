@@ -1,0 +1,30 @@
+"""The command `procsnake completion`."""
+
+from __future__ import annotations
+
+import argparse
+
+SHELLS = ("bash", "zsh", "fish")
+
+HELP = """\
+The Tab key then completes commands, options, and the names of experiments, players, runs, maps
+and worlds. Put the shell's line into its own file, and open a new terminal.
+
+examples:
+  eval "$(procsnake completion bash)"       # in ~/.bashrc
+  eval "$(procsnake completion zsh)"        # in ~/.zshrc, below: autoload -U compinit && compinit
+  procsnake completion fish | source        # in ~/.config/fish/config.fish
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("shell", choices=SHELLS, help="the shell that you type commands into")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run `procsnake completion`. Returns the exit code."""
+    from argcomplete.shell_integration import shellcode
+
+    print(shellcode(["procsnake"], shell=options.shell))
+    return 0
