@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import glob
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from argcomplete.completers import FilesCompleter
@@ -50,7 +50,7 @@ def _parser_of_line() -> argparse.ArgumentParser:
 class NamesOrFiles(FilesCompleter):
     """Completes an argument by the names that may stand there, or else by files."""
 
-    def __call__(self, prefix: str, **context: Any) -> Iterable[str]:
+    def __call__(self, prefix: str, **context: Any) -> list[str]:
         """Return what begins with `prefix` for the argument `context["action"]`."""
         names = NAMES.get(context["action"].dest)
         if names is not None:

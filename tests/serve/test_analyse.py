@@ -174,7 +174,7 @@ def test_the_last_games_of_an_archive_are_summed_up(capsys, archive):
 
 
 def test_an_archive_without_games_is_named_without_its_password(capsys, monkeypatch):
-    monkeypatch.setattr("procsnake.cli.measure.analyse.last_games", lambda *_: [])
+    monkeypatch.setattr("serve.recorded_games.last_games", lambda *_: [])
     code, _, err = run(
         capsys,
         "analyse",
