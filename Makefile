@@ -28,7 +28,7 @@ NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dq
   tests/benchmarks/test_commands.py::test_the_mxnet_benchmark_runs
 
 .PHONY: play install install-serve test test-fast checks tests test-long long-training long-others test-outside \
-  $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs notebooks locks programs clean
+  $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks locks programs clean
 
 play: $(PLAY)
 	$(BIN)/procsnake quickstart
@@ -100,6 +100,10 @@ test-trackers: $(SAGEMAKER)/.installed
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Those whose code or data has changed; screenshots need Chromium and train a snake for three minutes.
+pictures: $(INSTALLED)
+	PYTHONPATH=. $(BIN)/python docs/pictures/make.py
 
 notebooks: $(INSTALLED)
 	$(BIN)/jupytext --quiet --update --to ipynb notebooks/*.py

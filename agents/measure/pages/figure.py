@@ -24,19 +24,6 @@ _FEW_POINTS = 12
 _INK, _ = ROLES["ink"]
 _MUTED, _ = ROLES["muted"]
 _LINE, _ = ROLES["line"]
-_STYLE = {
-    # Names may hold dollar signs, which matplotlib would read as formulas.
-    "text.parse_math": False,
-    "text.color": _INK,
-    "axes.titleweight": "bold",
-    "axes.titlesize": 11,
-    "axes.titlecolor": _INK,
-    "axes.labelcolor": _MUTED,
-    "axes.edgecolor": _LINE,
-    "xtick.color": _MUTED,
-    "ytick.color": _MUTED,
-    "grid.color": _LINE,
-}
 
 
 def draw(figure: Figure, charts: Sequence[Chart]) -> None:
@@ -48,7 +35,8 @@ def draw(figure: Figure, charts: Sequence[Chart]) -> None:
     import matplotlib
 
     all_axes = figure.subplots(len(charts), squeeze=False)[:, 0]
-    with matplotlib.rc_context(_STYLE):
+    # Names may hold dollar signs, which matplotlib would read as formulas.
+    with matplotlib.rc_context({"text.parse_math": False}):
         for axes, chart in zip(all_axes, charts, strict=True):
             _draw_chart(axes, chart)
 
@@ -79,8 +67,11 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
         # A line of few points may be a single point, which only a marker shows.
         marker = "o" if len(line.x) <= _FEW_POINTS else None
         entries += axes.plot(line.x, top, color=colour, linewidth=1.6, marker=marker, markersize=3)
-    axes.set_title(_capitalised(chart.title), loc="left")
-    axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
+    title = _capitalised(chart.title)
+    axes.set_title(title, loc="left", color=_INK, fontsize=11, fontweight="bold")
+    axes.set_xlabel(chart.x_label, color=_MUTED)
+    axes.set_ylabel(chart.y_label, color=_MUTED)
+    axes.tick_params(color=_LINE, labelcolor=_MUTED)
     if drawn and max(line.x.max() for line in drawn) >= 1e4:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if chart.shares:
@@ -88,9 +79,10 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
         axes.set_ylim(0.0, 1.02)
     elif (chart.from_zero or chart.stacked) and axes.dataLim.ymin >= 0.0:
         axes.set_ylim(bottom=0.0)
-    axes.grid(linewidth=0.6)
+    axes.grid(color=_LINE, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_LINE)
     if len(drawn) > 1:
         axes.legend(
             entries,
@@ -98,6 +90,7 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
             loc="upper left",
             bbox_to_anchor=(1.0, 1.0),
             frameon=False,
+            labelcolor=_INK,
         )
 
 
