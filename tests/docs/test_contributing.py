@@ -174,7 +174,7 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_the_heuristic_plays_is_looked_at_and_measured(tmp_path):
     write(tmp_path, "hug.py")
     recipe = PAGE.split("## Add a heuristic")[1]
-    commands = re.findall(r"^ *(procsnake .*)$", recipe, re.MULTILINE)
+    commands = re.findall(r"^ *(procsnake .*)$", re.sub(r"\\\n +", "", recipe), re.MULTILINE)
     assert len(commands) == 5
     for command in commands:
         told = procsnake(tmp_path, *command.split())
