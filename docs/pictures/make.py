@@ -96,8 +96,9 @@ def main(names: list[str]) -> None:
         if name in makers:
             makers[name](HERE / name)
             print(f"made: {name}", flush=True)
-    screens.take([name for name in names if name not in makers])
-    made = {name: source_hash(name) for name in SOURCES if name in names or name not in stale()}
+    taken = screens.take([name for name in names if name not in makers])
+    missing = set(stale()) - {*names, *taken}
+    made = {name: source_hash(name) for name in SOURCES if name not in missing}
     MADE.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
 
 

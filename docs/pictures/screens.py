@@ -142,11 +142,11 @@ _TAKES: dict[Callable[[Opener, Path], None], tuple[str, ...]] = {
 }
 
 
-def take(names: Sequence[str]) -> None:
-    """Take the pictures `names`, and those that show the same pages."""
+def take(names: Sequence[str]) -> list[str]:
+    """Take the pictures `names` and those that show the same pages, and return all of them."""
     wanted = [take for take, taken in _TAKES.items() if set(taken) & set(names)]
     if not wanted:
-        return
+        return []
     with launched() as browser, tempfile.TemporaryDirectory() as folder:
 
         def open_page(address: str, **options: Any) -> Any:
@@ -157,3 +157,4 @@ def take(names: Sequence[str]) -> None:
 
         for one in wanted:
             one(open_page, Path(folder))
+    return [name for one in wanted for name in _TAKES[one]]
