@@ -11,15 +11,12 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from envs.common.addresses import not_a_path, scheme_of
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.plain_values import known_to_json
 from envs.common.shell_command import program, shell_command
-
-if TYPE_CHECKING:
-    pass
 
 USER_ERROR = 2
 INTERRUPTED = 130

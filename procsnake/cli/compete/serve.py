@@ -48,6 +48,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "agents", nargs="+", metavar="AGENT", help="agents to serve; the first answers at /"
     )
+    _add_address(parser)
+    _add_look(parser)
+    _add_limits(parser)
+    add_imports(parser)
+    parser.add_argument(
+        "--log-json",
+        action="store_true",
+        help="log as JSON, one object per line (default: as text)",
+    )
+    _add_games(parser)
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    """Where the server listens, and with how many processes."""
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -62,6 +76,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=at_least(1), default=1, help="worker processes (default: %(default)s)"
     )
+
+
+def _add_look(parser: argparse.ArgumentParser) -> None:
+    """How the snakes look."""
     for part, what in LOOK_PARTS.items():
         help_text = (
             f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: as the"
@@ -71,6 +89,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{part}", action="append", default=[], type=kind, metavar="VALUE", help=help_text
         )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """Who may call, how often, and for how long a call may think."""
     secret = "first part of the snakes' paths, to keep strangers out (default: PROCSNAKE_SECRET)"
     _add_secret(parser, "secret", "PROCSNAKE_SECRET", "SECRET", secret)
     parser.add_argument(
@@ -114,12 +136,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         " PROCSNAKE_TOKEN)"
     )
     _add_secret(parser, "viewer-token", "PROCSNAKE_TOKEN", "TOKEN", token)
-    add_imports(parser)
-    parser.add_argument(
-        "--log-json",
-        action="store_true",
-        help="log as JSON, one object per line (default: as text)",
-    )
+
+
+def _add_games(parser: argparse.ArgumentParser) -> None:
+    """Which games are kept, for how long, and where."""
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
     days = between(1, _MOST_DAYS)
     mib = between(1, _MOST_MIB)

@@ -6,7 +6,6 @@ import argparse
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
@@ -19,10 +18,6 @@ from procsnake.cli.command_line import (
     print_json,
 )
 from procsnake.cli.worlds import register_worlds
-
-if TYPE_CHECKING:
-    pass
-
 
 HELP = """\
 Plays episodes of the world in which a policy was trained, beside random play.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from envs.common.cores import usable_cores
 from envs.common.whole_files import make_folder_of
@@ -17,10 +16,6 @@ from procsnake.cli.command_line import (
     print_json,
 )
 from procsnake.cli.worlds import register_worlds
-
-if TYPE_CHECKING:
-    pass
-
 
 HELP = """\
 Measures policies of Procgen, beside the random agent: on levels that they never saw, or on

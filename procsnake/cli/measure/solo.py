@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from envs.common.errors import ConfigError, ProcsnakeError
 from procsnake.cli.command_line import (
@@ -18,10 +17,6 @@ from procsnake.cli.command_line import (
 from procsnake.cli.effort_options import add_effort, effort_of, tell_own_efforts
 from procsnake.cli.measure.evaluate import refuse_other_worlds
 from procsnake.cli.worlds import register_worlds
-
-if TYPE_CHECKING:
-    pass
-
 
 HELP = """\
 Each agent plays alone on square boards, and the turns that it survives are counted.

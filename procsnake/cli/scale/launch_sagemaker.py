@@ -32,6 +32,19 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
+    _add_training(parser)
+    _add_time_and_money(parser)
+    _add_instances(parser)
+    _add_protection(parser)
+    _add_watching(parser)
+    _add_places(parser)
+    _add_rehearsals(parser)
+    add_json(parser)
+    add_following(parser)
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    """What is trained, and on which instances."""
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
     parser.add_argument(
         "--instances",
@@ -49,6 +62,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="override a value; may be repeated",
     )
     parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
+
+
+def _add_time_and_money(parser: argparse.ArgumentParser) -> None:
+    """How long the job may take, and what it may cost."""
     parser.add_argument(
         "--spot",
         action="store_true",
@@ -78,6 +95,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="[INSTANCES=]DECISIONS",
         help="per second, as you measured it",
     )
+
+
+def _add_instances(parser: argparse.ArgumentParser) -> None:
+    """What the instances have, and are called."""
     parser.add_argument(
         "--include",
         action="append",
@@ -104,6 +125,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="for the containers; not for secrets",
     )
+
+
+def _add_protection(parser: argparse.ArgumentParser) -> None:
+    """How the job's data are kept from others."""
     parser.add_argument(
         "--encrypt", action="store_true", help="encrypt what the instances send to each other"
     )
@@ -116,6 +141,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--isolate", action="store_true", help="let the containers reach nothing but each other"
     )
+
+
+def _add_watching(parser: argparse.ArgumentParser) -> None:
+    """What happens after a fault, and how the job can be looked into."""
     parser.add_argument(
         "--retries",
         type=at_least(0),
@@ -142,6 +171,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mlflow", default="", metavar="ARN", help="log to this managed MLflow server, too"
     )
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    """Where in AWS the job runs and writes."""
     places = parser.add_argument_group(
         "places (or PROCSNAKE_ROLE, PROCSNAKE_IMAGE, …, or what a stack says)"
     )
@@ -159,6 +192,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     places.add_argument(
         "--prefix", default="procsnake", help="folder in the bucket (default: %(default)s)"
     )
+
+
+def _add_rehearsals(parser: argparse.ArgumentParser) -> None:
+    """What is done instead of following a job."""
     show = parser.add_mutually_exclusive_group()
     show.add_argument(
         "--explain", action="store_true", help="show what follows from the instances, and end"
@@ -174,8 +211,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     show.add_argument("--dry-run", action="store_true", help="do everything but call AWS")
     show.add_argument("--no-follow", action="store_true", help="end once the job is created")
-    add_json(parser)
-    add_following(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from procsnake.cli.command_line import (
     add_json,
     print_json,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 HELP = """\
 A champion's name can stand wherever a policy bundle or an agent is asked for.

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from envs.common.terminal import columns, draw_all, wants_color
-
-if TYPE_CHECKING:
-    pass
 
 TURN_S = 0.12
 

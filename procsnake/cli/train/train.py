@@ -143,17 +143,10 @@ def run(options: argparse.Namespace) -> int:
         [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
     )
     begins = _beginnings(options)
-    if options.trust and not options.resume:
-        raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
     if options.finish and not options.resume:
         raise ConfigError(
             "--finish is for --resume; it ends a run that was interrupted. A new run ends at its"
             " budget: --minutes"
-        )
-    if options.wait and not options.cluster:
-        raise ConfigError(
-            "--wait is for --cluster, whose autoscaler starts more machines; this machine has what"
-            " it has"
         )
     if options.seeds and options.resume:
         raise ConfigError(
