@@ -13,12 +13,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from procsnake.cli.exit_codes import INTERRUPTED
 from procsnake_packages import HERE
 
 if TYPE_CHECKING:
     from train.config import Experiment
 
-INTERRUPTED = 130
 RULE = "─" * 100
 RIVALS = ("champion-standard", "flood", "greedy")
 """The snakes that play the first game against a fresh snake."""

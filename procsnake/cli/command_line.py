@@ -17,9 +17,7 @@ from envs.common.addresses import not_a_path, scheme_of
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.plain_values import known_to_json
 from envs.common.shell_command import program, shell_command
-
-USER_ERROR = 2
-INTERRUPTED = 130
+from procsnake.cli.exit_codes import USER_ERROR
 
 
 class Parser(argparse.ArgumentParser):

@@ -12,10 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from procsnake.cli.commands import COMMANDS
+from procsnake.cli.exit_codes import INTERRUPTED, USER_ERROR
 from procsnake_packages import OWN_PACKAGES, ShadowedPackageError, require_own
-
-USER_ERROR = 2
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

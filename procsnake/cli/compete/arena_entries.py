@@ -7,8 +7,9 @@ import sys
 import time
 
 from envs.common.printable import printable
-from procsnake.cli.command_line import USER_ERROR, at_least, print_json, progress_on_stderr
+from procsnake.cli.command_line import at_least, print_json, progress_on_stderr
 from procsnake.cli.compete.arena_account import client_for
+from procsnake.cli.exit_codes import USER_ERROR
 from serve.ladder.records import BOARDS, GAME_TYPES
 
 ENTER_HELP = """\

@@ -9,7 +9,8 @@ from typing import Any
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from envs.common.shell_command import shell_command
-from procsnake.cli.command_line import INTERRUPTED, add_json, non_negative, print_json
+from procsnake.cli.command_line import add_json, non_negative, print_json
+from procsnake.cli.exit_codes import INTERRUPTED
 
 HELP = """\
 examples:

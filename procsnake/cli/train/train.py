@@ -20,13 +20,13 @@ from envs.common.outputs import OUTPUTS, kept_at, make_place_for
 from envs.common.plain_values import without_folders
 from envs.common.shell_command import shell_command
 from procsnake.cli.command_line import (
-    INTERRUPTED,
     add_json,
     at_least,
     positive,
     print_json,
     progress_on_stderr,
 )
+from procsnake.cli.exit_codes import INTERRUPTED
 
 HELP = """\
 examples:

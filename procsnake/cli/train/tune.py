@@ -9,12 +9,12 @@ from dataclasses import asdict
 from envs.common.errors import ConfigError
 from envs.common.shell_command import shell_command
 from procsnake.cli.command_line import (
-    INTERRUPTED,
     add_json,
     at_least,
     print_json,
     progress_on_stderr,
 )
+from procsnake.cli.exit_codes import INTERRUPTED
 
 HELP = """\
 Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune

@@ -1,0 +1,6 @@
+"""What the commands end with when they didn't do what they were asked."""
+
+USER_ERROR = 2
+"""The input can't be right, or the surroundings lack something; a line has said what."""
+INTERRUPTED = 130
+"""Ctrl-C, as shells have it."""
