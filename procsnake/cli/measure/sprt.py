@@ -15,7 +15,7 @@ from envs.common.errors import ConfigError
 from envs.common.outputs import make_place_for
 from envs.common.printable import printable
 from envs.common.whole_files import make_folder_of
-from procsnake.cli.command_line import at_least, print_json, refuse_given
+from procsnake.cli.command_line import at_least, print_json
 from procsnake.cli.effort_options import tell_own_efforts
 from procsnake.cli.live import Live
 from procsnake.cli.measure.match_options import (
@@ -90,10 +90,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=4,
         help="random turns at the start (default: %(default)s)",
     )
-    parser.add_argument(
+    book = parser.add_mutually_exclusive_group()
+    book.add_argument(
         "--book", metavar="FILE", help="starts from this file in their place; the test ends with it"
     )
-    parser.add_argument(
+    book.add_argument(
         "--write-book",
         metavar="FILE",
         help="write this test's openings, for --games games, and end",
@@ -122,9 +123,6 @@ def run(options: argparse.Namespace) -> int:
             f"there is no {options.store} to go on with, and nobody to begin with. Name two players"
         )
     if options.write_book:
-        refuse_given(
-            options, ("book",), "a test that is played; leave it out, or leave out --write-book"
-        )
         return _write_book(options)
     make_place_for(options.store)
     if options.report:

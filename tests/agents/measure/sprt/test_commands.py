@@ -10,6 +10,7 @@ import pytest
 from agents.measure.sprt.settings import Sprt
 from agents.measure.tournament.store import Store
 from procsnake import main
+from tests.command_line import run
 
 SMALL = ["--width", "7", "--height", "7", "--max-turns", "100", "--elo1", "60", "--jobs", "1"]
 
@@ -129,10 +130,6 @@ def test_whom_the_effort_does_not_reach_is_said(capsys):
         (["flood", "alphabeta?cpu_ms=0"], "cpu_ms is 0"),
         (["flood", "greedy", "--book", "nowhere.jsonl"], "can't be read"),
         (
-            ["flood", "greedy", "--book", "a.jsonl", "--write-book", "b.jsonl"],
-            "--book is a.jsonl, but it is for a test that",
-        ),
-        (
             ["flood", "greedy", "--write-book", "no/folder/book.jsonl", "--games", "2"],
             "can't be written",
         ),
@@ -141,6 +138,14 @@ def test_whom_the_effort_does_not_reach_is_said(capsys):
 def test_what_cannot_be_right_is_said_in_a_line(capsys, words, told):
     assert main(["sprt", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_book_is_either_played_or_written(capsys):
+    code, _, error = run(
+        capsys, "sprt", "flood", "greedy", "--book", "a.jsonl", "--write-book", "b.jsonl"
+    )
+    assert code == 2
+    assert "--write-book: not allowed with argument --book" in error
 
 
 def test_a_place_where_no_page_can_be_is_refused_before_the_games(folder, capsys):
