@@ -423,6 +423,7 @@ def test_every_command_that_prints_figures_has_the_same_json_option():
     without = {
         "serve",
         "cluster",
+        "completion",
         "export aicrowd",
         "export onnx",
         "export submit",
