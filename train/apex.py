@@ -204,6 +204,7 @@ class APEXConfig(DQNConfig):
     """RLlib's configuration of a run of APEX."""
 
     settings: APEXSettings
+    has_weight_servers = True
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or APEX)
@@ -257,7 +258,10 @@ class APEX(DQN):
         # By reference: hundreds of them would take longer to pack, for every rollout, than to play
         # it.
         self._shards_reference = ray.put(self._shard_actors)
-        self._weights = WeightServers(self.config.custom_resources_per_learner)
+        self._weights = WeightServers(
+            self.config.custom_resources_per_learner,
+            self.config.env_runner_state_server_max_concurrency,
+        )
         self._rng = np.random.default_rng(self.config.seed)
         self._masses: dict[int, float] = {}
         self._lives: dict[int, str] = {}

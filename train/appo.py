@@ -65,6 +65,7 @@ class APPOConfig(PPOConfig):
     """RLlib's configuration of a run of APPO."""
 
     settings: APPOSettings
+    has_weight_servers = True
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or APPO)
@@ -108,7 +109,10 @@ class APPO(PPO):
         self._parts = max(1, self.config.num_learners)
         self._weights: WeightServers | None = None
         if runners:
-            self._weights = WeightServers(self.config.custom_resources_per_learner)
+            self._weights = WeightServers(
+                self.config.custom_resources_per_learner,
+                self.config.env_runner_state_server_max_concurrency,
+            )
         self._learning = ThreadPoolExecutor(max_workers=1) if runners else None
 
     def training_step(self) -> None:

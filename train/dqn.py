@@ -283,8 +283,7 @@ class DQNLearner(FragmentLearner):
             self._threads.before_update()
             self._tuned_at = time.monotonic()
         lr = value_at(self.config.settings.learning_rate, timesteps[AGENT_STEPS_BEFORE])
-        for optimizer in self._named_optimizers.values():
-            self._set_optimizer_lr(optimizer, lr=lr)
+        self.set_lr(lr)
         for network in (self.network_module.network, self.network_module.target):
             network.draw_noise(self._noise)
 

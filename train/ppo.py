@@ -415,8 +415,7 @@ class PPOLearner(FragmentLearner):
         self.ent_coef = value_at(settings.ent_coef, steps)
         budget_left = 1 - timesteps[FRACTION_DONE] if settings.anneal_lr else 1.0
         lr = value_at(settings.learning_rate, steps) * budget_left
-        for optimizer in self._named_optimizers.values():
-            self._set_optimizer_lr(optimizer, lr=lr)
+        self.set_lr(lr)
 
     def minibatches(self, batch: SampleBatch) -> Iterator[SampleBatch]:
         """Yield shuffled minibatches, anew in each epoch.
@@ -457,10 +456,11 @@ class PPOLearner(FragmentLearner):
 
     def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
         """Make a step of the optimiser. RLlib would go through each gradient twice for numbers that
-        aren't finite.
+        aren't finite. It steps schedulers and scalers of gradients, if there are any.
         """
         sums = torch.stack([gradient.sum() for gradient in gradients_dict.values()])
-        if not sums.isfinite().all():
+        has_helpers = self._grad_scalers is not None or self._lr_scheduler_classes is not None
+        if has_helpers or not sums.isfinite().all():
             super().apply_gradients(gradients_dict)
             return
         for reference, gradient in gradients_dict.items():

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.connectors.connector_v2 import ConnectorV2
-from ray.rllib.connectors.learner.learner_connector_pipeline import LearnerConnectorPipeline
+from ray.rllib.connectors.learner import (
+    AddNextObservationsFromEpisodesToTrainBatch,
+    LearnerConnectorPipeline,
+)
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.tune.search.sample import Domain
 
@@ -24,6 +28,11 @@ from envs.common.parts import import_modules
 from train.config import Experiment
 from train.rllib.connector import FragmentsToBatch
 from train.rllib.modules import NetworkModule, has_fast_bfloat16
+from train.rllib.offline_evaluation import (
+    OFFLINE_EVALUATION,
+    check_offline_evaluation,
+    unlikelihood,
+)
 from train.rllib.rllib_fields import OTHER_NAMES, REFUSED, RELICS, SAME_MEANING
 from train.rllib.world_names import register_worlds
 from train.settings import AlgorithmSettings, PPOSettings, QSettings
@@ -55,14 +64,18 @@ class BatchedConfig(AlgorithmConfig):
     num_envs_per_env_runner: int | None  # type: ignore[assignment]
     rollout_fragment_length: int | str  # type: ignore[assignment]
     settings: PPOSettings | QSettings
+    has_weight_servers = False
+    """Whether env runners ask servers for the newest weights."""
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
         register_worlds()
-        # There are no connectors on the batched path. Asking for their states after each iteration
-        # would wait for all that env runners are doing, and take what they failed at with it.
+        # There are no connectors between worlds and policies. Asking for their states after each
+        # iteration would wait for all that env runners are doing, and take what they failed at with
+        # it.
         self.env_runners(merge_env_runner_states=False, broadcast_env_runner_states=False)
-        self.add_default_connectors_to_learner_pipeline = False
+        self.output_write_episodes = False
+        self.offline_loss_for_module_fn = unlikelihood
         self.shuffle_batch_per_epoch = True
         # As many games as the world has by default.
         self.num_envs_per_env_runner = None
@@ -222,12 +235,17 @@ class BatchedConfig(AlgorithmConfig):
         without_setting = [
             key for key in SAME_MEANING if not self._setting_of(key) and key != "train_batch_size"
         ]
-        for key in (*without_setting, *batches_alone):
+        servers_alone = (
+            () if self.has_weight_servers else ("env_runner_state_server_max_concurrency",)
+        )
+        for key in (*without_setting, *batches_alone, *servers_alone):
             if self._was_changed(key, fresh):
                 raise ConfigError(
                     f"RLlib's setting {key} has no effect on {algorithm}, which learns in another"
                     " way; leave it out"
                 )
+        recorded = sorted(key for key in OFFLINE_EVALUATION if self._was_changed(key, fresh))
+        check_offline_evaluation(self, recorded)
 
     def _was_changed(self, key: str, fresh: BatchedConfig) -> bool:
         """Whether the user has changed a field; RLlib itself changes some when it validates, saves
@@ -254,6 +272,7 @@ class BatchedConfig(AlgorithmConfig):
                 f"{', '.join(spaces)}: a space to search; give the configuration to tune.Tuner,"
                 " which draws values"
             )
+        self._take_over_overrides()
         register_worlds()
         runner_class, _ = self.runner_and_module()
         if self.env_runner_cls is None or not issubclass(self.env_runner_cls, runner_class):
@@ -261,19 +280,37 @@ class BatchedConfig(AlgorithmConfig):
         if isinstance(self.settings, QSettings) and self._train_batch_size_per_learner:
             self.train_batch_size = self.total_train_batch_size
 
+    def _take_over_overrides(self) -> None:
+        """Set what is overridden for the one policy."""
+        overrides = self.algorithm_config_overrides_per_module
+        if others := sorted(overrides.keys() - {DEFAULT_MODULE_ID}):
+            raise ConfigError(
+                f"algorithm_config_overrides_per_module names {others[0]!r}, and the one policy is"
+                f" {DEFAULT_MODULE_ID!r}"
+            )
+        self.update_from_dict(overrides.get(DEFAULT_MODULE_ID, {}))
+
     def build_learner_connector(
         self, input_observation_space: Any, input_action_space: Any, device: Any = None
     ) -> LearnerConnectorPipeline:
         """Make the pipeline of a learner: what turns fragments into a batch, and then the user's
-        own connectors.
+        own connectors. For recorded data it is RLlib's own.
         """
         spaces = input_observation_space, input_action_space
+        if self.in_evaluation:
+            pipeline = super().build_learner_connector(*spaces, device)
+            if isinstance(self.settings, QSettings):
+                pipeline.prepend(AddNextObservationsFromEpisodesToTrainBatch())
+            return pipeline
+        fragments = []
+        if self.add_default_connectors_to_learner_pipeline:
+            fragments = [self.batch_connector(*spaces)]
         own: Any = self._learner_connector(*spaces) if self._learner_connector else []
         return LearnerConnectorPipeline(
             input_observation_space=input_observation_space,
             input_action_space=input_action_space,
             connectors=[
-                self.batch_connector(*spaces),
+                *fragments,
                 *(own if isinstance(own, list | tuple) else [own]),
             ],
         )

@@ -6,6 +6,7 @@ steps."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from ray.rllib.env.env_runner import NUM_ENV_STEP_FAILURES_LIFETIME
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.utils.framework import get_device
 from ray.rllib.utils.metrics import (
@@ -43,6 +45,7 @@ from train.metrics import work
 from train.metrics.levels import level_returns
 from train.metrics.rows import LEVEL_RETURNS, episode_sums
 from train.rllib.batched_config import BatchedConfig
+from train.rllib.env_runner_failures import MOST_FAILURES, cause_of
 from train.rllib.episode_callbacks import EpisodeCallbacks
 from train.rllib.fragment_flow import Played
 from train.rllib.modules import NetworkModule
@@ -52,6 +55,7 @@ from train.rollouts.fragment import Fragment
 from train.worlds.state import carry_on, progress_of, remember
 from train.worlds.symmetry import RandomViews
 
+_LOGGER = logging.getLogger(__name__)
 EPISODE_SUMS = "episode_sums"
 """Metrics key: the sum of each column over the episodes that ended. Divide by `NUM_EPISODES` for
 means.
@@ -95,6 +99,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     """Whether the runner's module leaves out what only learners need. Here it is False, because
     advantages need the critic.
     """
+    _episodes: EpisodeCallbacks | None = None
     _views: RandomViews | None = None
     _failed = False
     _server: ActorHandle | None = None
@@ -126,8 +131,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self._buffer: dict[str, np.ndarray] = {}
         self._rollouts = 0
         self._draw_seeds()
-        self._episodes: EpisodeCallbacks | None = None
-        if EpisodeCallbacks.are_asked_for(self):
+        if self._episodes is None and EpisodeCallbacks.are_asked_for(self):
             self._episodes = EpisodeCallbacks(self)
         self._call_back("on_environment_created", env=self.env, env_context=self.config.env_config)
 
@@ -226,7 +230,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
                 self._forget_games()
             remember(self.env, self.module.network)
             while not fragments or ended < (num_episodes or 0):
-                fragments.append(self._play(steps, explores, random_actions))
+                fragments.append(self._play_on(steps, explores, random_actions))
                 self._log_steps(fragments[-1])
                 columns = self.env.drain_episodes()
                 ended += self._log_episodes(columns)
@@ -235,12 +239,19 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self._rollouts += 1
         self.metrics.log_value(WEIGHTS_SEQ_NO, self._weights_seq_no, window=1)
         self._call_back("on_sample_end", samples=fragments)
+        if self._episodes:
+            self._episodes.record()
         return fragments
 
     def _forget_games(self) -> None:
         """Forget what belongs to the games that were played, because all games begin anew."""
         if self._episodes:
             self._episodes.forget()
+
+    def stop(self) -> None:
+        if self._episodes:
+            self._episodes.stop()
+        super().stop()
 
     def get_metrics(self) -> dict[str, Any]:
         return self.metrics.reduce()
@@ -257,6 +268,28 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self._rollouts = progress[ROLLOUTS]
         self._draw_seeds()
         self._needs_initial_reset = True
+
+    def _play_on(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
+        """Play a fragment. If the world fails, it is made anew where the configuration says so."""
+        for _ in range(MOST_FAILURES):
+            try:
+                return self._play(steps, explore, random_actions)
+            except Exception as error:
+                if not self.config.restart_failed_sub_environments:
+                    raise
+                _LOGGER.warning("a world failed and is made anew: %s", cause_of(error))
+                self.metrics.log_value(NUM_ENV_STEP_FAILURES_LIFETIME, 1, reduce="lifetime_sum")
+                self._make_world_anew()
+        return self._play(steps, explore, random_actions)
+
+    def _make_world_anew(self) -> None:
+        """Go on with a new world, which knows what the last one knew, and other seeds."""
+        progress = self.progress()
+        self.make_env()
+        self.carry_on({**progress, ROLLOUTS: progress[ROLLOUTS] + 1})
+        self.env.restart(self._env_seed)
+        self._needs_initial_reset = False
+        self._forget_games()
 
     def _play(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
         env = self.env
@@ -293,7 +326,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._inference += decided - before
             self.note_outcome(entry, rows, start, cut)
             if self._episodes:
-                self._episodes.after_step(rows, actions)
+                self._episodes.after_step(rows, actions, entry)
         fragment = self.collate({name: column[:end] for name, column in buffer.items()}, cut, steps)
         collation = clock() - began - stepping - self._inference
         phases = {"env": stepping, "inference": self._inference, "collation": collation}

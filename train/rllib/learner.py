@@ -77,6 +77,12 @@ class FragmentLearner(TorchLearner):
     def after_update(self) -> None:
         """Do what follows from an update, e.g. move a target network."""
 
+    def set_lr(self, lr: float) -> None:
+        """Set the learning rate of an update, unless the user's schedulers do."""
+        if self._lr_scheduler_classes is None:
+            for optimizer in self._named_optimizers.values():
+                self._set_optimizer_lr(optimizer, lr=lr)
+
     @property
     def network_module(self) -> NetworkModule:
         """The module that learns."""
@@ -95,6 +101,8 @@ class FragmentLearner(TorchLearner):
     ) -> Iterator[MultiAgentBatch]:
         """Say what `Learner.update` goes through. RLlib would make minibatches of its own."""
         batch = self._make_batch_if_necessary(training_data=training_data)
+        if not self.should_module_be_updated(DEFAULT_MODULE_ID, batch):
+            return
         for minibatch in self.minibatches(batch.policy_batches[DEFAULT_MODULE_ID]):
             yield MultiAgentBatch({DEFAULT_MODULE_ID: minibatch}, env_steps=minibatch.count)
 

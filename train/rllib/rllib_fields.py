@@ -8,7 +8,9 @@ tests/train/rllib/test_rllib_fields.py walks all fields of the installed Ray."""
 
 from __future__ import annotations
 
-SET_BY_RLLIB = frozenset({"_is_frozen", "_is_online", "algo_class", "in_evaluation"})
+SET_BY_RLLIB = frozenset(
+    {"_is_frozen", "_is_online", "_per_module_overrides", "algo_class", "in_evaluation"}
+)
 """Fields that RLlib and its algorithms set, and no user."""
 SAME_MEANING = {
     "lr": "learning_rate",
@@ -31,11 +33,7 @@ OTHER_NAMES = {
 }
 """Our settings by what RLlib's own PPO and DQN call them. `training` takes them, and our own."""
 
-_OFFLINE = (
-    "learn from recorded games with `procsnake train --from-games`, or with RLlib's own BC, MARWIL"
-    " or CQL"
-)
-_RECORDING = "record games with procsnake's archive, or decisions in the call-back on_episode_end"
+_EPISODES = "rows are written and read, one per decision; those of an episode stand together"
 _CONNECTOR = (
     "change what the world shows: an observation type, or a BatchWrapper registered with"
     " envs.register"
@@ -51,14 +49,10 @@ REFUSED = {
     "add_default_connectors_to_env_to_module_pipeline": _CONNECTOR,
     "_module_to_env_connector": _CONNECTOR,
     "add_default_connectors_to_module_to_env_pipeline": _CONNECTOR,
-    "add_default_connectors_to_learner_pipeline": (
-        "subclass the learner, and give it as learner_class"
-    ),
     "merge_env_runner_states": "there are no connectors whose states could be merged",
     "broadcast_env_runner_states": "there are no connectors whose states could be broadcast",
     "_dont_auto_sync_env_runner_states": "there are no connectors whose states could be broadcast",
     "use_env_runner_state_server": f"{_WEIGHTS} (APPO, APEX)",
-    "env_runner_state_server_max_concurrency": f"{_WEIGHTS} (APPO, APEX)",
     "episode_lookback_horizon": "rollouts are flat arrays; lstm_units gives the policy a memory",
     "batch_mode": (
         "rollouts have rollout_fragment_length steps; values are estimated where an episode goes on"
@@ -68,79 +62,27 @@ REFUSED = {
     ),
     "normalize_actions": "actions are discrete",
     "clip_actions": "actions are discrete",
-    "observation_space": "the world says what it shows; see its option observation",
-    "action_space": "the world says what can be done",
     "num_aggregator_actors_per_learner": "learners fetch fragments themselves",
     "max_requests_in_flight_per_aggregator_actor": "learners fetch fragments themselves",
     "max_requests_in_flight_per_learner": "APPO's max_lag bounds what is on its way",
-    "restart_failed_sub_environments": "an env runner that fails is restarted whole",
     "episodes_to_numpy": "rollouts are arrays already",
-    "_torch_lr_scheduler_classes": "give lr as knots: [[0, value], [agent steps, value]]",
-    "_torch_grad_scaler_class": "learning in bfloat16 needs no scaling",
     "framework_str": "the networks are torch's",
     "enable_env_runner_and_connector_v2": "only RLlib's new API stack is used",
     "enable_rl_module_and_learner": "only RLlib's new API stack is used",
-    "algorithm_config_overrides_per_module": _ONE_POLICY,
-    "_per_module_overrides": _ONE_POLICY,
     "policies": _ONE_POLICY,
     "policy_mapping_fn": _ONE_POLICY,
-    "policies_to_train": _ONE_POLICY,
     # Offline data.
-    "input_": _OFFLINE,
-    "offline_data_class": _OFFLINE,
-    "input_read_method": _OFFLINE,
-    "input_read_method_kwargs": _OFFLINE,
-    "input_read_schema": _OFFLINE,
-    "input_read_episodes": _OFFLINE,
-    "input_read_sample_batches": _OFFLINE,
-    "input_read_batch_size": _OFFLINE,
-    "input_filesystem": _OFFLINE,
-    "input_filesystem_kwargs": _OFFLINE,
-    "input_compress_columns": _OFFLINE,
-    "input_spaces_jsonable": _OFFLINE,
-    "materialize_data": _OFFLINE,
-    "materialize_mapped_data": _OFFLINE,
-    "map_batches_kwargs": _OFFLINE,
-    "iter_batches_kwargs": _OFFLINE,
-    "ignore_final_observation": _OFFLINE,
-    "prelearner_class": _OFFLINE,
-    "prelearner_buffer_class": _OFFLINE,
-    "prelearner_buffer_kwargs": _OFFLINE,
-    "prelearner_use_recorded_module_states": _OFFLINE,
-    "output": _RECORDING,
-    "output_compress_columns": _RECORDING,
-    "output_filesystem": _RECORDING,
-    "output_filesystem_kwargs": _RECORDING,
-    "output_max_rows_per_file": _RECORDING,
-    "output_write_episodes": _RECORDING,
-    "output_write_method": _RECORDING,
-    "output_write_method_kwargs": _RECORDING,
-    "output_write_remaining_data": _RECORDING,
-    "broadcast_offline_eval_runner_states": _OFFLINE,
-    "callbacks_on_evaluate_offline_end": _OFFLINE,
-    "callbacks_on_evaluate_offline_start": _OFFLINE,
-    "callbacks_on_offline_eval_runners_recreated": _OFFLINE,
-    "custom_resources_per_offline_eval_runner": _OFFLINE,
-    "dataset_num_iters_per_eval_runner": _OFFLINE,
-    "ignore_offline_eval_runner_failures": _OFFLINE,
-    "max_num_offline_eval_runner_restarts": _OFFLINE,
-    "max_requests_in_flight_per_offline_eval_runner": _OFFLINE,
-    "num_cpus_per_offline_eval_runner": _OFFLINE,
-    "num_gpus_per_offline_eval_runner": _OFFLINE,
-    "num_offline_eval_runners": _OFFLINE,
-    "offline_eval_batch_size_per_runner": _OFFLINE,
-    "offline_eval_rl_module_inference_only": _OFFLINE,
-    "offline_eval_runner_class": _OFFLINE,
-    "offline_eval_runner_health_probe_timeout_s": _OFFLINE,
-    "offline_eval_runner_restore_timeout_s": _OFFLINE,
-    "offline_evaluation_duration": _OFFLINE,
-    "offline_evaluation_interval": _OFFLINE,
-    "offline_evaluation_parallel_to_training": _OFFLINE,
-    "offline_evaluation_timeout_s": _OFFLINE,
-    "offline_evaluation_type": _OFFLINE,
-    "offline_loss_for_module_fn": _OFFLINE,
-    "restart_failed_offline_eval_runners": _OFFLINE,
-    "validate_offline_eval_runners_after_construction": _OFFLINE,
+    "offline_data_class": (
+        "learn from recorded games with `procsnake train --from-games`, or with RLlib's own BC,"
+        " MARWIL or CQL"
+    ),
+    "input_read_episodes": _EPISODES,
+    "output_write_episodes": _EPISODES,
+    "prelearner_use_recorded_module_states": "rows hold no states of a policy with a memory",
+    "offline_evaluation_type": (
+        "recorded decisions are judged by offline_loss_for_module_fn; RLlib's importance sampling"
+        " weighs actions that it draws anew"
+    ),
 }
 
 RELICS = frozenset(
@@ -158,6 +100,7 @@ RELICS = frozenset(
         "actions_in_input_normalized",
         "always_attach_evaluation_results",
         "auto_wrap_old_gym_envs",
+        "broadcast_offline_eval_runner_states",
         "buffer_size",
         "checkpoint_trainable_policies_only",
         "clip_rewards",
@@ -180,6 +123,7 @@ RELICS = frozenset(
         "fake_sampler",
         "input_config",
         "input_evaluation",
+        "input_spaces_jsonable",
         "keep_per_episode_custom_metrics",
         "local_tf_session_args",
         "metrics_episode_collection_timeout_s",
@@ -228,6 +172,7 @@ RELICS = frozenset(
         "torch_compile_worker_dynamo_mode",
         "update_worker_filter_stats",
         "use_worker_filter_stats",
+        "validate_offline_eval_runners_after_construction",
         "worker_cls",
     }
 )

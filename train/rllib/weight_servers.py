@@ -24,7 +24,7 @@ from ray.rllib.env.env_runner_state_server import EnvRunnerStateServer
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-_OPTIONS = {"num_cpus": 0, "max_restarts": -1, "max_concurrency": 16}
+_OPTIONS = {"num_cpus": 0, "max_restarts": -1}
 _SECONDS_BETWEEN_LOOKS = 10.0
 
 
@@ -61,18 +61,20 @@ class WeightServer(EnvRunnerStateServer):
 
 
 class WeightServers:
-    """A server for every machine of the cluster, and a main one, which `resources` place.
+    """A server for every machine of the cluster, and a main one, which `resources` place. Each
+    answers `max_concurrency` env runners at a time.
 
     `publish` costs this process one message, however many machines and env runners there are.
     Machines that come later get a server, too; those that are lost no longer get weights, after
     some seconds."""
 
-    def __init__(self, resources: dict[str, float]) -> None:
+    def __init__(self, resources: dict[str, float], max_concurrency: int = 16) -> None:
+        self._options = {**_OPTIONS, "max_concurrency": max_concurrency}
         server: Any = ray.remote(WeightServer)
         self.version = -1
         """The number of the weights that were published last."""
         self.source = WeightSource(
-            uuid.uuid4().hex, server.options(**_OPTIONS, resources=resources).remote()
+            uuid.uuid4().hex, server.options(**self._options, resources=resources).remote()
         )
         self._servers: dict[str, ActorHandle] = {}
         self._looked_at = -math.inf
@@ -100,7 +102,7 @@ class WeightServers:
         here = NodeAffinitySchedulingStrategy(machine, soft=False)
         server: Any = ray.remote(WeightServer)
         return server.options(
-            **_OPTIONS, name=_name(self.source.run, machine), scheduling_strategy=here
+            **self._options, name=_name(self.source.run, machine), scheduling_strategy=here
         ).remote()
 
     def publish(self, learner_group: LearnerGroup) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -23,6 +23,13 @@ from ray.rllib.utils.metrics.stats.mean import MeanStats
 
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train import small_worlds
+from tests.train.rllib.test_rllib_offline import (
+    JUDGED,
+    OFFLINE_RESOURCES,
+    OFFLINE_TRAINED,
+    RECORDED,
+    RUNNERS,
+)
 from train.apex import APEXConfig
 from train.appo import APPOConfig
 from train.dqn import DQNConfig
@@ -138,6 +145,15 @@ TRAINED: dict[str, tuple[Any, Callable[[Any, dict[str, Any]], Any]]] = {
     "grad_clip_by": ("value", _weights),
     "log_gradients": (True, lambda a, result: sorted(result["learners"][DEFAULT_MODULE_ID])),
     "seed": (2, _weights),
+    "policies_to_train": ((), _weights),
+    "_torch_lr_scheduler_classes": (
+        (functools.partial(torch.optim.lr_scheduler.ConstantLR, factor=0.1),),
+        _weights,
+    ),
+    "_torch_grad_scaler_class": (
+        functools.partial(torch.amp.GradScaler, "cpu"),
+        lambda a, result: sorted(result["learners"][DEFAULT_MODULE_ID]),
+    ),
     "explore": (False, _weights),
     "callbacks_class": (_Callback, lambda a, result: result["env_runners"].get("sampled")),
     "min_sample_timesteps_per_iteration": (8 * 4 * 3, _steps),
@@ -191,6 +207,17 @@ EVALUATED: dict[str, tuple[dict[str, Any], Probe]] = {
         lambda r: _evaluated(r),
     ),
 }
+IN_TESTS_BELOW = {
+    "output",
+    "observation_space",
+    "action_space",
+    "add_default_connectors_to_learner_pipeline",
+    "algorithm_config_overrides_per_module",
+    "restart_failed_sub_environments",
+    "env_runner_state_server_max_concurrency",
+    "input_read_schema",
+}
+"""Fields with a test of their own: here, in test_rllib_offline.py or test_weight_servers.py."""
 READ_BY_RLLIB = {
     "num_consecutive_env_runner_failures_tolerance",
     "torch_skip_nan_gradients",
@@ -220,6 +247,13 @@ READ_BY_RLLIB = {
     "evaluation_auto_duration_max_env_steps_per_sample",
     "evaluation_unhealthy_workers_timeout_s",
     "evaluation_error_after_n_consecutive_skips",
+    # Where offline evaluation has.
+    "offline_evaluation_duration",
+    "offline_evaluation_parallel_to_training",
+    "offline_evaluation_timeout_s",
+    "offline_eval_runner_restore_timeout_s",
+    "offline_eval_rl_module_inference_only",
+    "callbacks_on_offline_eval_runners_recreated",
     # Several learners, GPUs, torch.compile.
     "local_gpu_idx",
     "torch_ddp_kwargs",
@@ -233,14 +267,33 @@ holds that it is.
 """
 
 
+SHOWN = {
+    *SETTINGS,
+    *RESOURCES,
+    *BUILT,
+    *TRAINED,
+    *CALLED,
+    *EVALUATED,
+    *RECORDED,
+    *JUDGED,
+    *RUNNERS,
+    *OFFLINE_RESOURCES,
+    *OFFLINE_TRAINED,
+    *IN_TESTS_BELOW,
+}
+"""Fields of which a test shows that a changed value changes something."""
+
+
 def _evaluated(result: dict[str, Any]) -> dict[str, Any]:
     return result.get("evaluation", {}).get("env_runners", {})
 
 
 def test_every_field_of_the_installed_ray_is_accounted_for():
-    honoured = {*SETTINGS, *RESOURCES, *BUILT, *TRAINED, *CALLED, *EVALUATED, *READ_BY_RLLIB}
+    honoured = SHOWN | READ_BY_RLLIB
+    assert not SHOWN & READ_BY_RLLIB
     assert not honoured & {*REFUSED, *RELICS} - set(SAME_MEANING)
     assert honoured | {*REFUSED, *RELICS, *SET_BY_RLLIB} == FIELDS
+    assert len(REFUSED) <= len(FIELDS) / 4
 
 
 @pytest.mark.parametrize("kind", [PPOConfig, APPOConfig, DQNConfig])
@@ -298,6 +351,64 @@ def test_training_takes_the_names_of_rllibs_own_ppo_and_refuses_others():
         PPOConfig().update_from_dict({"learning_rat": 0.5})
     with pytest.raises(ConfigError, match="gamma"):
         PPOConfig().training(gamma=2.0)
+
+
+def test_overrides_for_the_one_policy_are_its_settings():
+    config = small().rl_module(
+        algorithm_config_overrides_per_module={DEFAULT_MODULE_ID: PPOConfig.overrides(lr=0.5)}
+    )
+    config.validate()
+    assert config.settings.learning_rate == config.lr == 0.5
+    config = small().rl_module(algorithm_config_overrides_per_module={"other": {"lr": 0.5}})
+    with pytest.raises(ConfigError, match="'other'"):
+        config.validate()
+
+
+def test_the_users_connectors_may_stand_alone():
+    spaces = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)
+    assert len(small().build_learner_connector(*spaces).connectors) == 1
+    config = small().learners(add_default_connectors_to_learner_pipeline=False)
+    assert not config.build_learner_connector(*spaces).connectors
+
+
+@pytest.mark.parametrize("field", ["observation_space", "action_space"])
+def test_a_world_is_held_to_the_spaces_that_are_declared(field):
+    world = small().make_world()
+    config = small().environment(**{field: getattr(world, f"single_{field}")})
+    config.make_world()
+    with pytest.raises(ConfigError, match=field):
+        small().environment(**{field: gymnasium.spaces.Discrete(9)}).make_world()
+
+
+class FailingWorld(small_worlds.IdentityWorld):
+    """Fails at the steps whose numbers are in `failing`."""
+
+    failing: ClassVar[set[int]] = set()
+    steps: ClassVar[int] = 0
+
+    def advance(self, actions: np.ndarray) -> None:
+        type(self).steps += 1
+        if self.steps in self.failing:
+            raise RuntimeError("it broke")
+        super().advance(actions)
+
+
+def test_a_world_that_fails_is_made_anew_where_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr(FailingWorld, "failing", {2, 5})
+    for restarts in (True, False):
+        monkeypatch.setattr(FailingWorld, "steps", 0)
+        config = small().environment(FailingWorld, env_config={})
+        config.fault_tolerance(restart_failed_sub_environments=restarts).validate()
+        runner = config.env_runner_cls(config=config, worker_index=0, num_workers=0)
+        world = runner.env
+        if restarts:
+            (fragment,) = runner.sample()
+            assert fragment.env_steps() == 8 * 4
+            assert runner.env is not world
+            assert runner.get_metrics()["num_env_step_failures"].peek() == 2
+        else:
+            with pytest.raises(RuntimeError, match="it broke"):
+                runner.sample()
 
 
 @pytest.mark.parametrize("field", RESOURCES)

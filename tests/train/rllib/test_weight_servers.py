@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import ray
 
+from envs.common.errors import ConfigError
+from train.ppo import PPOConfig
 from train.rllib import weight_servers
 from train.rllib.weight_servers import WeightServer, WeightServers
 
@@ -80,3 +83,21 @@ def test_the_last_machine_that_is_left_goes_on_getting_weights(monkeypatch):
     assert (both, left) == ([28 * "1a", 28 * "2b"], [28 * "2b"])
     WeightServers({}).publish(learned)
     assert pushed[-1] == []
+
+
+def test_a_server_answers_as_many_at_a_time_as_rllibs_setting_says(monkeypatch):
+    asked: list[int] = []
+
+    class Remote:
+        def options(self, *, max_concurrency: int, **_: Any) -> Remote:
+            asked.append(max_concurrency)
+            return self
+
+        def remote(self) -> None: ...
+
+    monkeypatch.setattr(weight_servers.ray, "remote", lambda kind: Remote())
+    monkeypatch.setattr(WeightServers, "_look_around", lambda self: None)
+    WeightServers({}, 3)
+    assert asked == [3]
+    with pytest.raises(ConfigError, match="has no effect on ppo"):
+        PPOConfig().env_runners(env_runner_state_server_max_concurrency=3).validate()

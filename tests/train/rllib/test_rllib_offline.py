@@ -1,0 +1,458 @@
+"""What is recorded, and evaluations on what was recorded. Ray's data library, which takes a minute
+for it, has a stand-in that is read in this process; one test has the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow.fs
+import pytest
+import ray
+import ray.data
+import torch
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.env import INPUT_ENV_SPACES
+from ray.rllib.offline.offline_evaluation_runner import OfflineEvaluationRunner
+from ray.rllib.offline.offline_evaluation_runner_group import OfflineEvaluationRunnerGroup
+from ray.rllib.offline.offline_prelearner import OfflinePreLearner
+from ray.rllib.utils.compression import pack, unpack
+from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBuffer
+
+from envs.common.errors import ConfigError
+from tests.train.small_worlds import IdentityWorld
+from train.dqn import DQNConfig
+from train.ppo import PPO, PPOConfig
+from train.rllib.batched_config import BatchedConfig
+
+# Ray's data library sets what it has deprecated itself.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
+ROWS = 32
+Probe = Callable[[Any], Any]
+
+
+def small(kind: type[BatchedConfig] = PPOConfig) -> Any:
+    world = {"imports": ["tests.train.small_worlds"]}
+    config = kind().environment("identity", env_config=world).debugging(seed=1)
+    return config.env_runners(num_envs_per_env_runner=8, rollout_fragment_length=4)
+
+
+class Written:
+    """Stands in for a dataset of Ray's that is written."""
+
+    files: list[tuple[str, str, list[Any], dict[str, Any]]] = []
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = list(rows)
+
+    def __getattr__(self, method: str) -> Any:
+        return lambda path, **kwargs: self.files.append((method, path, self.rows, kwargs))
+
+
+@pytest.fixture
+def written(monkeypatch) -> list[Any]:
+    monkeypatch.setattr(Written, "files", [])
+    monkeypatch.setattr(ray.data, "from_items", Written)
+    return Written.files
+
+
+def recorded(written: list[Any], **fields: Any) -> list[Any]:
+    """What two samples of an env runner write."""
+    config = small().offline_data(output="/records", **fields)
+    config.validate()
+    runner = config.env_runner_cls(config=config, worker_index=0, num_workers=0)
+    runner.sample()
+    runner.sample()
+    runner.stop()
+    return written
+
+
+def test_each_decision_is_written_once(written):
+    files = recorded(written)
+    assert [(method, path) for method, path, *_ in files] == [
+        ("write_parquet", "/records/identity/run-000000-00001".replace("-00001", f"-{n}".zfill(6)))
+        for n in (1, 2)
+    ]
+    rows = [row for *_, rows, _ in files for row in rows]
+    assert len(rows) == 2 * ROWS == len({row[Columns.EPS_ID] for row in rows})
+    for row in rows:
+        lit = int(unpack(row[Columns.OBS]).argmax())
+        assert row[Columns.REWARDS] == (lit == row[Columns.ACTIONS])
+        assert row[Columns.TERMINATEDS]
+        assert not row[Columns.TRUNCATEDS]
+        assert row[Columns.ACTION_LOGP] < 0
+
+
+RECORDED: dict[str, tuple[dict[str, Any], Probe]] = {
+    "output_max_rows_per_file": (
+        {"output_max_rows_per_file": 20},
+        lambda files: [len(rows) for *_, rows, _ in files],
+    ),
+    "output_write_remaining_data": (
+        {"output_write_remaining_data": True, "output_max_rows_per_file": 20},
+        lambda files: sum(len(rows) for *_, rows, _ in files),
+    ),
+    "output_compress_columns": (
+        {"output_compress_columns": []},
+        lambda files: type(files[0][2][0][Columns.OBS]),
+    ),
+    "output_write_method": ({"output_write_method": "write_json"}, lambda files: files[0][0]),
+    "output_write_method_kwargs": (
+        {"output_write_method_kwargs": {"compression": "zstd"}},
+        lambda files: files[0][3].get("compression"),
+    ),
+    "output_filesystem": (
+        {"output_filesystem": "s3", "output_filesystem_kwargs": {"region": "eu-west-1"}},
+        lambda files: type(files[0][3]["filesystem"]),
+    ),
+    "output_filesystem_kwargs": (
+        {"output_filesystem": "s3", "output_filesystem_kwargs": {"region": "eu-west-1"}},
+        lambda files: getattr(files[0][3]["filesystem"], "region", None),
+    ),
+}
+
+
+@pytest.mark.parametrize("field", RECORDED)
+def test_a_changed_value_changes_what_is_recorded(written, field):
+    fields, probe = RECORDED[field]
+    changed = probe(recorded(written, **fields))
+    written.clear()
+    without = {name: value for name, value in fields.items() if name != field}
+    if field == "output_filesystem_kwargs":
+        without = {**fields, "output_filesystem_kwargs": {"region": "us-east-1"}}
+    if field == "output_filesystem":
+        without = {}
+    assert changed != probe(recorded(written, **without))
+
+
+def test_files_are_full_and_nothing_is_lost(written):
+    fields = {"output_max_rows_per_file": 20, "output_write_remaining_data": True}
+    assert [len(rows) for *_, rows, _ in recorded(written, **fields)] == [20, 20, 20, 4]
+
+
+def test_without_output_nothing_is_written(written):
+    config = small()
+    config.validate()
+    config.env_runner_cls(config=config, worker_index=0, num_workers=0).sample()
+    assert not written
+
+
+class Rows:
+    """Stands in for a dataset of Ray's that is read."""
+
+    def __init__(self, batch: dict[str, Any]) -> None:
+        self.batch = batch
+        self.calls: list[str] = []
+
+    def materialize(self) -> Rows:
+        self.calls.append("materialize")
+        return self
+
+    def map_batches(
+        self, kind: Any, *, fn_constructor_kwargs: Any, batch_size: int, **kwargs: Any
+    ) -> Rows:
+        self.calls.append("map")
+        self.map_kwargs = kwargs
+        self.batch_size = batch_size
+        self.mapper = kind(**fn_constructor_kwargs)
+        return self
+
+    def iterator(self) -> Rows:
+        return self
+
+    def iter_torch_batches(self, **kwargs: Any) -> list[dict[str, Any]]:
+        self.iter_kwargs = kwargs
+        return [self.mapper(self.batch)]
+
+
+def decisions(*, compressed: bool = True) -> dict[str, Any]:
+    """A batch of `ROWS` recorded rows, as Ray's data library hands it over."""
+    world = IdentityWorld(num_games=ROWS)
+    world.restart(0)
+    seen = [world.observations[row].copy() for row in range(ROWS)]
+    values = [pack(one) for one in seen] if compressed else seen
+    return {
+        Columns.EPS_ID: np.array([str(row) for row in range(ROWS)]),
+        Columns.OBS: np.array(values, dtype=object) if compressed else np.array(values),
+        Columns.NEXT_OBS: np.array(values, dtype=object) if compressed else np.array(values),
+        Columns.ACTIONS: np.arange(ROWS) % 4,
+        Columns.REWARDS: np.ones(ROWS, np.float32),
+        Columns.TERMINATEDS: np.ones(ROWS, bool),
+        Columns.TRUNCATEDS: np.zeros(ROWS, bool),
+    }
+
+
+class Reads:
+    """What was asked of Ray's data library."""
+
+    def __init__(self, monkeypatch: Any) -> None:
+        self.batch = decisions()
+        self.method = self.path = None
+        self.kwargs: dict[str, Any] = {}
+        # Nothing is put anywhere: there is no Ray.
+        monkeypatch.setattr(ray, "put", lambda value: value)
+        for method in ("read_parquet", "read_json"):
+            monkeypatch.setattr(ray.data, method, self._reader(method))
+
+    def _reader(self, method: str) -> Any:
+        def read(path: Any, **kwargs: Any) -> Rows:
+            self.method, self.path, self.kwargs = method, path, kwargs
+            return Rows(self.batch)
+
+        return read
+
+
+@pytest.fixture
+def reads(monkeypatch) -> Reads:
+    return Reads(monkeypatch)
+
+
+def judging(kind: type[BatchedConfig] = PPOConfig, **fields: Any) -> Any:
+    config = small(kind).offline_data(input_=["/records"])
+    config.evaluation(offline_evaluation_interval=1)
+    for field, value in fields.items():
+        setattr(config, field, value)
+    return config
+
+
+def group(**fields: Any) -> OfflineEvaluationRunnerGroup:
+    """RLlib's runners of an offline evaluation, as an algorithm makes them."""
+    config = judging(**fields)
+    config.validate()
+    evaluation = config.get_evaluation_config_object()
+    evaluation.validate()
+    evaluation.freeze()
+    world = IdentityWorld(num_games=1)
+    single = world.single_observation_space, world.single_action_space
+    spaces = {INPUT_ENV_SPACES: single, DEFAULT_MODULE_ID: single}
+    torch.manual_seed(1)
+    spec = config.get_multi_rl_module_spec(spaces=spaces, inference_only=False)
+    return OfflineEvaluationRunnerGroup(
+        config=evaluation,
+        local_runner=True,
+        module_state=spec.build().get_state(),
+        module_spec=spec,
+        spaces=spaces,
+    )
+
+
+def loss(runners: OfflineEvaluationRunnerGroup) -> float:
+    return float(runners.local_runner.run()[DEFAULT_MODULE_ID]["total_eval_loss"].peek())
+
+
+class _Runner(OfflineEvaluationRunner):
+    """A user's own."""
+
+
+class _PreLearner(OfflinePreLearner):
+    """A user's own."""
+
+
+class _Buffer(EpisodeReplayBuffer):
+    """A user's own."""
+
+
+def _renamed() -> dict[str, Any]:
+    batch = decisions()
+    batch["chosen"] = batch.pop(Columns.ACTIONS)
+    return batch
+
+
+def _old_batches() -> dict[str, Any]:
+    """Rows of several steps each, as RLlib's old stack recorded them."""
+    batch = decisions(compressed=False)
+    return {name: column[:, None] for name, column in batch.items()}
+
+
+OLD = {"input_read_sample_batches": True, "input_compress_columns": []}
+JUDGED: dict[str, tuple[dict[str, Any], Callable[[Any, Any], Any]]] = {
+    "input_": ({"input_": ["/other"]}, lambda reads, data: reads.path),
+    "input_read_method": ({"input_read_method": "read_json"}, lambda reads, data: reads.method),
+    "input_read_method_kwargs": (
+        {"input_read_method_kwargs": {"shuffle": "files"}},
+        lambda reads, data: reads.kwargs,
+    ),
+    "input_filesystem": (
+        {"input_filesystem": pyarrow.fs.LocalFileSystem()},
+        lambda reads, data: "filesystem" in reads.kwargs,
+    ),
+    "input_filesystem_kwargs": (
+        {"input_filesystem": "s3", "input_filesystem_kwargs": {"region": "eu-west-1"}},
+        lambda reads, data: reads.kwargs["filesystem"].region,
+    ),
+    "materialize_data": ({"materialize_data": True}, lambda reads, data: data.calls),
+    "materialize_mapped_data": ({"materialize_mapped_data": False}, lambda reads, data: data.calls),
+    "map_batches_kwargs": (
+        {"map_batches_kwargs": {"num_cpus": 0.5}},
+        lambda reads, data: data.map_kwargs,
+    ),
+    "ignore_final_observation": (
+        {"ignore_final_observation": True},
+        lambda reads, data: float(
+            np.sum(data.mapper._map_to_episodes(reads.batch)["episodes"][0].get_observations(-1))
+        ),
+    ),
+    "input_compress_columns": (
+        {"input_compress_columns": []},
+        lambda reads, data: type(
+            data.mapper._map_to_episodes(reads.batch)["episodes"][0].get_observations(0)
+        ),
+    ),
+    "input_read_sample_batches": (
+        {"input_read_sample_batches": True},
+        lambda reads, data: hasattr(data.mapper, "episode_buffer"),
+    ),
+    "prelearner_class": (
+        {"prelearner_class": _PreLearner},
+        lambda reads, data: type(data.mapper),
+    ),
+    "prelearner_buffer_class": (
+        {**OLD, "prelearner_buffer_class": _Buffer},
+        lambda reads, data: type(data.mapper.episode_buffer),
+    ),
+    "prelearner_buffer_kwargs": (
+        {**OLD, "prelearner_buffer_kwargs": {"capacity": 77}},
+        lambda reads, data: data.mapper.episode_buffer.capacity,
+    ),
+    "input_read_batch_size": (
+        {**OLD, "input_read_batch_size": 5},
+        lambda reads, data: data.batch_size,
+    ),
+    "offline_eval_batch_size_per_runner": (
+        {"offline_eval_batch_size_per_runner": 5},
+        lambda reads, data: data.batch_size,
+    ),
+}
+"""RLlib's fields of recorded data: (values, what is looked at)."""
+
+
+@pytest.mark.parametrize("field", JUDGED)
+def test_a_changed_value_changes_what_is_read(reads, field):
+    fields, probe = JUDGED[field]
+    changed = probe(reads, group(**fields).offline_data.data)
+    without = {name: value for name, value in fields.items() if name != field}
+    if field == "input_filesystem_kwargs":
+        without = {**fields, field: {"region": "us-east-1"}}
+    assert probe(reads, group(**without).offline_data.data) != changed
+
+
+def test_columns_of_other_names_are_read_where_they_are_named(reads):
+    expected = loss(group())
+    reads.batch = _renamed()
+    schema = {"input_read_schema": {Columns.ACTIONS: "chosen"}}
+    assert loss(group(**schema)) == pytest.approx(expected)
+    with pytest.raises(KeyError, match=Columns.ACTIONS):
+        loss(group())
+
+
+def test_rows_of_rllibs_old_stack_are_read(reads):
+    reads.batch = _old_batches()
+    assert loss(group(**OLD)) > 0
+
+
+def _of_runner(name: str) -> Probe:
+    return lambda runners: getattr(runners, name)
+
+
+RUNNERS: dict[str, tuple[Any, Probe]] = {
+    "offline_eval_runner_class": (_Runner, _of_runner("runner_cls")),
+    "offline_loss_for_module_fn": (lambda runner, **_: torch.tensor(7.0), loss),
+    "dataset_num_iters_per_eval_runner": (
+        2,
+        lambda runners: runners.local_runner.run()["__all_modules__"][
+            "dataset_num_iters_evaluated"
+        ].peek(),
+    ),
+    "iter_batches_kwargs": (
+        {"prefetch_batches": 3},
+        lambda runners: (loss(runners), runners.offline_data.data.iter_kwargs)[1],
+    ),
+    "restart_failed_offline_eval_runners": (False, _of_runner("_remote_args")),
+    "max_num_offline_eval_runner_restarts": (7, _of_runner("_remote_args")),
+    "ignore_offline_eval_runner_failures": (
+        True,
+        _of_runner("_ignore_ray_errors_on_runners"),
+    ),
+    "max_requests_in_flight_per_offline_eval_runner": (
+        7,
+        _of_runner("_max_requests_in_flight_per_runner"),
+    ),
+    "offline_eval_runner_health_probe_timeout_s": (7, _of_runner("runner_health_probe_timeout_s")),
+}
+"""RLlib's fields of the runners of an offline evaluation."""
+
+
+@pytest.mark.parametrize("field", RUNNERS)
+def test_a_changed_value_changes_the_runners(reads, field):
+    value, probe = RUNNERS[field]
+    shared: dict[str, Any] = {}
+    if field == "ignore_offline_eval_runner_failures":
+        shared = {"restart_failed_offline_eval_runners": False}
+    assert probe(group(**shared, **{field: value})) != probe(group(**shared))
+
+
+OFFLINE_RESOURCES: dict[str, Any] = {
+    "num_offline_eval_runners": 2,
+    "num_cpus_per_offline_eval_runner": 3,
+    "num_gpus_per_offline_eval_runner": 0.5,
+    "custom_resources_per_offline_eval_runner": {"a": 1},
+}
+
+
+@pytest.mark.parametrize("field", OFFLINE_RESOURCES)
+def test_a_trial_asks_for_what_its_offline_evaluation_needs(field):
+    config = judging(num_offline_eval_runners=1)
+    before = PPO.default_resource_request(config)
+    setattr(config, field, OFFLINE_RESOURCES[field])
+    assert PPO.default_resource_request(config) != before
+
+
+OFFLINE_TRAINED = {
+    "offline_evaluation_interval",
+    "callbacks_on_evaluate_offline_start",
+    "callbacks_on_evaluate_offline_end",
+}
+
+
+@pytest.mark.long
+def test_training_is_judged_by_what_was_recorded(one_ray, reads):
+    called: list[str] = []
+    config = judging(lr=0.05, num_epochs=8).callbacks(
+        on_evaluate_offline_start=lambda **_: called.append("start"),
+        on_evaluate_offline_end=lambda **_: called.append("end"),
+    )
+    config.evaluation(offline_evaluation_interval=2)
+    algorithm = config.build_algo()
+    try:
+        assert "evaluation" not in algorithm.train()
+        module = algorithm.train()["evaluation"]["offline_eval_runners"][DEFAULT_MODULE_ID]
+        batch = decisions(compressed=False)
+        logits = algorithm.get_module().forward_inference(
+            {"obs": torch.from_numpy(batch[Columns.OBS])}
+        )[Columns.ACTION_DIST_INPUTS]
+        expected = torch.nn.functional.cross_entropy(
+            logits, torch.from_numpy(batch[Columns.ACTIONS])
+        )
+    finally:
+        algorithm.stop()
+    assert module["total_eval_loss"] == pytest.approx(float(expected), rel=1e-2)
+    assert called == ["start", "end"]
+
+
+def test_what_cannot_be_judged_is_said_before_anything_starts():
+    with pytest.raises(ConfigError, match="offline_evaluation_interval=1"):
+        small().offline_data(input_=["/records"]).validate()
+    with pytest.raises(ConfigError, match="lstm_units"):
+        judging().training(lstm_units=8).validate()
+
+
+def test_q_values_are_judged_by_the_users_function(reads):
+    with pytest.raises(ConfigError, match="offline_loss_for_module_fn"):
+        loss(group(kind=DQNConfig))
+    mean = group(
+        kind=DQNConfig,
+        offline_loss_for_module_fn=lambda self, *, fwd_out, **_: fwd_out["atoms"].mean(),
+    )
+    assert np.isfinite(loss(mean))
