@@ -75,7 +75,7 @@ class BatchedConfig(AlgorithmConfig):
         # it.
         self.env_runners(merge_env_runner_states=False, broadcast_env_runner_states=False)
         self.output_write_episodes = False
-        self.offline_loss_for_module_fn = unlikelihood
+        self.offline_loss_for_module_fn: Any = unlikelihood
         self.shuffle_batch_per_epoch = True
         # As many games as the world has by default.
         self.num_envs_per_env_runner = None
@@ -298,9 +298,10 @@ class BatchedConfig(AlgorithmConfig):
         """
         spaces = input_observation_space, input_action_space
         if self.in_evaluation:
-            pipeline = super().build_learner_connector(*spaces, device)
+            pipeline: Any = super().build_learner_connector(*spaces, device)
             if isinstance(self.settings, QSettings):
                 pipeline.prepend(AddNextObservationsFromEpisodesToTrainBatch())
+            assert isinstance(pipeline, LearnerConnectorPipeline)
             return pipeline
         fragments = []
         if self.add_default_connectors_to_learner_pipeline:
@@ -370,8 +371,22 @@ class BatchedConfig(AlgorithmConfig):
 
     def make_world(self) -> BatchEnv:
         """Make the world of an env runner. Raises what `make_world` raises, and `ConfigError` for
-        what isn't a `BatchEnv`.
+        what isn't a `BatchEnv`, or shows something else than the configuration declares.
         """
+        world = self._named_world()
+        declared = {
+            "observation_space": (self.observation_space, world.single_observation_space),
+            "action_space": (self.action_space, world.single_action_space),
+        }
+        for name, (expected, actual) in declared.items():
+            if expected is not None and expected != actual:
+                raise ConfigError(
+                    f"the configuration's {name} is {expected}, and that of {self.world_name} is"
+                    f" {actual}; leave it out, or set the world's options"
+                )
+        return world
+
+    def _named_world(self) -> BatchEnv:
         options = dict(self.env_config)
         if self.num_envs_per_env_runner is not None:
             options["num_games"] = self.num_envs_per_env_runner

@@ -101,8 +101,6 @@ class FragmentLearner(TorchLearner):
     ) -> Iterator[MultiAgentBatch]:
         """Say what `Learner.update` goes through. RLlib would make minibatches of its own."""
         batch = self._make_batch_if_necessary(training_data=training_data)
-        if not self.should_module_be_updated(DEFAULT_MODULE_ID, batch):
-            return
         for minibatch in self.minibatches(batch.policy_batches[DEFAULT_MODULE_ID]):
             yield MultiAgentBatch({DEFAULT_MODULE_ID: minibatch}, env_steps=minibatch.count)
 

@@ -19,6 +19,7 @@ class _Played(SingleAgentEnvRunner):
 
     def __init__(self, *, runner: BatchEnvRunner, **_: Any) -> None:
         self.config = runner.config.copy(copy_frozen=False)
+        self._name = runner.config.world_name.lower()
         # RLlib's writer adds to it.
         self.config.output_write_method_kwargs = dict(self.config.output_write_method_kwargs)
         self.worker_index = runner.worker_index
@@ -30,7 +31,7 @@ class _Played(SingleAgentEnvRunner):
         return self.episodes
 
 
-class Recorder(OfflineSingleAgentEnvRunner, _Played):
+class Recorder(OfflineSingleAgentEnvRunner, _Played):  # type: ignore[misc]  # RLlib's aren't typed
     """Writes one row per decision, in the form that RLlib's offline algorithms read."""
 
     def __init__(self, runner: BatchEnvRunner) -> None:
@@ -53,7 +54,7 @@ class Recorder(OfflineSingleAgentEnvRunner, _Played):
             super().sample()
 
     def _get_subdir_path(self) -> str:
-        return str(self.config.world_name.lower())
+        return self._name
 
 
 def _parts(episode: SingleAgentEpisode, most: int) -> Iterator[SingleAgentEpisode]:

@@ -71,6 +71,7 @@ REFUSED = {
     "enable_rl_module_and_learner": "only RLlib's new API stack is used",
     "policies": _ONE_POLICY,
     "policy_mapping_fn": _ONE_POLICY,
+    "policies_to_train": "training trains the one policy; algorithm.evaluate() plays without",
     # Offline data.
     "offline_data_class": (
         "learn from recorded games with `procsnake train --from-games`, or with RLlib's own BC,"

@@ -145,7 +145,6 @@ TRAINED: dict[str, tuple[Any, Callable[[Any, dict[str, Any]], Any]]] = {
     "grad_clip_by": ("value", _weights),
     "log_gradients": (True, lambda a, result: sorted(result["learners"][DEFAULT_MODULE_ID])),
     "seed": (2, _weights),
-    "policies_to_train": ((), _weights),
     "_torch_lr_scheduler_classes": (
         (functools.partial(torch.optim.lr_scheduler.ConstantLR, factor=0.1),),
         _weights,
