@@ -60,4 +60,5 @@ class Recorder(OfflineSingleAgentEnvRunner, _Played):  # type: ignore[misc]  # R
 def _parts(episode: SingleAgentEpisode, most: int) -> Iterator[SingleAgentEpisode]:
     """Yield parts of at most `most` steps: of what fills several files, RLlib writes the last."""
     for start in range(0, len(episode), most):
-        yield episode[start : start + most]
+        # A part knows that its episode has ended only if it ends where the episode does.
+        yield episode[start : min(start + most, len(episode))]

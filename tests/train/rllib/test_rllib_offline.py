@@ -129,7 +129,9 @@ def test_a_changed_value_changes_what_is_recorded(written, field):
 
 def test_files_are_full_and_nothing_is_lost(written):
     fields = {"output_max_rows_per_file": 20, "output_write_remaining_data": True}
-    assert [len(rows) for *_, rows, _ in recorded(written, **fields)] == [20, 20, 20, 4]
+    files = [rows for *_, rows, _ in recorded(written, **fields)]
+    assert [len(rows) for rows in files] == [20, 20, 20, 4]
+    assert all(row[Columns.TERMINATEDS] for rows in files for row in rows)
 
 
 def test_without_output_nothing_is_written(written):
