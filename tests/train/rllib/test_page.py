@@ -13,7 +13,6 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from tests.train.rllib.test_rllib_fields import READ_BY_RLLIB, SHOWN
 from train.rllib.rllib_fields import REFUSED, RELICS, SET_BY_RLLIB
 
-
 PAGE = (Path(__file__).parents[3] / "docs" / "rllib.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("\n## If you know RLlib\n")[2].partition("\n## The hooks\n")[0]
 
