@@ -11,6 +11,7 @@ The Tab key then completes commands, options, and the names of experiments, play
 and worlds. Put the shell's line into its own file, and open a new terminal.
 
 examples:
+  procsnake completion bash                    # print the script, for those who want to read it
   eval "$(procsnake completion bash)"          # in ~/.bashrc
   eval "$(procsnake completion zsh)"           # in ~/.zshrc, below: autoload -U compinit; compinit
   source (procsnake completion fish | psub)    # in ~/.config/fish/config.fish
