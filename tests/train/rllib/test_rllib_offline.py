@@ -1,5 +1,5 @@
 """What is recorded, and evaluations on what was recorded. Ray's data library, which takes a minute
-for it, has a stand-in that is read in this process; one test has the real one."""
+for it, has a stand-in that is read in this process."""
 
 from __future__ import annotations
 
