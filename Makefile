@@ -28,7 +28,7 @@ NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dq
   tests/benchmarks/test_commands.py::test_the_mxnet_benchmark_runs
 
 .PHONY: play install install-serve test test-fast checks tests test-long long-training long-others test-outside \
-  $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks locks programs clean
+  long-machines $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks locks programs clean
 
 play: $(PLAY)
 	$(BIN)/procsnake quickstart
@@ -57,13 +57,16 @@ test-fast: $(INSTALLED)
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
 test-long: $(INSTALLED) programs
 	$(MAKE) --jobs=2 --output-sync=target long-training long-others
+	$(MAKE) long-machines
+
+long-machines: $(INSTALLED) programs
 	$(LONG) $(MACHINES) --ignore=$(SDK)
 
-long-training:
+long-training: $(INSTALLED) programs
 	$(LONG) tests/train $(MACHINES:%=--ignore=%) --ignore=$(ENGINES)
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
 
-long-others:
+long-others: $(INSTALLED) programs
 	$(LONG) tests --ignore=tests/train $(LEGACY:%=--ignore=%) --ignore=tests/clients
 
 # What is tried beside libraries that the rest can't have. `.ci/run` takes one of them each day.
