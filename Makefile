@@ -17,6 +17,7 @@ SAGEMAKER := .venv-sagemaker
 CLIENTS := .venv-clients
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
+RLLIB := tests/train/rllib tests/train/comparison tests/train/tuning
 ENGINES := tests/train/engines
 LEGACY := tests/serve/aicrowd/test_legacy.py tests/serve/aicrowd/test_ray_settings.py
 SDK := tests/train/sagemaker/test_sdk.py
@@ -28,7 +29,7 @@ NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dq
   tests/benchmarks/test_commands.py::test_the_mxnet_benchmark_runs
 
 .PHONY: play install install-serve test test-fast checks tests test-long long-training long-others test-outside \
-  long-machines $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks locks programs clean
+  long-machines long-rllib $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks locks programs clean
 
 play: $(PLAY)
 	$(BIN)/procsnake quickstart
@@ -57,13 +58,16 @@ test-fast: $(INSTALLED)
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
 test-long: $(INSTALLED) programs
 	$(MAKE) --jobs=2 --output-sync=target long-training long-others
-	$(MAKE) long-machines
+	$(MAKE) long-rllib long-machines
 
 long-machines: $(INSTALLED) programs
 	$(LONG) $(MACHINES) --ignore=$(SDK)
 
+long-rllib: $(INSTALLED) programs
+	$(LONG) $(RLLIB)
+
 long-training: $(INSTALLED) programs
-	$(LONG) tests/train $(MACHINES:%=--ignore=%) --ignore=$(ENGINES)
+	$(LONG) tests/train $(MACHINES:%=--ignore=%) $(RLLIB:%=--ignore=%) --ignore=$(ENGINES)
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
 
 long-others: $(INSTALLED) programs
