@@ -270,13 +270,15 @@ def arithmetic(
     default as training chooses."""
     name, options = NETWORKS[network]
     space = BattlesnakeVectorEnv(num_games=1, observation=OBSERVATION).single_observation_space
-    built = networks.build(name, space.shape, 3, **options)
+    # The observations of a game may have more planes than those of this benchmark.
+    shape_of_one = space.shape if seen is None else seen.shape[1:]
+    built = networks.build(name, shape_of_one, 3, **options)
     bf16 = has_fast_bfloat16() if bf16 is None else bf16
     # Nothing moves: trained on one batch for long, gradients would become denormal numbers, which
     # are slow.
     optimizer = torch.optim.Adam(built.parameters(), lr=0.0, eps=1e-5)
     random = torch.Generator().manual_seed(0)
-    shape = (max(rows, size), *space.shape)
+    shape = (max(rows, size), *shape_of_one)
     seen = (
         torch.randint(0, 20, shape, generator=random).to(torch.uint8)
         if seen is None
