@@ -3,6 +3,7 @@ for it, has a stand-in that is read in this process."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -441,6 +442,35 @@ def test_training_is_judged_by_what_was_recorded(one_ray, reads):
         algorithm.stop()
     assert module["total_eval_loss"] == pytest.approx(float(expected), rel=1e-2)
     assert called == ["start", "end"]
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The minimum number of concurrent actors")  # of so few rows
+def test_what_was_recorded_is_read_back_by_rays_own_library(one_ray, tmp_path):
+    """Without a stand-in: Ray's data library writes the rows, and an offline evaluation reads them.
+    An untrained policy finds each of the four actions about as likely.
+    """
+    config = small().offline_data(output=str(tmp_path), output_max_rows_per_file=ROWS)
+    config.validate()
+    runner = config.env_runner_cls(config=config, worker_index=0, num_workers=0)
+    runner.sample()
+    runner.stop()
+    folder = tmp_path / "identity"
+    rows = ray.data.read_parquet([str(part) for part in folder.iterdir()]).take_all()
+    assert len(rows) == ROWS
+    for row in rows:
+        assert row[Columns.TERMINATEDS]
+        lit = int(unpack(row[Columns.OBS]).argmax())
+        assert row[Columns.REWARDS] == (lit == row[Columns.ACTIONS])
+    judged = small().offline_data(input_=[str(part) for part in folder.iterdir()])
+    judged.training(lr=0.0)
+    judged.evaluation(offline_evaluation_interval=1)
+    algorithm = judged.build_algo()
+    try:
+        found = algorithm.train()["evaluation"]["offline_eval_runners"][DEFAULT_MODULE_ID]
+    finally:
+        algorithm.stop()
+    assert found["total_eval_loss"] == pytest.approx(math.log(4), abs=0.1)
 
 
 def test_what_cannot_be_judged_is_said_before_anything_starts():
