@@ -10,7 +10,7 @@ from envs.battlesnake.plain import Board, Snake, living_snakes, state_from_board
 from envs.battlesnake.recording import Recording, asked_snake, contradiction
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 
 
 def open_recording(

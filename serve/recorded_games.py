@@ -15,8 +15,8 @@ from agents.opened_recording import open_recording, say_doubts
 from envs.battlesnake.recording import Recording, recording_files
 from envs.common.errors import ConfigError
 from envs.common.outputs import kept_at
-from envs.common.printable import file_name
 from envs.common.shell_command import shell_command
+from envs.common.strangers.printable import file_name
 from serve.archive.option import without_password
 from serve.ladder.download import recording_path
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.hub.address import Address, HubError
 from envs.common.errors import MissingDependencyError, pip_install
-from envs.common.printable import in_one_line
+from envs.common.strangers.printable import in_one_line
 
 READ_S = 20.0
 """Seconds in which the Hub has to answer, and to go on with an answer."""

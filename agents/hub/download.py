@@ -16,7 +16,7 @@ from urllib.parse import quote
 from agents.hub.address import IN_TEXT, Address, HubError
 from agents.hub.client import LOG_IN, READ_S, asking, library
 from envs.common.cache import cache_root
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from envs.common.whole_files import write_folder
 
 CARD = "card.json"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from agents.effort import ONE_LIMIT, Effort
 from envs.common.errors import ConfigError
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from procsnake.cli.command_line import at_least, positive
 
 

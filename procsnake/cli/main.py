@@ -105,7 +105,7 @@ def _run(options: argparse.Namespace) -> int:
     except ProcsnakeError as error:
         missing = error
     # A message shows what was wrong, such as a name in a file of a stranger's.
-    from envs.common.printable import printable
+    from envs.common.strangers.printable import printable
 
     message = printable(missing, keep="\n")
     print(f"procsnake {options.command}: {message}", file=sys.stderr)

@@ -21,7 +21,7 @@ from envs.battlesnake.recording import EXTRAS, Recording, RecordingError
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import NewerDatabaseError
-from envs.common.printable import file_name, printable
+from envs.common.strangers.printable import file_name, printable
 from envs.common.strangers.sqlite_files import UnsafeDatabaseError
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack

@@ -7,7 +7,7 @@ from __future__ import annotations
 from flask import Blueprint, Flask, Response, jsonify, redirect, request
 from werkzeug.exceptions import HTTPException
 
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from serve.browser.viewer.access import Access, is_another_sites
 from serve.browser.viewer.routes import Games, viewer_blueprint, with_headers
 

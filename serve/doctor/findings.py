@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 
 FINE = "✓"
 WARNING = "!"

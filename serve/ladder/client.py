@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 
 from agents.card import library_versions
 from agents.measure.evaluation.connection import CALL_ERRORS, Answer, Connection, in_words
-from envs.common.printable import printable
 from envs.common.strangers.bounded import parse_json
+from envs.common.strangers.printable import printable
 from serve.ladder.errors import (
     BY_STATUS,
     ArenaDownError,

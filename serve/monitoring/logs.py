@@ -15,7 +15,7 @@ from typing import Any
 
 from flask import g, has_request_context
 
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 
 _EVERY_S = 60.0
 _BURST = 10

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from envs.common.errors import ConfigError
-from envs.common.printable import in_one_line
+from envs.common.strangers.printable import in_one_line
 from envs.common.whole_files import not_through_links
 from train.runs.folder import RunError
 

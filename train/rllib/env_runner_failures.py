@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from envs.common.errors import ProcsnakeError
-from envs.common.printable import in_one_line
+from envs.common.strangers.printable import in_one_line
 from envs.common.users_code import place_of
 
 MOST_FAILURES = 3

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from envs.common.cores import usable_cores
 from envs.common.errors import ProcsnakeError
-from envs.common.printable import in_one_line
 from envs.common.shell_command import shell_command
+from envs.common.strangers.printable import in_one_line
 from procsnake_packages import HERE
 from train.cluster.node import token_path
 from train.cluster.ray_node import token_environment

@@ -17,7 +17,7 @@ from agents.measure.tournament.game import BrokenOffError, Fixture, play_game, r
 from agents.measure.tournament.settings import Game, Match
 from agents.measure.tournament.workers import GameWorkers, WorkerError, portable
 from agents.parallel import WorkerLostError
-from envs.common.printable import in_one_line
+from envs.common.strangers.printable import in_one_line
 
 _LOOK_EVERY_S = 0.2
 

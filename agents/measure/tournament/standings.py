@@ -13,7 +13,7 @@ from agents.measure.tournament.bracket import rounds_survived
 from agents.measure.tournament.ratings import WengLin, bradley_terry, weng_lin_ratings
 from agents.measure.tournament.settings import Game, Tournament, scores
 from envs.common.columns import in_columns
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from envs.common.errors import ConfigError
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from procsnake.cli.command_line import Commands, add_json, print_json
 from procsnake.cli.compete.arena_account import add_arena_address, address, client_for, tell
 from procsnake.cli.compete.arena_entries import (

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 
 if TYPE_CHECKING:
     from serve.ladder.client import ArenaClient

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from procsnake.cli.command_line import at_least, print_json, progress_on_stderr
 from procsnake.cli.compete.arena_account import client_for
 from procsnake.cli.exit_codes import USER_ERROR

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from envs.common.outputs import kept_at, make_place_for
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from procsnake.cli.command_line import print_json, progress_on_stderr
 from procsnake.cli.compete.arena_account import client_for, tell
 from procsnake.cli.database_option import add_database

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import ConfigError
-from envs.common.printable import printable
 from envs.common.shell_command import shell_command
+from envs.common.strangers.printable import printable
 from envs.common.whole_files import replace_whole
 from procsnake.cli.command_line import (
     USER_ERROR,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from envs.common.columns import in_columns
 from envs.common.outputs import kept_at
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from procsnake.cli.command_line import (
     Commands,
     add_json,

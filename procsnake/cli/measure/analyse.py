@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.outputs import kept_at, make_place_for
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from envs.common.terminal import Progress
 from envs.common.whole_files import make_folder_of
 from procsnake.cli.command_line import add_json, at_least, print_json

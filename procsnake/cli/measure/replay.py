@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envs.common.errors import ConfigError
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from envs.common.terminal import columns, draw_all, wants_color
 from envs.common.whole_files import write_whole
 from procsnake.cli.command_line import (

@@ -13,7 +13,7 @@ from typing import Any
 
 from envs.common.errors import ConfigError
 from envs.common.outputs import make_place_for
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from envs.common.terminal import Redrawn, columns, wants_color
 from envs.common.whole_files import make_folder_of
 from procsnake.cli.command_line import at_least, print_json, refuse_given

@@ -12,7 +12,7 @@ from typing import Protocol
 from envs.battlesnake.render.ansi import draw
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from envs.common.terminal import Redrawn, columns, wants_color
 from serve.browser.by_hand.game import HumanGame
 from serve.browser.by_hand.keys import GO_ON, HINT, NEW, QUIT, UNDO, Keyboard

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 from flask import Flask, g
 
-from envs.common.printable import printable
+from envs.common.strangers.printable import printable
 from serve.background import Background
 from serve.monitoring import logs
 from tests.serve.archive.played import play

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
-from envs.common.printable import in_one_line
+from envs.common.strangers.printable import in_one_line
 from train.config import Experiment
 from train.runs.folder import EVENTS, disk_errors
 from train.runs.sessions.event_file import EventFile
