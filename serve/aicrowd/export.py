@@ -79,12 +79,7 @@ def export(
     Raises `BundleError`, `UnknownNameError`, `NoCounterpartError` or `ConfigError`.
     """
     target = Path(out).absolute()
-    if isinstance(source, Mapping):
-        bundle = None
-        config = source
-    else:
-        bundle = bundles.load(source)
-        config = bundle.card.config
+    bundle, config = _bundle_and_config(source)
     if bundle is None and with_weights:
         raise ConfigError(
             "an experiment that wasn't trained has no weights; train it, and export the run with"
@@ -93,10 +88,10 @@ def export(
     translation = translate(
         config, track=track, framework=framework, weights=WEIGHTS if with_weights else None
     )
+    experiment = f"experiments/{translation.name}.yaml"
     command = (bundle and bundle.card.command) or shlex.join(
         ["procsnake", "train", translation.name]
     )
-    experiment = f"experiments/{translation.name}.yaml"
     page = _readme(translation, track, command, in_the_kit=starter_kit is not None)
     ours = {
         **_template(),
@@ -136,6 +131,18 @@ def export(
     notes += _by_folder(result.kept, "as you left it")
     notes += _by_folder(result.removed, "of the older export, and was removed")
     return Exported(translation, notes)
+
+
+def _bundle_and_config(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+) -> tuple[Bundle | None, Mapping[str, Any]]:
+    """Return the bundle, None of an experiment that wasn't trained, and the experiment's
+    settings.
+    """
+    if isinstance(source, Mapping):
+        return None, source
+    bundle = bundles.load(source)
+    return bundle, bundle.card.config
 
 
 def _by_folder(names: Sequence[str], what: str) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 
 from procsnake.cli.command_line import Commands, add_json, add_seed, at_least
-from procsnake.cli.train.tuning_conditions import add_conditions
+from procsnake.cli.train.tuning_conditions import add_conditions, add_opening_and_length
 
 HELP = """\
 SPSA (games) moves all parameters at once, up or down by coins, plays the two sides against each
@@ -149,15 +149,7 @@ def _add_learn(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--games", type=at_least(2), default=2400, help="games to play (default: %(default)s)"
     )
-    parser.add_argument(
-        "--opening-turns",
-        type=at_least(0),
-        default=4,
-        help="random turns at the start (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn"
-    )
+    add_opening_and_length(parser)
     for side in ("width", "height"):
         parser.add_argument(
             f"--{side}", type=int, default=11, help=f"board {side} (default: %(default)s)"

@@ -29,9 +29,8 @@ The seed isn't among them: a test has other starts.
 """
 
 
-def add_conditions(parser: argparse.ArgumentParser) -> None:
-    """Add the options under which games are played."""
-    add_effort(parser, wall=False)
+def add_opening_and_length(parser: argparse.ArgumentParser) -> None:
+    """Add the options of how a game begins, and when it is drawn."""
     parser.add_argument(
         "--opening-turns",
         type=at_least(0),
@@ -41,6 +40,12 @@ def add_conditions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn"
     )
+
+
+def add_conditions(parser: argparse.ArgumentParser) -> None:
+    """Add the options under which games are played."""
+    add_effort(parser, wall=False)
+    add_opening_and_length(parser)
     parser.add_argument(
         "--snakes",
         type=int,
