@@ -110,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> Bundle:
     or `hf://user/name`.
 
     Raises `BundleError` if it is missing, cut off, changed, too large or of a newer format, or if a
-    part of its network lies in another file; `HubError`, which is one, and `MissingDependencyError`
+    part of its network is in another file; `HubError`, which is one, and `MissingDependencyError`
     for what can't be had from the Hugging Face Hub."""
     source = _place(os.fspath(path))
     bundle_of_run = source / "bundle"
@@ -122,7 +122,7 @@ def load(path: str | os.PathLike[str]) -> Bundle:
         contents = _read_zip(source)
     else:
         raise BundleError(
-            f"there is no policy bundle at {source}. Those that come along:"
+            f"there is no policy bundle at {source}. The built-in ones:"
             f" {shell_command('champions')}; what can be trained:"
             f" {shell_command('train', '--list')}"
         )
@@ -159,7 +159,7 @@ def _why_none(source: Path) -> str:
             "It is a run that hasn't ended. End it where it is:"
             f" {shell_command('train', '--resume', source, '--finish')}"
         )
-    return "A run's bundle lies in RUN/bundle"
+    return "A run's bundle is in RUN/bundle"
 
 
 def _place(path: str) -> Path:
@@ -204,7 +204,7 @@ def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
 
 
 def _read_folder(folder: Path) -> dict[str, bytes]:
-    """Return the bundle's files that lie in a folder, by name."""
+    """Return the bundle's files that are in a folder, by name."""
     contents = {}
     for name, limit in MAX_FILE_BYTES.items():
         try:

@@ -225,7 +225,7 @@ class Policy(Agent):
 
 
 def _display_name(bundle: Bundle) -> str:
-    """The bundle's own name, or its run's if it lies in RUN/bundle."""
+    """The bundle's own name, or its run's if it is in RUN/bundle."""
     path = bundle.path.absolute()
     if path.name == "bundle":
         return path.parent.name

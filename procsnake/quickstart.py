@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _tell_places(run: Path, record: Path, experiment: str) -> None:
     print(f"""\
-the run lies in {run}
+the run is in {run}
   config.yaml       what was trained, and with which versions
   report.html       curves, evaluation, causes of death: open it in a browser
   progress.csv      metrics by iteration (also TensorBoard events in tensorboard/)

@@ -55,7 +55,7 @@ _OF_SELF_PLAY = ("nodes", "randomness", "opening_turns", "every", "inner_positio
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """How far a run has come. The games themselves lie in the run's folder."""
+    """How far a run has come. The games themselves are in the run's folder."""
 
     generation: int = 1
     """The generation that is being made."""
@@ -102,7 +102,7 @@ class EvaluationTrainer:
         self._run = Path()
 
     def work_in(self, run: Path) -> None:
-        """Have the generations' games, tests and evaluations lie in the folder of this run.
+        """Have the generations' games, tests and evaluations written to the folder of this run.
 
         A run that was moved plays the games of its present generation again, because they name
         files by their old places."""

@@ -8,7 +8,7 @@ from envs.common.errors import ConfigError
 
 OUTPUTS = Path("outputs")
 """Where commands write what they make, in the working directory, unless an option names another
-place. Runs lie in `runs/`.
+place. Runs are in `runs/`.
 """
 
 

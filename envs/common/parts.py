@@ -154,7 +154,7 @@ def imported(module: str, what: str) -> Any:
         where = f"{module.partition('.')[0]}.py"
         raise ConfigError(
             f"{what}: the module {module!r} can't be imported: there is none where Python looks. If"
-            f" {where} lies in this folder: export PYTHONPATH=."
+            f" {where} is in this folder: export PYTHONPATH=."
         ) from error
     except Exception as error:
         # A SyntaxError says its line itself.

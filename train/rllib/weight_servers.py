@@ -1,7 +1,7 @@
 """The newest weights, where env runners can ask for them without waiting for the learner.
 
 Every machine has a server of its own, which knows the newest weights' number and Ray's reference to
-them. The weights lie in Ray's object store, which brings them to each machine once, for all its env
+them. The weights are in Ray's object store, which brings them to each machine once, for all its env
 runners. If all machines asked at once, all would get them from the one where they were made. So
 servers hand them on as a tree: each has them before the next two ask."""
 

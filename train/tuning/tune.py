@@ -168,7 +168,7 @@ def _searched(
         trials = _search(base, settings, spaces, folder, goes_on, room, say)
     if all(trial.error for trial in trials):
         raise RunError(
-            f"every trial failed; the first with: {trials[0].error}. The search lies in {folder}"
+            f"every trial failed; the first with: {trials[0].error}. The search is in {folder}"
         )
     finished = len(trials) == settings.trials and all(
         trial.has_ended or trial.error for trial in trials

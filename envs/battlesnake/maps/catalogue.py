@@ -178,7 +178,7 @@ def register_map(
     if not MIN_SIDE <= smallest_side <= MAX_SIDE or not 1 <= most_snakes <= MAX_SNAKES:
         raise ConfigError(
             f"smallest_side is {smallest_side} and most_snakes {most_snakes}; "
-            f"they lie in {MIN_SIDE}..{MAX_SIDE} and 1..{MAX_SNAKES}"
+            f"they are within {MIN_SIDE}..{MAX_SIDE} and 1..{MAX_SNAKES}"
         )
     _USER_MAPS[name] = _over_boards(set_up, update)
     LIMITS[name] = Limits(sizes, smallest_side, most_snakes)

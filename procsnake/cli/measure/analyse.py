@@ -108,7 +108,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--curves",
         metavar="FILE",
-        help="win probabilities of --fit (default: those that come along)",
+        help="file of win probabilities that --fit wrote (default: the built-in ones)",
     )
     parser.add_argument(
         "--fit",

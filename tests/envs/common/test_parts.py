@@ -76,7 +76,7 @@ def test_a_module_that_fails_is_named_with_its_mistake(module, text, message):
 
 def test_a_module_that_is_not_found_is_looked_for_where_python_is_told_to():
     with pytest.raises(
-        ConfigError, match=r"no_such_file\.py lies in this folder: export PYTHONPATH=\."
+        ConfigError, match=r"no_such_file\.py is in this folder: export PYTHONPATH=\."
     ):
         import_modules(["no_such_file"])
 
