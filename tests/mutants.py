@@ -125,9 +125,9 @@ def draw(rooms: list[str], count: int, seed: int) -> list[Mutant]:
 
 def tests_of(mutant: Mutant) -> list[str]:
     """Return the test files that import the mutant's module, those of its room first."""
-    names = mutant.module.rpartition(".")
+    package, _, name = mutant.module.rpartition(".")
     importing = re.compile(
-        rf"\b{re.escape(mutant.module)}\b|from {re.escape(names[0])} import .*\b{names[2]}\b"
+        rf"\b{re.escape(mutant.module)}\b|from {re.escape(package)} import .*\b{name}\b"
     )
     room = ROOT / "tests" / mutant.file.parent
     files = [
