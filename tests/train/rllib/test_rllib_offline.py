@@ -23,6 +23,8 @@ from ray.rllib.utils.compression import pack, unpack
 from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBuffer
 
 from envs.common.errors import ConfigError
+from tests.train.rllib.fields_shown import shows
+from tests.train.rllib.small_runs import small
 from tests.train.small_worlds import IdentityWorld
 from train.dqn import DQNConfig
 from train.ppo import PPO, PPOConfig
@@ -32,12 +34,6 @@ from train.rllib.batched_config import BatchedConfig
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
 ROWS = 32
 Probe = Callable[[Any], Any]
-
-
-def small(kind: type[BatchedConfig] = PPOConfig) -> Any:
-    world = {"imports": ["tests.train.small_worlds"]}
-    config = kind().environment("identity", env_config=world).debugging(seed=1)
-    return config.env_runners(num_envs_per_env_runner=8, rollout_fragment_length=4)
 
 
 class Written:
@@ -115,6 +111,7 @@ RECORDED: dict[str, tuple[dict[str, Any], Probe]] = {
 }
 
 
+@shows(*RECORDED)
 @pytest.mark.parametrize("field", RECORDED)
 def test_a_changed_value_changes_what_is_recorded(written, field):
     fields, probe = RECORDED[field]
@@ -135,6 +132,7 @@ def test_files_are_full_and_nothing_is_lost(written):
     assert all(row[Columns.TERMINATEDS] for rows in files for row in rows)
 
 
+@shows("output")
 def test_without_output_nothing_is_written(written):
     config = small()
     config.validate()
@@ -331,6 +329,7 @@ JUDGED: dict[str, tuple[dict[str, Any], Callable[[Any, Any], Any]]] = {
 """RLlib's fields of recorded data: (values, what is looked at)."""
 
 
+@shows(*JUDGED)
 @pytest.mark.parametrize("field", JUDGED)
 def test_a_changed_value_changes_what_is_read(reads, field):
     fields, probe = JUDGED[field]
@@ -341,6 +340,7 @@ def test_a_changed_value_changes_what_is_read(reads, field):
     assert probe(reads, group(**without).offline_data.data) != changed
 
 
+@shows("input_read_schema")
 def test_columns_of_other_names_are_read_where_they_are_named(reads):
     expected = loss(group())
     reads.batch = _renamed()
@@ -387,6 +387,7 @@ RUNNERS: dict[str, tuple[Any, Probe]] = {
 """RLlib's fields of the runners of an offline evaluation."""
 
 
+@shows(*RUNNERS)
 @pytest.mark.parametrize("field", RUNNERS)
 def test_a_changed_value_changes_the_runners(reads, field):
     value, probe = RUNNERS[field]
@@ -404,6 +405,7 @@ OFFLINE_RESOURCES: dict[str, Any] = {
 }
 
 
+@shows(*OFFLINE_RESOURCES)
 @pytest.mark.parametrize("field", OFFLINE_RESOURCES)
 def test_a_trial_asks_for_what_its_offline_evaluation_needs(field):
     config = judging(num_offline_eval_runners=1)
@@ -412,13 +414,11 @@ def test_a_trial_asks_for_what_its_offline_evaluation_needs(field):
     assert PPO.default_resource_request(config) != before
 
 
-OFFLINE_TRAINED = {
+@shows(
     "offline_evaluation_interval",
     "callbacks_on_evaluate_offline_start",
     "callbacks_on_evaluate_offline_end",
-}
-
-
+)
 @pytest.mark.long
 def test_training_is_judged_by_what_was_recorded(one_ray, reads):
     called: list[str] = []

@@ -8,6 +8,7 @@ import pytest
 import ray
 
 from envs.common.errors import ConfigError
+from tests.train.rllib.fields_shown import shows
 from train.ppo import PPOConfig
 from train.rllib import weight_servers
 from train.rllib.weight_servers import WeightServer, WeightServers
@@ -85,6 +86,7 @@ def test_the_last_machine_that_is_left_goes_on_getting_weights(monkeypatch):
     assert pushed[-1] == []
 
 
+@shows("env_runner_state_server_max_concurrency")
 def test_a_server_answers_as_many_at_a_time_as_rllibs_setting_says(monkeypatch):
     asked: list[int] = []
 
