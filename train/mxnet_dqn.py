@@ -48,11 +48,19 @@ class Transitions(NamedTuple):
     rewards: np.ndarray  # float32 (B,)
     next_observations: np.ndarray  # (B, …): what the same snake saw one turn later
     terminated: np.ndarray  # bool (B,): nothing comes after it
-    next_masks: np.ndarray  # bool (B, A): actions allowed one turn later
+    # bool (B, A): actions allowed one turn later. All of them where the episode ended, because a
+    # world shows the next episode's mask by then. Only a truncated episode asks for it.
+    next_masks: np.ndarray
 
 
 class Replay:
-    """The last `capacity` decisions, drawn with equal probability."""
+    """The last `capacity` decisions, drawn with equal probability.
+
+    Successive decisions are alike: a snake that walks along a wall sees the wall for many turns. A
+    network that learned from them as they come would forget the rest of the board. A batch that is
+    drawn from thousands of decisions has something of everything, and each decision is learned from
+    more than once.
+    """
 
     def __init__(self, capacity: int, observation: np.ndarray, num_actions: int) -> None:
         pictures = (capacity, *observation.shape)
@@ -84,7 +92,12 @@ class Replay:
 
 
 class QLearner:
-    """The network, the target network from which its goals come, and the optimiser."""
+    """The network, the target network and the optimiser.
+
+    The target of a Q value is made of the Q values of the next state, which is much like this one.
+    If the network itself gave them, each update would raise its own targets, and the values would
+    run away. So they come from the target network, a copy that lags behind.
+    """
 
     def __init__(
         self,
@@ -118,9 +131,10 @@ class QLearner:
         """Return the Q values of observations, float32 (B, A)."""
         return self.network(to_planes(observations, **self._reads)).asnumpy()
 
-    def goals(self, batch: Transitions) -> np.ndarray:
+    def targets(self, batch: Transitions) -> np.ndarray:
         """Return what the Q value of each decision should have been, float32 (B,): reward + gamma ·
-        best of the next state.
+        best of the next state. Nothing follows a terminated episode; a truncated one would have
+        gone on.
         """
         following = self.target(to_planes(batch.next_observations, **self._reads)).asnumpy()
         best = np.where(batch.next_masks, following, _WORST).max(axis=1)
@@ -131,10 +145,10 @@ class QLearner:
     def update(self, batch: Transitions) -> dict[str, float]:
         """Make one step of Adam, after which the target network follows. Returns the metrics."""
         planes = to_planes(batch.observations, **self._reads)
-        goals = to_mxnet(self.goals(batch))
+        targets = to_mxnet(self.targets(batch))
         with mx.autograd.record():
             values = mx.nd.pick(self.network(planes), to_mxnet(batch.actions))
-            loss = self._loss(values, goals).mean()
+            loss = self._loss(values, targets).mean()
         loss.backward()
         self.trainer.set_learning_rate(self.learning_rate)
         self.trainer.step(1)
@@ -198,7 +212,7 @@ class MXNetDQN:
 
     def choose(self) -> np.ndarray:
         """Choose an action for each row, int64 (R,): the best one or, with probability epsilon, any
-        that is allowed.
+        that is allowed. A snake that never tried anything would not find out what it is worth.
         """
         mask = self._mask()
         rows = self.world.num_envs
@@ -217,7 +231,8 @@ class MXNetDQN:
         ended = (world.terminated | world.truncated)[acted]
         following = world.observations[acted]
         next_masks = self._mask()[acted]
-        # Where an episode ended, the world shows the next one's beginning already.
+        # Where an episode ended, the world shows the next one's beginning already. Of the end it
+        # keeps the observation, but not the mask.
         following[ended] = world.final_observations[acted[ended]]
         next_masks[ended] = True
         self.replay.add(

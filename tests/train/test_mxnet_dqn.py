@@ -142,16 +142,16 @@ def test_the_target_begins_as_the_network():
         np.testing.assert_array_equal(weights, weights_of(made.target)[name])
 
 
-def test_goals_value_the_next_state_by_the_target_network():
+def test_targets_value_the_next_state_by_the_target_network():
     made = learner(gamma=0.9)
     given = batch()
     set_weights(made.target, {name: 2 * value for name, value in weights_of(made.target).items()})
     with torch.inference_mode():
         following = torch_twin(made)(torch.from_numpy(given.next_observations))[0].numpy()
-    for k, goal in enumerate(made.goals(given)):
+    for k, target in enumerate(made.targets(given)):
         allowed = [following[k, a] for a in range(3) if given.next_masks[k, a]]
         expected = given.rewards[k] + (0.0 if given.terminated[k] else 0.9 * max(allowed))
-        assert goal == pytest.approx(expected, abs=1e-4)
+        assert target == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("tau", [0.25, 1.0])
