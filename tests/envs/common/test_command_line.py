@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -99,8 +100,11 @@ def words_of(parser, before=()):
         yield from words_of(inner, (*before, name))
 
 
+whole_parser = functools.cache(procsnake.cli.main.build_parser)
+
+
 def parser_of(words):
-    parser = procsnake.cli.main.build_parser()
+    parser = whole_parser()
     for word in words:
         parser = parser._subparsers._group_actions[0].choices[word]
     return parser
@@ -122,7 +126,7 @@ def test_every_example_in_the_help_can_be_copied_whole(monkeypatch, tmp_path):
     lines = examples()
     assert len(lines) > 40
     for line in lines:
-        options = procsnake.cli.main.build_parser().parse_args(pasted(line, tmp_path))
+        options = whole_parser().parse_args(pasted(line, tmp_path))
         assert callable(options.run), line
 
 
@@ -140,7 +144,7 @@ def test_what_quickstart_suggests_next_can_be_copied(monkeypatch, tmp_path):
     assert got[3][1:] == ["show", str(record)]
     assert got[4][1] == str(run)
     for words in got:
-        procsnake.cli.main.build_parser().parse_args(words)
+        whole_parser().parse_args(words)
 
 
 def test_no_message_writes_a_command_by_itself():

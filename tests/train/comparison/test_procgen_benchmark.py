@@ -242,5 +242,6 @@ def test_the_plan_counts_hours_at_the_speed_of_its_experiment(capsys, tmp_path):
         return json.loads(capsys.readouterr().out)["hours"]
 
     assert hours() == pytest.approx(16 * 3 * 25e6 / (370 * usable_cores()) / 3600)
-    assert hours() / hours("--experiment", "procgen-ppo-cpu") == pytest.approx(1500 / 370)
-    assert hours("--experiment", "procgen-ppo-lars") == hours()
+    one = ("--games", "coinrun")
+    assert hours(*one, "--experiment", "procgen-ppo-cpu") == pytest.approx(hours(*one) * 370 / 1500)
+    assert hours(*one, "--experiment", "procgen-ppo-lars") == hours(*one)

@@ -88,7 +88,7 @@ def kuberay_itself():
     if not CRD.is_file():
         pytest.skip("KubeRay's CRD is not in schemas/")
     with gzip.open(CRD, "rt") as file:
-        version = yaml.safe_load(file)["spec"]["versions"][0]
+        version = yaml.load(file, yaml.CSafeLoader)["spec"]["versions"][0]
     schema = closed(version["schema"]["openAPIV3Schema"])
     schema["properties"]["metadata"] = {"type": "object"}
     return jsonschema.Draft202012Validator(schema)

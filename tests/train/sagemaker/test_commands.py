@@ -49,7 +49,7 @@ RUN = "battlesnake-ppo-20261121-120000"
 
 
 @pytest.fixture(autouse=True)
-def aws(monkeypatch, tmp_path):
+def aws(monkeypatch, tmp_path, light_source):
     """An AWS with a bucket, in which every job leaves a run at once; yields the requests that reach
     it.
     """
@@ -750,12 +750,12 @@ def test_a_job_that_ended_before_it_trained_says_so(aws, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("job", "list"), ("job", "list", "--region", REGION), (*SINGLE, "--print-request")],
-)
-@pytest.mark.parametrize(
-    ("file", "profile", "message"),
-    [("", "nope", "(nope) could not be found"), ("[default", "default", "parse")],
+    ("file", "profile", "message", "arguments"),
+    [
+        ("", "nope", "(nope) could not be found", ("job", "list")),
+        ("[default", "default", "parse", ("job", "list", "--region", REGION)),
+        ("", "nope", "(nope) could not be found", (*SINGLE, "--print-request")),
+    ],
 )
 def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, message, arguments):
     """In a process of its own: sessions are kept."""

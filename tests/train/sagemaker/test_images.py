@@ -72,7 +72,7 @@ def without_base(words: list[str]) -> list[str]:
     ("kind", "gpu", "with_bundle"),
     [("training", True, False), ("lambda", False, True)],
 )
-def test_aws_builds_what_docker_would_build_here(tmp_path, kind, gpu, with_bundle):
+def test_aws_builds_what_docker_would_build_here(tmp_path, light_source, kind, gpu, with_bundle):
     (tmp_path / "run" / "bundle").mkdir(parents=True)
     (tmp_path / "run" / "bundle" / "card.json").write_text("{}")
     image = Image(
@@ -106,7 +106,7 @@ def test_aws_builds_what_docker_would_build_here(tmp_path, kind, gpu, with_bundl
 
 
 @pytest.fixture
-def aws(monkeypatch):
+def aws(monkeypatch, light_source):
     """An AWS with a stack that has a build project; yields the builds that were asked for."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")

@@ -30,6 +30,7 @@ def test_it_holds_the_packages_the_experiment_and_no_rubbish():
         "train/sagemaker/container/entry.py",
         "envs/battlesnake/state.py",
         "agents/bundle.py",
+        "agents/champions/champion-duel/weights.safetensors",
     }
     assert wanted <= held
     assert not [
@@ -39,11 +40,11 @@ def test_it_holds_the_packages_the_experiment_and_no_rubbish():
     ]
 
 
-def test_the_same_source_gives_the_same_bytes():
+def test_the_same_source_gives_the_same_bytes(light_source):
     assert pack("name: x\n") == pack("name: x\n")
 
 
-def test_what_the_user_adds_lies_at_the_top(tmp_path):
+def test_what_the_user_adds_lies_at_the_top(light_source, tmp_path):
     (tmp_path / "worlds").mkdir()
     (tmp_path / "worlds" / "mine.py").write_text("x = 1\n")
     (tmp_path / "worlds" / ".git").mkdir()
@@ -70,7 +71,7 @@ def test_what_is_missing_or_too_large_is_named_before_it_is_read(tmp_path, monke
         pack("", [tmp_path])
 
 
-def test_what_would_lie_outside_or_is_no_file_is_refused(tmp_path, monkeypatch):
+def test_what_would_lie_outside_or_is_no_file_is_refused(light_source, tmp_path, monkeypatch):
     (tmp_path / "project" / "scripts").mkdir(parents=True)
     (tmp_path / "project" / "rewards.py").touch()
     monkeypatch.chdir(tmp_path / "project" / "scripts")
@@ -83,7 +84,7 @@ def test_what_would_lie_outside_or_is_no_file_is_refused(tmp_path, monkeypatch):
         pack("", ["pipe"])
 
 
-def test_a_container_runs_the_source_that_its_job_carries(tmp_path):
+def test_a_container_runs_the_source_that_its_job_carries(light_source, tmp_path):
     code = tmp_path / "ml/input/data/code"
     code.mkdir(parents=True)
     (code / "source.tar.gz").write_bytes(pack("name: x\n"))

@@ -45,7 +45,7 @@ SEARCH = (
 
 
 @pytest.fixture
-def aws(monkeypatch):
+def aws(monkeypatch, light_source):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     with moto.mock_aws():
