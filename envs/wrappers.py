@@ -6,6 +6,8 @@ are raw steps."""
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +19,10 @@ from envs.common.errors import ConfigError, check_range
 
 _MOST = 1 << 16
 """More frames, or repetitions of an action, than an episode has steps."""
+_SLIDES = 1024
+"""Frames that a window slides on before its memory is moved back."""
+_FEW_CHANNELS = 4
+"""Up to so many are copied one by one. More are faster as one thing for each pixel."""
 
 
 class BatchWrapper(BatchEnv):
@@ -102,57 +108,86 @@ class FrameStack(BatchWrapper):
             raise ConfigError(
                 f"frames can be stacked where observations are pictures (H, W, C), not {space}"
             )
-        self._ages: tuple[int, ...]
-        if gap:
-            self._ages = (num_frames - 1, 0)
-        else:
-            self._ages = tuple(range(num_frames - 1, -1, -1))
-        n = len(self._ages)
+        n = 2 if gap else num_frames
         stacked = Box(np.tile(space.low, n), np.tile(space.high, n), dtype=space.low.dtype.type)
         super().__init__(world, observation_space=stacked)
-        self._ring = np.zeros((num_frames, self.num_envs, *space.shape), space.dtype)
-        self._newest = 0
+        # A window takes in every `lag`-th frame, so the one that shows now is always the oldest.
+        lag = num_frames - 1 if gap else 1
+        self._windows = deque(
+            _Window(self.observations.shape, n, self.observations.dtype) for _ in range(lag)
+        )
 
     def restart(self, seed: int | None = None) -> None:
         self.world.restart(seed)
-        self._ring[:] = self.world.observations
         self._take_over()
-        self._stack(self.observations, slice(None))
+        self._begin_with_first_frames(slice(None))
+        self.observations = self._windows[-1].stack
 
     def advance(self, actions: np.ndarray) -> None:
         waiting = ~self.world.valid
         self.world.advance(actions)
         self._take_over()
-        self._newest = (self._newest + 1) % len(self._ring)
+        self._windows.rotate(-1)
+        window = self._windows[-1]
+        window.slide()
         ended = np.flatnonzero(self.terminated | self.truncated)
         if len(ended):
-            self._ring[self._newest, ended] = self.world.final_observations[ended]
-            self._stack(self.final_observations, ended)
-            self._ring[:, ended] = self.world.observations[ended]
+            last = window.stack[ended]
+            last[..., -window.channels :] = self.world.final_observations[ended]
+            self.final_observations[ended] = last
+        window.write(self.world.observations)
         # The next episode of a row whose snake died in a running game begins later than with the
         # end of the last.
-        begun = np.flatnonzero(waiting & self.valid)
-        self._ring[:, begun] = self.world.observations[begun]
-        self._ring[self._newest] = self.world.observations
-        self._stack(self.observations, slice(None))
+        begun = self.terminated | self.truncated | (waiting & self.valid)
+        self._begin_with_first_frames(np.flatnonzero(begun))
+        self.observations = window.stack
 
     def _take_over(self) -> None:
         own = self.observations, self.final_observations
         super()._take_over()
         self.observations, self.final_observations = own
 
-    def _stack(self, out: np.ndarray, rows: slice | np.ndarray) -> None:
-        stacked = _as_pixels(out, self._ring.shape[-1])
-        for place, age in enumerate(self._ages):
-            frame = self._ring[(self._newest - age) % len(self._ring)]
-            stacked[rows, ..., place] = _as_pixels(frame, frame.shape[-1])[rows, ..., 0]
+    def _begin_with_first_frames(self, rows: slice | np.ndarray) -> None:
+        frames = self.world.observations[rows]
+        for window in self._windows:
+            window.stack[rows] = np.tile(frames, window.num_frames)
 
 
-def _as_pixels(pictures: np.ndarray, channels: int) -> np.ndarray:
-    """Return the same memory with `channels` numbers as one thing, void (…, C // channels).
+class _Window:
+    """Stacked frames, `stack` (R, H, W, C · n), in which a new frame costs no copy of the others.
 
-    Such things are copied at once, in half the time."""
-    return pictures.view(np.dtype((np.void, channels * pictures.itemsize)))
+    A pixel's frames lie side by side in memory, oldest first. One frame further on, each pixel
+    begins with its second frame and ends on the oldest of the pixel after it, which nobody needs
+    any more. So the window slides on by a frame, and the new frame alone is written."""
+
+    def __init__(self, shape: tuple[int, ...], num_frames: int, dtype: np.dtype[Any]) -> None:
+        self.num_frames = num_frames
+        self.channels = shape[-1] // num_frames
+        self._shape = shape
+        self._size = math.prod(shape)
+        self._memory = np.zeros(self._size + _SLIDES * self.channels, dtype)
+        self._begin = 0
+
+    @property
+    def stack(self) -> np.ndarray:
+        return self._memory[self._begin : self._begin + self._size].reshape(self._shape)
+
+    def slide(self) -> None:
+        """Forget the oldest frame. The newest is undefined until `write`."""
+        self._begin += self.channels
+        if self._begin + self._size > len(self._memory):
+            kept = self._memory[self._begin :]
+            self._memory[: len(kept)] = kept
+            self._begin = 0
+
+    def write(self, frames: np.ndarray) -> None:
+        """Write `frames` (R, H, W, C) as the newest."""
+        newest = self.stack[..., -self.channels :]
+        if self.channels > _FEW_CHANNELS:
+            pixel = np.dtype((np.void, self.channels * frames.itemsize))
+            newest, frames = newest.view(pixel), frames.view(pixel)
+        for channel in range(newest.shape[-1]):
+            newest[..., channel] = frames[..., channel]
 
 
 class ShapedRewards(BatchWrapper):

@@ -110,6 +110,39 @@ def test_a_gap_stack_has_the_first_and_the_last_of_every_four_frames() -> None:
         ]
 
 
+class Noise(Counting):
+    """Shows pictures at random, and each row's episodes end after another number of steps."""
+
+    def _show(self, out: np.ndarray) -> None:
+        out[:] = np.random.default_rng(int(self.time.sum())).integers(256, size=out.shape)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 5])
+@pytest.mark.parametrize(("num_frames", "gap"), [(2, True), (4, True), (3, False)])
+def test_stacks_are_those_of_frames_kept_one_by_one(
+    num_frames: int, gap: bool, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envs.wrappers._SLIDES", 5)
+    inner = Noise(rows=6, space=Box(0, 255, (3, 4, channels), np.uint8))
+    world = FrameStack(inner, num_frames, gap=gap)
+
+    def stacked(frames: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate([frames[0], frames[-1]] if gap else frames, axis=-1)
+
+    world.restart()
+    kept = [[frame.copy()] * num_frames for frame in inner.observations]
+    for _ in range(40):
+        world.advance(np.zeros(6, int))
+        for row, ended in enumerate(inner.terminated):
+            if ended:
+                last = [*kept[row][1:], inner.final_observations[row].copy()]
+                np.testing.assert_array_equal(world.final_observations[row], stacked(last))
+                kept[row] = [inner.observations[row].copy()] * num_frames
+            else:
+                kept[row] = [*kept[row][1:], inner.observations[row].copy()]
+        np.testing.assert_array_equal(world.observations, [stacked(own) for own in kept])
+
+
 def test_games_come_stacked_by_their_options() -> None:
     world = envs.make(
         "procgen/maze", num_games=2, distribution_mode="easy", gap_stack=4, shape_rewards=True
