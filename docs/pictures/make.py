@@ -46,6 +46,11 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "procgen.png": _BOARD,
     "procgen-levels.png": _BOARD,
     "procgen-modes.png": _BOARD,
+    "procgen-scores.png": (
+        "docs/pictures/procgen_scores.py",
+        "docs/pictures/data/procgen/benchmark.json",
+        *_LOOK,
+    ),
     "report.png": _REPORT,
     "report-dark.png": _REPORT,
     "report-phone.png": _REPORT,
@@ -88,10 +93,11 @@ def main(names: list[str]) -> None:
     import boards
     import diagrams
     import draw
+    import procgen_scores
     import screens
 
     names = names or stale()
-    makers = {**dict(draw.makers()), **boards.MAKERS, **diagrams.MAKERS}
+    makers = {**dict(draw.makers()), **boards.MAKERS, **diagrams.MAKERS, **procgen_scores.MAKERS}
     for name in names:
         if name in makers:
             makers[name](HERE / name)
