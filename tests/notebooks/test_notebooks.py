@@ -29,8 +29,8 @@ def by_name(path):
     return path.stem
 
 
-def test_there_are_seven():
-    assert [path.stem[0] for path in NOTEBOOKS] == list("1234567")
+def test_there_are_eight():
+    assert [path.stem[0] for path in NOTEBOOKS] == list("12345678")
 
 
 @pytest.mark.parametrize("source", NOTEBOOKS, ids=by_name)
