@@ -15,7 +15,10 @@
 # # 2. Training snakes: what they see, what they are paid, who teaches them
 #
 # Observations, rewards, and PPO, DQN and APEX on the same board for the same time, with their
-# curves.
+# curves and a match among the three.
+#
+# It takes about twelve minutes here and on a free host (an estimate): three times three minutes of
+# training, and the match.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
@@ -46,12 +49,16 @@ import numpy as np
 from matplotlib import pyplot as plt
 from PIL import Image
 
+import agents
 import envs
+from agents.measure.evaluation import play_games, wilson_interval
+from agents.measure.evaluation.referee import Referee
 from agents.measure.pages import Chart, Line
 from agents.measure.pages.figure import draw
 from envs.battlesnake import EgocentricPlanes, Rewards
 from envs.battlesnake.observations import PLANES
 from envs.battlesnake.observing.starter_pack import KINDS
+from envs.battlesnake.render.notebook import LivePicture
 from envs.battlesnake.render.rgb import rgb_array
 from envs.battlesnake.rewards import EVENTS, PRESETS
 from train.config import Experiment
@@ -86,27 +93,40 @@ Image.fromarray(rgb_array(world.state, 0, panel=True))
 # %% [markdown]
 # ## What a snake sees
 #
-# Twelve planes around its own head, turned so that it heads up. Brighter is more; most planes are
-# empty most of the time. The experiment `battlesnake-ppo` adds four with what the snake can reach
-# (`reach=True`).
+# Twelve planes around its own head, turned so that it heads up. Brighter is more. Most planes are
+# empty most of the time, so games are played on a map with hazards, until a snake sees something on
+# as many planes as possible. The experiment `battlesnake-ppo` adds four with what the snake can
+# reach (`reach=True`).
 
 
 # %%
-def planes(picture: np.ndarray, cell: int = 8, columns: int = 4) -> Image.Image:
-    """The planes of one observation side by side, each scaled to its own largest value."""
-    shown = [
-        255 * (plane / max(1, plane.max())) for plane in np.moveaxis(picture.astype(float), -1, 0)
-    ]
-    framed = [
-        np.pad(plane.repeat(cell, 0).repeat(cell, 1), 2, constant_values=90) for plane in shown
-    ]
-    rows = [np.hstack(framed[k : k + columns]) for k in range(0, len(framed), columns)]
-    return Image.fromarray(np.vstack(rows).astype(np.uint8))
+def fullest_view(turns: int = 40) -> np.ndarray:
+    """Of all that snakes see in games with hazards, what shows something on the most planes."""
+    world = envs.make(
+        "battlesnake",
+        num_games=64,
+        map="hz_islands_bridges",
+        observation=EgocentricPlanes(radius=5, rotate=True),
+    )
+    world.restart(0)
+    fullest = np.zeros(world.single_observation_space.shape, np.uint8)
+    for _ in range(turns):
+        shown = world.observations[world.valid]
+        counts = shown.any(axis=(1, 2)).sum(axis=1)
+        if counts.max() > fullest.any(axis=(0, 1)).sum():
+            fullest = shown[counts.argmax()].copy()
+        scores = generator.random(world.action_mask.shape) * world.action_mask
+        world.advance(scores.argmax(axis=1))
+    return fullest
 
 
-print("  ".join(PLANES))
-row = int(np.flatnonzero(info["valid"])[0])
-planes(observations[row])
+view = fullest_view()
+figure, tiles = plt.subplots(3, 4, figsize=(9, 7.2), layout="constrained")
+for k, (tile, name) in enumerate(zip(tiles.flat, PLANES, strict=True)):
+    tile.imshow(view[..., k], cmap="gray", vmin=0, vmax=max(1, view[..., k].max()))
+    tile.set_title(name, fontsize=10)
+    tile.set(xticks=[], yticks=[])
+print(f"{view.any(axis=(0, 1)).sum()} of {len(PLANES)} planes show something")
 
 # %% [markdown]
 # The six types of the SageMaker starter pack are there by their own names:
@@ -128,27 +148,33 @@ for name, preset in PRESETS.items():
 
 
 def hunter(events: np.ndarray) -> np.ndarray:
-    """+1 for each snake that died on this one or lost head to head against it, −1 for the own
-    death.
-    """
+    """+1 for each snake that died on this one or lost head to head against it."""
     kills = (
         events[:, EVENTS.index("ate_another_snake")]
         + events[:, EVENTS.index("other_snake_hit_body")]
     )
-    return kills.astype(np.float32) - events[:, EVENTS.index("died")]
+    return kills.astype(np.float32)
 
 
 for rewards in ("win", Rewards(ate_food=0.1, died=-1.0), hunter):
     world = envs.make("battlesnake", num_games=64, rewards=rewards)
     world.reset(seed=0)
-    paid = sum(world.step(np.ones(world.num_envs, np.int64))[1].sum() for _ in range(30))
-    print(f"all snakes of 64 games straight on for 30 turns: paid {paid:+.1f} in all")
+    paid = 0.0
+    for _ in range(30):
+        scores = generator.random(world.action_mask.shape) * world.action_mask
+        world.advance(scores.argmax(axis=1))
+        paid += float(world.rewards.sum())
+    print(f"all snakes of 64 games at random for 30 turns: paid {paid:+.1f} in all")
 
 # %% [markdown]
 # ## PPO, DQN, APEX
 #
 # The same world and network for all three. APEX plays in processes of its own (`num_env_runners`);
 # it is made for more cores than two.
+#
+# A run looks at its budget after each iteration, so it makes more decisions than a small budget
+# allows. APEX's players don't wait: with `FAST`, 30,509 decisions in place of 8,000 were seen. The
+# match below prints what each run made.
 
 # %%
 SMALL = {
@@ -204,3 +230,36 @@ draw(plt.figure(figsize=(9, 3.5), layout="constrained"), causes(curves["ppo"]))
 # %%
 for name, path in runs.items():
     print(f"{name}: {path / 'report.html'}")
+
+# %% [markdown]
+# ## A match among the three
+#
+# Each game has one snake of each. Brackets are 95 % Wilson intervals; by chance alone each would
+# win a third. Beside the win rate stands what each has used: its minutes and its decisions. One run
+# of each says which of these three snakes is stronger, and not which algorithm is better.
+
+# %%
+games = 60 if FAST else 600
+results = play_games([agents.make(path) for path in runs.values()], num_games=games)
+for name, wins in zip(runs, results.wins, strict=True):
+    low, high = wilson_interval(int(wins), games)
+    minutes, decisions = curves[name]["minutes"][-1], curves[name]["agent_steps"][-1]
+    print(
+        f"{name:<5} won {wins / games:>6.1%} ({low:.1%} to {high:.1%}),"
+        f" {minutes:.1f} minutes, {decisions:,.0f} decisions"
+    )
+
+# %%
+players = [agents.make(path) for path in runs.values()]
+referee = Referee(players, seed=1, recording="three.jsonl", max_turns=60 if FAST else 300)
+for _ in referee.play():
+    pass
+LivePicture().replay("three.jsonl")
+print(f"{referee.result.winner or 'nobody'} wins after {referee.result.turns} turns")
+
+# %% [markdown]
+# ## Next
+#
+# * More minutes, or seeds: `procsnake compare battlesnake` trains several of each and draws them
+#   with intervals.
+# * Notebook 8 builds a DQN from nothing; notebook 7 asks how to tell a learner what not to do.

@@ -198,7 +198,7 @@ for side, snakes in BOARDS.items():
 # Wilson over all games. They don't include the spread between seeds, which is printed beside them.
 
 # %%
-games = 30 if FAST else 200
+games = 30 if FAST else 201
 for side in BOARDS:
     wins = np.array(
         [
