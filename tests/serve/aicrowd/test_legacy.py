@@ -270,7 +270,11 @@ def test_the_loss_and_the_pay_are_ours(answered, recipe, framework):
 
 
 MUTANTS = {
-    "stem-padding-tf": ("tf", '"valid")(tf.pad(planes, EDGES))', '"same")(planes)'),
+    "stem-padding-tf": (
+        "tf",
+        '"valid")(\n            tf.pad(planes, EDGES)\n        )',
+        '"same")(planes)',
+    ),
     "stem-place-torch": ("torch", "1 if stages else stride", "stride if len(stages) == 2 else 1"),
     "pooling-padding-tf": (
         "tf",
