@@ -59,7 +59,7 @@ NEEDING = {
         "train battlesnake-mxnet",
         "plot run",
         "tune battlesnake-ppo --search ppo.gamma=0.9,0.99",
-        "compare battlesnake --minutes 0.1 --contenders ppo",
+        "benchmark battlesnake --minutes 0.1 --contenders ppo",
         "sprt flood greedy --cluster auto",
         "quickstart --minutes 1",
     ),

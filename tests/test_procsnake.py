@@ -39,8 +39,8 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         ),
         (["train", "battlesnake-ppo", "more"], "procsnake train: unexpected 'more'. See "),
         (
-            ["compare", "battlesnak"],
-            "procsnake compare: unknown world 'battlesnak'. Did you mean 'battlesnake'",
+            ["benchmark", "battlesnak"],
+            "procsnake benchmark: unknown command 'battlesnak'. Did you mean 'battlesnake'",
         ),
         (["train", "batlesnake-ppo"], "Did you mean 'battlesnake-ppo'"),
         (
@@ -149,7 +149,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, said):
         (["analyse", "LONG"], "there is no file x"),
         (["analyse", "--last", "3", "LONG"], "there is no x"),
         (["analyse", "--fit", "LONG", "--out", "fitted.json"], "there is no x"),
-        (["compare", "LONG"], "unknown world"),
+        (["compare", "LONG"], "File name too long"),
         (["evaluate", "LONG"], "unknown agent"),
         (
             ["export", "aicrowd", "LONG", "--track", "generalization", "--out", "entry"],

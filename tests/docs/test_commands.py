@@ -29,13 +29,8 @@ NOT_RUN = {
     "job": "needs an AWS account",
     "cluster": "needs machines that ssh reaches",
     "image": "needs an AWS account",
-    "benchmark": (
-        "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a"
-        " small one"
-    ),
-    "compare": (
-        "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one"
-    ),
+    "benchmark": "trains for minutes at least; tests/train/comparison runs small ones",
+    "compare": "needs runs; tests/train/comparison/test_run_comparison.py has some",
     "tune-sagemaker": "needs an AWS account",
     "tune": "trains several times; tests/train/tuning/test_tune.py does so",
     "report": "needs a run; notebook 2 makes some",

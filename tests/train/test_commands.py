@@ -83,11 +83,14 @@ def test_train_tune_and_compare_print_their_results_as_json_and_progress_beside_
     code, out, err = run(capsys, "tune", experiment, "--search", "ppo.gamma=0.9,0.99", "--json")
     assert (code, err, json.loads(out)["trials"][0]["score"]) == (0, "iteration 1\n", None)
 
-    monkeypatch.setattr("train.comparison.compare.compare", telling(None))
+    monkeypatch.setattr("train.comparison.battlesnake_benchmark.benchmark", telling(None))
     monkeypatch.setattr(
-        "train.comparison.compare.rows_of", lambda found: (["trainer", "return"], [["ppo", "3.1"]])
+        "train.comparison.battlesnake_benchmark.rows_of",
+        lambda found: (["trainer", "return"], [["ppo", "3.1"]]),
     )
-    code, out, err = run(capsys, "compare", "battlesnake", "--out", str(tmp_path / "out"), "--json")
+    code, out, err = run(
+        capsys, "benchmark", "battlesnake", "--out", str(tmp_path / "out"), "--json"
+    )
     assert (code, err, json.loads(out)) == (
         0,
         "iteration 1\n",

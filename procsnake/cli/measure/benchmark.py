@@ -1,214 +1,26 @@
-"""The command `procsnake benchmark procgen`."""
+"""The command `procsnake benchmark`, with a subcommand for each world."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from envs.common.columns import in_columns
-from envs.common.cores import usable_cores
-from envs.common.errors import ConfigError
-from envs.common.outputs import kept_at, make_place_for
-from procsnake.cli.command_line import (
-    add_json,
-    at_least,
-    positive,
-    print_json,
-    progress_on_stderr,
-)
-
-if TYPE_CHECKING:
-    from train.comparison.places import Begin
-    from train.comparison.procgen_protocol import Protocol
+from procsnake.cli.command_line import Commands
+from procsnake.cli.measure import benchmark_battlesnake, benchmark_procgen
 
 HELP = """\
-The whole protocol as one command: each game with each seed, measured on levels that it never
-saw, and one page with curves, scores beside published ones, aggregates with intervals, and
-films. What is finished is not done again: the same command goes on where it was stopped.
-
-presets:
-  small   coinrun, starpilot, bigfish; easy, 200 levels, 30 minutes each: for ablations
-  easy    sixteen games, 200 levels, 25 million decisions each (Cobbe et al. 2020, generalisation)
-  hard    sixteen games in hard mode, 500 levels, 200 million decisions each
-  all     sixteen games, easy, all levels, 25 million decisions each (sample efficiency)
+What is finished is not trained again: the same command goes on where it was stopped.
 
 examples:
-  procsnake benchmark procgen --dry-run         # what it would train, hours, and cost
-  procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun  # a first look
-  procsnake benchmark procgen --out outputs/a   # coinrun, starpilot, bigfish: 3 seeds of 30 minutes
-  procsnake benchmark procgen --experiment procgen-ppo-cpu  # settings for machines without a GPU
-  procsnake benchmark procgen --out outputs/b --set ppo.num_epochs=2 \\
-     --against outputs/a/benchmark.json
-  # a training per CPU of a Ray cluster
-  procsnake benchmark procgen --preset easy --cluster auto --out /shared/easy
+  procsnake benchmark battlesnake --minutes 15 --seeds 3  # DQN, APEX, PPO at equal time
+  procsnake benchmark procgen --dry-run                   # what it would train, and how long
 """
-_FIELDS = ("experiment", "seeds", "distribution_mode", "levels", "minutes", "steps", "episodes")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command."""
-    parser.add_argument("world", choices=("procgen",), help="what is played")
-    parser.add_argument(
-        "--preset", default="small", help="small, easy, hard or all (default: %(default)s)"
-    )
-    changes = parser.add_argument_group("in the preset's place")
-    changes.add_argument("--games", help="games with commas, without procgen/")
-    changes.add_argument(
-        "--experiment", help="experiment that each game is trained with (default: procgen-ppo)"
-    )
-    changes.add_argument("--seeds", type=at_least(1), help="trainings of each game (default: 3)")
-    changes.add_argument(
-        "--mode", dest="distribution_mode", choices=("easy", "hard"), help="distribution mode"
-    )
-    changes.add_argument("--levels", help="levels of training: train:N or all")
-    budget = changes.add_mutually_exclusive_group()
-    budget.add_argument("--minutes", type=positive, help="minutes of each training")
-    budget.add_argument("--steps", type=at_least(1), help="decisions of each training")
-    changes.add_argument(
-        "--episodes", type=at_least(1), help="episodes of each measurement (default: 512)"
-    )
-    changes.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a value; may be repeated",
-    )
-    parser.add_argument(
-        "--jobs",
-        type=at_least(1),
-        help="trainings at a time; the cores are shared (default: one per core)",
-    )
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="train on this Ray cluster, whose machines see --out; auto: this machine's",
-    )
-    parser.add_argument(
-        "--out",
-        default=kept_at("benchmarks/procgen"),
-        help="folder of runs and results (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--against",
-        metavar="FILE",
-        help="benchmark.json of another benchmark: the probability of improvement",
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="say what would be trained, for how long and what it costs; end",
-    )
-    parser.add_argument(
-        "--price", type=positive, help="with --dry-run: price of an hour of this machine"
-    )
-    add_json(parser)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run `procsnake benchmark`. Returns the exit code."""
-    from train.comparison.places import on_this_machine
-    from train.comparison.procgen_protocol import preset
-    from train.runs.folder import require_place
-
-    changes = {name: value for name in _FIELDS if (value := getattr(options, name)) is not None}
-    if options.games is not None:
-        changes["games"] = tuple(game.strip() for game in options.games.split(","))
-    protocol = preset(options.preset, **changes, overrides=tuple(options.set))
-    require_place(Path(options.out))
-    if options.against:
-        from train.comparison.procgen_benchmark import comparable
-
-        comparable(options.against, protocol)
-    if options.cluster:
-        from train.rllib.ray_runtime import running_ray
-
-        with running_ray(0, options.cluster):
-            from agents.measure.tournament.on_cluster import cluster_cpus
-            from train.comparison.places import OnCluster, require_room
-
-            cores = cluster_cpus()
-            require_room(cores, options.jobs or cores)
-            return _run(protocol, options, cores, OnCluster)
-    return _run(protocol, options, usable_cores(), on_this_machine)
-
-
-def _run(protocol: Protocol, options: argparse.Namespace, cores: int, begin: Begin) -> int:
-    """Tell the plan, or train and measure, with `cores` shared by the trainings."""
-    jobs = options.jobs or cores
-    if options.dry_run:
-        return _tell_plan(protocol, jobs, cores, options)
-    if options.price:
-        raise ConfigError("--price is for --dry-run, which tells what the benchmark would cost")
-
-    from train.comparison.procgen_benchmark import PAGE, RESULT, benchmark
-    from train.comparison.procgen_page import rows_of
-
-    make_place_for(str(Path(options.out) / RESULT))
-    with progress_on_stderr(options):
-        result = benchmark(
-            protocol, out=options.out, jobs=jobs, cores=cores, against=options.against, begin=begin
-        )
-    if options.json:
-        print_json(result)
-        return 0
-    heads, rows = rows_of(result)
-    for row in rows:
-        print(f"\n{row[0]}")
-        print(in_columns(zip(heads[1:], row[1:], strict=True), indent="  "))
-    print(f"\n{_together(result)}\n\nwritten: {options.out}/{PAGE}, {RESULT}")
-    return 0
-
-
-def _together(result: Mapping[str, Any]) -> str:
-    """The figures over all games, each with its interval, as lines of text."""
-    from agents.measure.evaluation.procgen_aggregates import interval_in_words
-
-    estimates = [*result["aggregates"], *([result["against"]] if "against" in result else [])]
-    rows = [
-        (one["name"], f"{one['value']:.3f}", interval_in_words(one["interval"]))
-        for one in estimates
-    ]
-    return in_columns(rows, ("all games", "value", "95 % interval"))
-
-
-def _tell_plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Namespace) -> int:
-    from train.comparison.trainings import is_finished
-
-    num_threads = max(1, cores // jobs)
-    trainings = protocol.trainings(num_threads)
-    speed = protocol.steps_a_second_and_core * min(num_threads, cores / jobs)
-    hours = protocol.hours(jobs=jobs, steps_per_second=speed)
-    plan = {
-        "protocol": protocol.to_dict(),
-        "trainings": len(trainings),
-        "finished": sum(
-            is_finished(Path(options.out), training.experiment) for training in trainings
-        ),
-        "at_a_time": jobs,
-        "threads_each": num_threads,
-        "hours": hours,
-        "cost": None if options.price is None else hours * options.price,
-    }
-    if options.json:
-        print_json(plan)
-        return 0
-    if protocol.seeds == 1:
-        seeds = "the seed 0"
-    else:
-        seeds = f"the seeds 0 to {protocol.seeds - 1} each"
-    print(
-        f"{plan['trainings']} trainings, {plan['finished']} of them finished:"
-        f" {', '.join(protocol.games)}, with {seeds}"
-    )
-    print(f"{jobs} at a time, with {num_threads} thread(s) each")
-    if protocol.minutes:
-        how = "by their minutes"
-    else:
-        how = f"at {speed:.0f} decisions a second each, as docs/procgen.md measured them"
-    print(f"hours by the clock, for all trainings: {hours:.1f} ({how}; measuring comes on top)")
-    if options.price is not None:
-        print(f"cost at {options.price:g} an hour: {hours * options.price:.2f}")
-    return 0
+    """Add the subcommands."""
+    command = Commands(parser)
+    for name, module, summary in (
+        ("battlesnake", benchmark_battlesnake, "Train DQN, APEX and PPO at equal time."),
+        ("procgen", benchmark_procgen, "Train and measure games of Procgen by a protocol."),
+    ):
+        module.add_options(command(name, module.run, summary, module.HELP))

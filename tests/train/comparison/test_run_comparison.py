@@ -196,12 +196,3 @@ def test_the_command_prints_writes_and_says_what_tells_the_groups_apart(
     figures = json.loads(capsys.readouterr().out)
     assert figures == json.loads((tmp_path / "outputs" / "compared.json").read_text())
     assert figures["results"][1]["verdict"] == "higher"
-
-
-@pytest.mark.parametrize(
-    ("words", "flag"),
-    [(["battlesnake", "--at", "3"], "--at"), (["runs/x", "--seeds", "3"], "--seeds")],
-)
-def test_options_of_the_other_kind_are_refused(words, flag, capsys):
-    assert procsnake.main(["compare", *words]) == 2
-    assert flag in capsys.readouterr().err

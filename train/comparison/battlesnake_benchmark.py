@@ -1,4 +1,4 @@
-"""Compares trainers on one board at equal time, for `procsnake compare`.
+"""Trains the contenders on one board for the same time, for `procsnake benchmark battlesnake`.
 
 Every training is an ordinary run in a process of its own, one after the other. A finished training
 is not run again.
@@ -44,13 +44,23 @@ BOARD: dict[str, Any] = {
     "max_turns": 1000,
 }
 BASELINE = "mxnet-dqn"
+"""The starter pack's DQN as it was: no action is masked, and one game is played at a time."""
+EQUAL = "mxnet-equal"
+"""The same trainer with the mask, the observation and the number of games of the others."""
 CURVES = {
     "episode_return_mean": ("reward per snake", "reward"),
     "episode_len_mean": ("turns that a snake lives", "turns"),
 }
 """The columns of progress.csv that are compared, with the title and the unit of their charts."""
-_RATIOS = {**dict.fromkeys(CURVES, "{:.3g}"), "agent_steps": "{:,.0f}"}
-"""The figures that are also given as a ratio to the baseline's, with the format of their means."""
+_FIGURES = {
+    "episode_return_mean": ("reward", "{:.3g}"),
+    "episode_len_mean": ("turns lived", "{:.3g}"),
+    "policy_turns": ("policy: turns of a game among itself", "{:.3g}"),
+    "agent_steps": ("decisions", "{:,.0f}"),
+}
+"""The figures that are also given as ratios to the baselines', with the head of their column and
+the format of their means.
+"""
 _GAMES = 100
 
 
@@ -72,6 +82,16 @@ CONTENDERS = {
     BASELINE: Contender(
         "MXNet DQN, the starter pack's configuration", "battlesnake-mxnet-starter-pack"
     ),
+    EQUAL: Contender(
+        "MXNet DQN, with the others' mask, observation and games",
+        "battlesnake-mxnet-starter-pack",
+        (
+            "mxnet_dqn.mask_actions=true",
+            "env.options.num_games=256",
+            "env.options.observation={{view: window, radius: 5, rotate: true, reach: true}}",
+            "network.options.scales=planes",
+        ),
+    ),
     "dqn-1": Contender(
         "DQN, 1 worker on 1 core", "battlesnake-dqn", ("dqn.num_threads=1",), num_threads=1
     ),
@@ -88,7 +108,7 @@ CONTENDERS = {
     "ppo": Contender("PPO", "battlesnake-ppo", ("ppo.norm_reward=true",)),
     "mxnet-own": Contender("MXNet DQN, procsnake's configuration", "battlesnake-mxnet"),
 }
-USUAL = tuple(CONTENDERS)[:5]
+USUAL = tuple(CONTENDERS)[:6]
 
 
 def experiment_of(name: str, *, minutes: float, seed: int, cores: int) -> Experiment:
@@ -109,7 +129,7 @@ def experiment_of(name: str, *, minutes: float, seed: int, cores: int) -> Experi
     return Experiment.load(contender.experiment, [*board, *own, *rest])
 
 
-def compare(
+def benchmark(
     *,
     minutes: float,
     seeds: int,
@@ -120,8 +140,8 @@ def compare(
     """Train each contender with seeds 0 … seeds - 1 for `minutes`, and write the comparison into
     the folder `out`.
 
-    `out` gets `runs/`, `comparison.json` (which is also returned), `comparison.html` and
-    `comparison.png`. Raises `ConfigError` or `UnknownNameError` for contenders that can't be
+    `out` gets `runs/`, `benchmark.json` (which is also returned), `benchmark.html` and
+    `benchmark.png`. Raises `ConfigError` or `UnknownNameError` for contenders that can't be
     compared, `MissingDependencyError` for one that needs MXNet where MXNet isn't, and `RunError` if
     a training fails."""
     if minutes <= 0 or seeds < 1:
@@ -136,14 +156,14 @@ def compare(
     for training, run in zip(trainings, train_all(trainings, folder, say=say), strict=True):
         runs[training.experiment.name].append(run)
 
-    comparison = _measure(runs, minutes, cores)
+    result = _measure(runs, minutes, cores)
     histories = {name: list(map(read_columns, paths)) for name, paths in runs.items()}
     charts = charts_of(histories)
     with disk_errors(folder):
-        write_whole(folder / "comparison.json", json.dumps(comparison, indent=2) + "\n")
-        write_whole(folder / "comparison.html", _page(comparison, charts))
-        save_charts(folder / "comparison.png", charts)
-    return comparison
+        write_whole(folder / "benchmark.json", json.dumps(result, indent=2) + "\n")
+        write_whole(folder / "benchmark.html", _page(result, charts))
+        save_charts(folder / "benchmark.png", charts)
+    return result
 
 
 def _trainings(names: Sequence[str], *, minutes: float, seeds: int, cores: int) -> list[Training]:
@@ -173,12 +193,13 @@ def _look_for_mxnet(folder: Path, experiments: Iterable[Experiment]) -> None:
 
 def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> dict[str, Any]:
     figures = {name: _figures_of(paths, minutes) for name, paths in runs.items()}
-    baseline = figures.get(BASELINE)
+    baselines = [name for name in (BASELINE, EQUAL) if name in figures]
     contenders = {}
     for name, own in figures.items():
-        ratios = {}
-        if baseline is not None:
-            ratios = {key: ratio(own[key], baseline[key]).to_dict() for key in _RATIOS}
+        ratios = {
+            baseline: {key: ratio(own[key], figures[baseline][key]).to_dict() for key in _FIGURES}
+            for baseline in baselines
+        }
         contenders[name] = {
             "title": CONTENDERS[name].title,
             "by_seed": {key: finite_or_none(values) for key, values in own.items()},
@@ -251,26 +272,21 @@ def charts_of(histories: Mapping[str, Sequence[Columns]]) -> list[Chart]:
 
 def rows_of(comparison: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Return the table of the comparison: its heads, and a row for each contender."""
-    heads = [
-        "contender",
-        "reward",
-        "× baseline",
-        "turns lived",
-        "× baseline",
-        "decisions",
-        "× baseline",
-        "policy: turns of a game among itself",
-        "policy: won against 3 random",
-    ]
+    contenders = comparison["contenders"]
+    baselines = [name for name in (BASELINE, EQUAL) if name in contenders]
+    heads = ["contender"]
+    for title, _ in _FIGURES.values():
+        heads += [title, *(f"{title}, × {baseline}" for baseline in baselines)]
+    heads.append("policy: won against 3 random")
     rows = []
-    for name, data in comparison["contenders"].items():
+    for name, data in contenders.items():
         means = {key: SeedEstimate.from_dict(value) for key, value in data["mean"].items()}
-        ratios = {key: SeedEstimate.from_dict(value) for key, value in data["ratio"].items()}
         cells = [f"{name}: {data['title']}"]
-        for key, number_format in _RATIOS.items():
+        for key, (_, number_format) in _FIGURES.items():
             cells.append(means[key].text(number_format))
-            cells.append(ratios[key].text() if key in ratios else "")
-        cells += [means["policy_turns"].text(), means["policy_won"].text("{:.0%}")]
+            for baseline in baselines:
+                cells.append(SeedEstimate.from_dict(data["ratio"][baseline][key]).text())
+        cells.append(means["policy_won"].text("{:.0%}"))
         rows.append(cells)
     return heads, rows
 
@@ -292,12 +308,18 @@ def _page(comparison: Mapping[str, Any], charts: Sequence[Chart]) -> str:
         f" {LAST_SHARE:.0%} of the time. In brackets: Student's 95 % intervals over seeds. Policies"
         f" play with certain death masked, {_GAMES} games."
     )
+    unequal = (
+        f"{BASELINE} trains as the starter pack did: it masks no action, plays one game at a time"
+        f" and sees other planes than procsnake's trainers. {EQUAL} is the same trainer with"
+        " procsnake's mask, observation and number of games; what is left is the trainer and its"
+        " network."
+    )
     versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
     sections = [
         lead("Same board, same reward, same time", what),
-        section("At equal time", table(rows, head=heads), note(explained)),
+        section("At equal time", table(rows, head=heads), note(explained), note(unequal)),
         chart_grid(charts),
         note(BAND_NOTE),
         fold("Versions", note(versions)),
     ]
-    return html_page("procsnake compare", sections)
+    return html_page("procsnake benchmark battlesnake", sections)

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
-from train.comparison.compare import CONTENDERS, USUAL, compare, experiment_of
+from train.comparison.battlesnake_benchmark import CONTENDERS, USUAL, benchmark, experiment_of
 from train.runs.curves.statistics import (
     SeedEstimate,
     bootstrap_interval,
@@ -162,15 +162,15 @@ def test_all_play_the_same_board_for_the_same_time():
 
 def test_mistakes_are_told(tmp_path):
     with pytest.raises(UnknownNameError, match="apex"):
-        compare(minutes=1, seeds=1, out=tmp_path, contenders=["apx"])
+        benchmark(minutes=1, seeds=1, out=tmp_path, contenders=["apx"])
     with pytest.raises(ConfigError, match="minutes"):
-        compare(minutes=0, seeds=1, out=tmp_path, contenders=USUAL)
+        benchmark(minutes=0, seeds=1, out=tmp_path, contenders=USUAL)
 
 
 @pytest.mark.skipif(HAS_MXNET, reason="MXNet is installed")
 def test_without_mxnet_nothing_is_begun(tmp_path):
     with pytest.raises(MissingDependencyError, match="the readable DQN needs mxnet"):
-        compare(minutes=1, seeds=1, out=tmp_path / "out", contenders=["ppo", "mxnet-dqn"])
+        benchmark(minutes=1, seeds=1, out=tmp_path / "out", contenders=["ppo", "mxnet-dqn"])
     assert not (tmp_path / "out").exists()
 
 
@@ -178,12 +178,16 @@ def test_without_mxnet_nothing_is_begun(tmp_path):
 @pytest.mark.skipif(not HAS_MXNET, reason="the extra [mxnet] is not installed")
 def test_finished_seeds_are_not_run_again(tmp_path):
     said: list[str] = []
-    first = compare(minutes=0.01, seeds=1, out=tmp_path, contenders=["mxnet-dqn"], say=said.append)
+    first = benchmark(
+        minutes=0.01, seeds=1, out=tmp_path, contenders=["mxnet-dqn"], say=said.append
+    )
     runs = sorted((tmp_path / "runs").iterdir())
-    again = compare(minutes=0.01, seeds=1, out=tmp_path, contenders=["mxnet-dqn"], say=said.append)
+    again = benchmark(
+        minutes=0.01, seeds=1, out=tmp_path, contenders=["mxnet-dqn"], say=said.append
+    )
     assert sorted((tmp_path / "runs").iterdir()) == runs
     assert "finished before" in said[-1]
-    assert again == first == json.loads((tmp_path / "comparison.json").read_text())
-    assert first["contenders"]["mxnet-dqn"]["ratio"]["agent_steps"]["value"] == 1.0
-    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
-    assert "MXNet DQN" in (tmp_path / "comparison.html").read_text()
+    assert again == first == json.loads((tmp_path / "benchmark.json").read_text())
+    assert first["contenders"]["mxnet-dqn"]["ratio"]["mxnet-dqn"]["agent_steps"]["value"] == 1.0
+    assert (tmp_path / "benchmark.png").read_bytes().startswith(b"\x89PNG")
+    assert "MXNet DQN" in (tmp_path / "benchmark.html").read_text()
