@@ -260,6 +260,6 @@ print(f"{referee.result.winner or 'nobody'} wins after {referee.result.turns} tu
 # %% [markdown]
 # ## Next
 #
-# * More minutes, or seeds: `procsnake compare battlesnake` trains several of each and draws them
+# * More minutes, or seeds: `procsnake benchmark battlesnake` trains several of each and draws them
 #   with intervals.
 # * Notebook 8 builds a DQN from nothing; notebook 7 asks how to tell a learner what not to do.

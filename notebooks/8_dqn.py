@@ -332,5 +332,5 @@ else:
 #
 # * Try `target_every=1000`, and then `LONG_GAMMA = 0.9`. When do the values run away less?
 # * How this DQN does beside DQN with all its extensions, APEX and PPO in the same time:
-#   `procsnake compare battlesnake`, with the results on the page about comparing trainers.
+#   `procsnake benchmark battlesnake`, with the results on the page about comparing trainers.
 # * Notebook 2 trains those three on one board.
