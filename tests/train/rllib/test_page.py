@@ -32,8 +32,8 @@ def test_the_numbers_of_fields_are_right():
     fields = len(vars(AlgorithmConfig()))
     shown = len(shown_fields())
     honoured = shown + len(READ_BY_RLLIB)
-    assert f"Of the {fields} fields of `AlgorithmConfig`" in SECTION
-    assert f"| honoured | {honoured} | a test shows the change of {shown};" in SECTION
-    assert f"RLlib's own code, inherited, reads {len(READ_BY_RLLIB)} |" in SECTION
+    assert f"`AlgorithmConfig` has {fields} fields" in SECTION
+    assert f"| honoured | {honoured} | tests show the effect of {shown};" in SECTION
+    assert f"inherited RLlib code reads the other {len(READ_BY_RLLIB)} |" in SECTION
     for kind, names in {"refused": REFUSED, "unread": RELICS, "RLlib's own": SET_BY_RLLIB}.items():
         assert f"| {kind} | {len(names)} |" in SECTION
