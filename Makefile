@@ -25,7 +25,7 @@ SDK := tests/train/sagemaker/test_sdk.py
 OUTSIDE := legacy mxnet tensorflow sdk clients
 # What needs MXNet, and what shows that NumPy 1.26, which users of MXNet and of the extra `procgen` have, does as well as NumPy 2.
 NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dqn.py tests/envs/procgen \
-  tests/train/comparison/test_compare.py::test_finished_seeds_are_not_run_again \
+  tests/train/comparison/test_battlesnake_benchmark.py::test_finished_seeds_are_not_run_again \
   tests/benchmarks/test_commands.py::test_the_mxnet_benchmark_runs
 
 .PHONY: play install install-serve test test-fast checks tests test-long long-training long-others test-outside \

@@ -24,7 +24,7 @@ EXPECTED = {
         "the extra [tensorflow] is not installed"
     ],  # has an environment of its own
     "tests/train/test_mxnet_dqn.py": ["the extra [mxnet] is not installed"],  # has one, too
-    "tests/train/comparison/test_compare.py": ["the extra [mxnet] is not installed"],
+    "tests/train/comparison/test_battlesnake_benchmark.py": ["the extra [mxnet] is not installed"],
     "tests/benchmarks/test_commands.py": ["the extra [mxnet] is not installed"],
     "tests/train/sagemaker/test_sdk.py": ["the extra [sagemaker] is not installed"],  # has one, too
     "tests/clients/test_supersuit.py": [

@@ -321,7 +321,7 @@ def test_caddy_lets_in_whatever_the_server_takes():
     (mebibytes,) = re.findall(r"max_size (\d+)MiB", (DEPLOY / "Caddyfile").read_text())
     assert int(mebibytes) << 20 >= MAX_BODY_BYTES
     told = " ".join((ROOT / "docs" / "deploying.md").read_text().split())
-    assert f"which may have 16 KiB and {mebibytes} MiB" in told
+    assert f"headers to 16 KiB and its body to {mebibytes} MiB" in told
 
 
 def test_compose_keeps_the_log_small():
