@@ -22,7 +22,7 @@ _MOST = 1 << 16
 _SLIDES = 1024
 """Frames that a window slides on before its memory is moved back."""
 _FEW_CHANNELS = 4
-"""Up to so many are copied one by one. More are faster as one thing for each pixel."""
+"""Up to so many channels are copied one by one. With more, copying whole pixels is faster."""
 
 
 class BatchWrapper(BatchEnv):
@@ -170,6 +170,7 @@ class _Window:
 
     @property
     def stack(self) -> np.ndarray:
+        """The frames, as a view that the next `slide` makes invalid."""
         return self._memory[self._begin : self._begin + self._size].reshape(self._shape)
 
     def slide(self) -> None:

@@ -48,8 +48,8 @@ class Transitions(NamedTuple):
     rewards: np.ndarray  # float32 (B,)
     next_observations: np.ndarray  # (B, …): what the same snake saw one turn later
     terminated: np.ndarray  # bool (B,): nothing comes after it
-    # bool (B, A): actions allowed one turn later. All of them where the episode ended, because a
-    # world shows the next episode's mask by then. Only a truncated episode asks for it.
+    # bool (B, A): actions allowed one turn later. Where the episode ended, all of them, because the
+    # world has only the next episode's mask by then; of ended episodes, only truncated ones use it.
     next_masks: np.ndarray
 
 

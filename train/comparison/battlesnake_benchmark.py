@@ -87,7 +87,7 @@ CONTENDERS = {
         "battlesnake-mxnet-starter-pack",
         (
             "mxnet_dqn.mask_actions=true",
-            "mxnet_dqn.num_steps=1",  # as many decisions between two looks at the clock
+            "mxnet_dqn.num_steps=1",  # a hundred of them take minutes, and the clock is read after
             "env.options.num_games=256",
             "env.options.observation={{view: window, radius: 5, rotate: true, reach: true}}",
             "network.options.state_type=layered",

@@ -8,8 +8,6 @@ from procsnake.cli.command_line import Commands
 from procsnake.cli.measure import benchmark_battlesnake, benchmark_procgen
 
 HELP = """\
-What is finished is not trained again: the same command goes on where it was stopped.
-
 examples:
   procsnake benchmark battlesnake --minutes 15 --seeds 3  # DQN, APEX, PPO at equal time
   procsnake benchmark procgen --dry-run                   # what it would train, and how long

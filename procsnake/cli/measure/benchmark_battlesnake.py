@@ -17,10 +17,10 @@ from procsnake.cli.command_line import (
 
 HELP = """\
 The contenders train one after the other on the same board, with the same reward and for the same
-time. Two of them are baselines: the SageMaker starter pack's DQN with its own configuration, and
-the same DQN with the action mask, the observation and the number of games that the others have.
-Both need MXNet, for which docs/mxnet-dqn.md makes an environment of its own; name --contenders
-without them to do without MXNet.
+time. Two of them are baselines: mxnet-dqn is the SageMaker starter pack's DQN as it was, and
+mxnet-equal the same DQN with the action mask, the observation and the number of games that the
+others have. Both need MXNet (docs/mxnet-dqn.md). Without it, name the other contenders.
+The same command continues after an interruption.
 
 examples:
   procsnake benchmark battlesnake --minutes 15 --seeds 3  # 4.5 hours on a quiet machine

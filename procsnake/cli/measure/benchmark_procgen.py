@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.common.columns import in_columns
+from envs.common.columns import counted, in_columns
 from envs.common.cores import usable_cores
 from envs.common.outputs import kept_at, make_place_for
 from procsnake.cli.command_line import (
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 HELP = """\
 Trains each game with each seed, measures it on levels that it never saw, and writes one page
-with curves, scores beside published ones, aggregates with intervals, and films.
+with curves, scores beside published ones, aggregates with intervals, and films. The same command
+continues after an interruption.
 
 presets:
   small   coinrun, starpilot, bigfish; easy, 200 levels, 30 minutes each: for ablations
@@ -207,9 +208,9 @@ def _plan_in_words(protocol: Protocol, plan: Mapping[str, Any]) -> str:
         speed = f"{plan['steps_per_second']:.0f}"
         how = f"at {speed} decisions a second each, as docs/procgen.md measured them"
     lines = [
-        f"{plan['trainings']} trainings, {plan['finished']} of them finished:"
+        f"{counted(plan['trainings'], 'training')}, {plan['finished']} finished:"
         f" {', '.join(protocol.games)}, with {seeds}",
-        f"{plan['at_a_time']} at a time, with {plan['threads_each']} thread(s) each",
+        f"{plan['at_a_time']} at a time, with {counted(plan['threads_each'], 'thread')} each",
         f"hours by the clock, for all trainings: {plan['hours']:.1f}"
         f" ({how}; measuring comes on top)",
     ]

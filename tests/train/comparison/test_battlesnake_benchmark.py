@@ -1,15 +1,27 @@
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats
 
+import envs
+from agents.networks import build
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
-from train.comparison.battlesnake_benchmark import CONTENDERS, USUAL, benchmark, experiment_of
+from procsnake.cli.measure import benchmark_battlesnake
+from train.comparison import battlesnake_benchmark
+from train.comparison.battlesnake_benchmark import (
+    CONTENDERS,
+    USUAL,
+    benchmark,
+    experiment_of,
+    rows_of,
+)
 from train.runs.curves.statistics import (
     SeedEstimate,
     bootstrap_interval,
@@ -158,6 +170,37 @@ def test_all_play_the_same_board_for_the_same_time():
         0.995,
         False,
     )
+
+
+def test_in_the_equal_baseline_only_trainer_and_network_differ():
+    made = {name: experiment_of(name, minutes=15, seed=0, cores=2) for name in CONTENDERS}
+    equal = made["mxnet-equal"]
+    assert equal.env == made["dqn-1"].env == made["ppo"].env
+    assert equal.settings.mask_actions
+    world = envs.make("battlesnake", **{**equal.env.options, "num_games": 1})
+    shape = world.single_observation_space.shape
+    build("starter-pack", shape, 3, kind=equal.network.name, **equal.network.options)
+
+
+def test_ratios_are_to_both_baselines_and_no_two_columns_have_one_name(monkeypatch):
+    reward = {"mxnet-dqn": 2.0, "mxnet-equal": 10.0, "ppo": 40.0}
+    keys = (*battlesnake_benchmark._FIGURES, "policy_won")
+    monkeypatch.setattr(
+        battlesnake_benchmark,
+        "_figures_of",
+        lambda runs, minutes: {key: [reward[runs[0].name]] for key in keys},
+    )
+    result = battlesnake_benchmark._measure({name: [Path(name)] for name in reward}, 1, 2)
+    heads, rows = rows_of(result)
+    assert len(set(heads)) == len(heads)
+    cells = dict(zip(heads, rows[-1], strict=True))
+    assert (cells["reward, × mxnet-dqn"], cells["reward, × mxnet-equal"]) == ("20", "4")
+
+
+def test_the_help_has_the_contenders_that_are_usual():
+    parser = argparse.ArgumentParser()
+    benchmark_battlesnake.add_options(parser)
+    assert ",".join(USUAL) in "".join(parser.format_help().split())
 
 
 def test_mistakes_are_told(tmp_path):

@@ -184,7 +184,7 @@ def test_the_plan_names_games_and_seeds_and_says_what_its_hours_are(capsys, tmp_
     assert main(["benchmark", "procgen", "--dry-run", "--jobs", "2", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert (
-        "9 trainings, 0 of them finished: coinrun, starpilot, bigfish, with the seeds 0 to 2 each\n"
+        "9 trainings, 0 finished: coinrun, starpilot, bigfish, with the seeds 0 to 2 each\n"
         in told
     )
     assert "hours by the clock, for all trainings: 2.5 " in told
@@ -204,7 +204,7 @@ def test_the_plan_names_games_and_seeds_and_says_what_its_hours_are(capsys, tmp_
         )
         == 0
     )
-    assert "1 trainings, 0 of them finished: maze, with the seed 0\n" in capsys.readouterr().out
+    assert "1 training, 0 finished: maze, with the seed 0\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("dry", [["--dry-run"], []])
