@@ -184,8 +184,7 @@ def test_the_plan_names_games_and_seeds_and_says_what_its_hours_are(capsys, tmp_
     assert main(["benchmark", "procgen", "--dry-run", "--jobs", "2", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert (
-        "9 trainings, 0 finished: coinrun, starpilot, bigfish, with the seeds 0 to 2 each\n"
-        in told
+        "9 trainings, 0 finished: coinrun, starpilot, bigfish, with the seeds 0 to 2 each\n" in told
     )
     assert "hours by the clock, for all trainings: 2.5 " in told
     assert (
