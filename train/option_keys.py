@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -67,7 +66,6 @@ _AUGMENT = (
     " random."
 )
 _NOT_OPTIONS = {"settings", "solo", "game", "pool", "render_mode"}
-_NAMES = re.compile(r"(?:(?:The option )?`\w+(?:=[^`]*)?`(?:, and |, | and )?)+")
 
 
 def world_options(name: str) -> list[Option]:
@@ -147,8 +145,8 @@ def value_of(options: Mapping[str, Any], option: Option) -> Any:
 
 
 def _options(path: str) -> Iterator[Option]:
-    """Of `module:name`, a class or a function: the keyword-only arguments, or the fields if it is a
-    dataclass.
+    """Of `module:name`, a class or a function: the keyword-only arguments, as its docstring lists
+    them ("* `name`: meaning"), or the fields if it is a dataclass.
     """
     module, _, name = path.partition(":")
     spec = find_spec(module)
@@ -160,7 +158,6 @@ def _options(path: str) -> Iterator[Option]:
         for one in tree.body
         if isinstance(one, ast.ClassDef | ast.FunctionDef) and one.name == name
     )
-    meanings = told_of(ast.get_docstring(node) or "")
     constants = {
         target.id: one.value
         for one in tree.body
@@ -170,8 +167,10 @@ def _options(path: str) -> Iterator[Option]:
     }
     function = node if isinstance(node, ast.FunctionDef) else _init(node)
     if function is None:
-        yield from _fields(node, meanings)
+        assert isinstance(node, ast.ClassDef)
+        yield from _fields(node)
         return
+    meanings = _listed(ast.get_docstring(node) or "")
     for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
         yield Option(
             argument.arg,
@@ -190,16 +189,16 @@ def _init(node: ast.ClassDef) -> ast.FunctionDef | None:
     )
 
 
-def _fields(node: ast.ClassDef | ast.FunctionDef, meanings: Mapping[str, str]) -> Iterator[Option]:
-    """The fields, each with the docstring that follows it, or else with what the class's own says
-    of it (`meanings`).
-    """
-    told = {**meanings, **docstrings_of(node)}
+def _fields(node: ast.ClassDef) -> Iterator[Option]:
+    """The fields, each with the docstring that follows it."""
+    meanings = docstrings_of(node)
     for field in node.body:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             name = field.target.id
             yield Option(
-                name, REQUIRED if field.value is None else _value(field.value), told.get(name, "")
+                name,
+                REQUIRED if field.value is None else _value(field.value),
+                meanings.get(name, ""),
             )
 
 
@@ -225,18 +224,12 @@ def _value(node: ast.expr) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def told_of(docstring: str) -> dict[str, str]:
-    """Return for each `` `name` `` in a docstring the sentence that begins with it, or else the
-    first that mentions it.
-    """
-    begun: dict[str, str] = {}
-    mentioned: dict[str, str] = {}
-    for paragraph in re.split(r"\n\s*\n|\n\s*\* |^\s*\* ", docstring):
-        for sentence in re.split(
-            r"(?<=[.;])\s+(?=[`A-Z])", " ".join(paragraph.removeprefix("* ").split())
-        ):
-            first = _NAMES.match(sentence)
-            for name in re.findall(r"`(\w+)(?:=[^`]*)?`", sentence):
-                is_begun = first is not None and re.search(rf"`{name}\b", first[0]) is not None
-                (begun if is_begun else mentioned).setdefault(name, sentence.rstrip(";.") + ".")
-    return {**mentioned, **begun}
+def _listed(docstring: str) -> dict[str, str]:
+    """Return what a docstring's list says of each option: "* `name`: meaning"."""
+    meanings = {}
+    for item in docstring.split("\n* `")[1:]:
+        text, _, _ = item.partition("\n\n")
+        name, colon, meaning = " ".join(text.split()).partition("`: ")
+        if colon:
+            meanings[name] = meaning
+    return meanings

@@ -83,24 +83,27 @@ class EgocentricPlanes:
     ===================== ========================================================================
 
     All values are capped at 255. Row 0 is the top of the picture.
-
-    * `view` is "window", a square with this snake's head in the middle, or "board", the whole board
-      as it is, with four actions: up, down, left, right.
-    * `radius` is the number of cells that a window shows on each side of the head. The default is
-      just large enough to show the whole board wherever the head is.
-    * `rotate` turns the window so that the snake heads up. There are then three actions: left,
-      ahead, right. A snake that has not moved yet counts as heading up.
-    * `cyclic` shifts the board cyclically until the head is in the middle, so that a window with a
-      `radius` of at least half the board's longer side shows all of it: what lies beyond the window
-      on one side comes in on the other. `edge` marks where the board ends, and beyond these marks
-      lie the cells of the other side.
     """
 
     view: str = "window"
+    """"window" is a square with this snake's head in the middle. "board" is the whole board as it
+    is, with four actions: up, down, left, right.
+    """
     radius: int | None = None
+    """The number of cells that a window shows on each side of the head. By default it is just large
+    enough to show the whole board wherever the head is.
+    """
     rotate: bool = False
+    """Turn the window so that the snake heads up. There are then three actions: left, ahead, right.
+    A snake that has not moved yet counts as heading up.
+    """
     cyclic: bool = False
+    """Shift the board cyclically until the head is in the middle. A window with a `radius` of at
+    least half the board's longer side then shows all of it: what is cut off on one side appears on
+    the other, beyond the marks of `edge`.
+    """
     reach: bool = False
+    """Add the four planes of what this snake reaches."""
 
     def __post_init__(self) -> None:
         if self.view not in ("window", "board"):

@@ -118,22 +118,29 @@ class BattlesnakeVectorEnv(BatchEnv):
     """N games of Battlesnake by the official rules, with one row per snake: row = game * num_snakes
     + slot.
 
-    * `num_games` games run side by side, on `num_threads` threads, 1 to 256. `width` and `height`
-      of the boards are 3 to 25 cells. `num_snakes` is 1 to 16 per game. `max_turns` is the longest
-      that a game may last. `seed` is that of the first `restart` without one.
-    * `observation` decides observations and actions. The default is
-      `EgocentricPlanes(rotate=True)`: uint8 planes, and the actions left, ahead, right. It may also
-      be the name of a type ("flat-51s": see `StarterPackObservation`) or a dict of options
-      (`choose_observation`). An action out of range means straight on, as in the official engine.
-    * `action_mask` is False where an action is certain death (`envs.battlesnake.safety`).
-    * `rewards` is a preset's name, a dict of weights by event, a `Rewards`, or a function from
-      event counts, uint8 (R, events), to float32 (R,), which may be named "module:function". Events
-      have the order of `rewards.EVENTS`.
+    * `num_games`: The games that run side by side.
+    * `width`: The columns of the boards, 3 to 25.
+    * `height`: The rows of the boards, 3 to 25.
+    * `num_snakes`: The snakes of a game, 1 to 16. One snake plays solo.
+    * `settings`: The rules of the game. Each of its fields (`ruleset`, `map`,
+      `food_spawn_chance`, …) is also an option of its own.
+    * `observation`: What a snake sees and which actions it has: an observation, the name of a type
+      ("flat-51s": see `StarterPackObservation`), or a dict of options (`choose_observation`). The
+      default is `EgocentricPlanes(rotate=True)`: uint8 planes, and the actions left, ahead, right.
+    * `rewards`: A preset's name, a dict of weights by event, a `Rewards`, or a function from event
+      counts, uint8 (R, events), to float32 (R,), which may be named "module:function". Events have
+      the order of `rewards.EVENTS`.
+    * `max_turns`: The turn at which a game is truncated.
+    * `num_threads`: The threads that play the games, 1 to 256.
+    * `seed`: The seed of the first `restart` that is given none.
+
+    How it steps:
+
+    * An action out of range means straight on, as in the official engine. `action_mask` is False
+      where an action is certain death (`envs.battlesnake.safety`).
     * A row's episode terminates when its snake dies or the game ends. It is truncated when the game
       reaches `max_turns`. A dead snake's row stays invalid, with observation zero, until the game
       is over. The next game then starts in the same step.
-    * `settings` are the game's rules. Its fields are also options: `ruleset`, `map`,
-      `food_spawn_chance`, … One snake plays solo.
     * After `restart(seed)`, game k on board b is a function of (seed, b, k) and the moves. The
       batch size and `num_threads` make no difference.
     * `drain_episodes` has, besides `row`, `return` and `length`: `game` (its number on its board),

@@ -24,9 +24,12 @@ def make_procgen(
 ) -> BatchEnv:
     """Make `ProcgenVectorEnv(game, **options)` and put the wrappers around it that are asked for.
 
-    `action_repeat` plays each action several times (see `ActionRepeat`). `frame_stack` shows the
-    last frames, and `gap_stack` the first and last of them (see `FrameStack`). `shape_rewards` is
-    for `ShapedRewards`. Raises `ConfigError` for both stacks at once, and whatever the world and
+    * `action_repeat`: How many times each action is played (see `ActionRepeat`).
+    * `frame_stack`: The number of last frames that are shown (see `FrameStack`).
+    * `gap_stack`: The same, but only the first and the last of these frames are shown.
+    * `shape_rewards`: Compress large rewards, as `ShapedRewards` does.
+
+    Raises `ConfigError` for both stacks at once, and whatever the world and
     the wrappers raise."""
     if frame_stack is not None and gap_stack is not None:
         raise ConfigError(

@@ -83,7 +83,7 @@ class GameState(NamedTuple):
 
 
 class ProcgenVectorEnv(BatchEnv):
-    """`num_games` games of `game`, with one row per game (Cobbe et al. 2020, arXiv 1912.01588).
+    """Games of `game`, with one row per game (Cobbe et al. 2020, arXiv 1912.01588).
 
     * The observation is uint8 (64, 64, 3), RGB. Actions are the library's, 0..14. There is no
       action mask, and every row is always valid.
@@ -93,22 +93,32 @@ class ProcgenVectorEnv(BatchEnv):
     * `final_observations` has the last picture of the ended episode, in which its last action was
       chosen. The library draws no picture after that action, because it builds the next level
       first.
-    * `levels` is `"all"`, `"train:N"`, `"test:N"` or `"start:num"` (see `Levels.parse`).
-    * `distribution_mode` is hard (the library's default), easy, or another that
-      `envs.procgen.MODES` lists for the game. In exploration mode the level is fixed, and `levels`
-      must stay at `"all"`.
-    * The library's switches keep their names and defaults: `center_agent`, `use_backgrounds`,
-      `use_monochrome_assets`, `restrict_themes`, `use_generated_assets`, `paint_vel_info`,
-      `use_sequential_levels`, and `debug_mode`, which may also be a number.
-    * `num_threads`, 0 to 256, is 0 by default: games are played in the calling thread, which costs
-      least. Results don't depend on it. With threads, a batch is lost to a forked process, which
-      has to begin anew with `restart(seed)`.
     * `restart(seed)` equals a new library batch with `rand_seed=seed` (below 2^31; larger seeds are
       hashed). `restart()` ends all running episodes, which `drain_episodes` then doesn't report,
       and continues with the next levels.
-    * `seed` is that of the first `restart` without one.
     * `drain_episodes` also has `level` int32 (its seed) and `level_complete` bool.
-    * With `render_mode="rgb_array"`, `render()` returns a uint8 (512, 512, 3) picture of each game.
+
+    Its options, of which the switches keep the library's names and defaults:
+
+    * `num_games`: The games that run side by side.
+    * `distribution_mode`: hard, easy, or another that `envs.procgen.MODES` lists for the game. In
+      exploration mode the level is fixed, and `levels` must stay at "all".
+    * `levels`: "all", "train:N", "test:N" or "start:num" (see `Levels.parse`).
+    * `num_threads`: The library's threads, 0 to 256. With 0, games are played in the calling
+      thread, which costs least. Results don't depend on it. With threads, a batch is lost to a
+      forked process, which has to begin anew with `restart(seed)`.
+    * `debug_mode`: The library's switch for its own debugging, which may also be a number.
+    * `render_mode`: With "rgb_array", `render()` returns a picture of each game, uint8
+      (512, 512, 3).
+    * `seed`: The seed of the first `restart` that is given none.
+    * `center_agent`: Keep the agent in the middle of the picture.
+    * `use_backgrounds`: Draw a picture behind the level; without it the background is black.
+    * `use_monochrome_assets`: Draw each thing as a rectangle of one colour.
+    * `restrict_themes`: Draw each kind of thing in one theme only.
+    * `use_generated_assets`: Draw things that were generated at random.
+    * `paint_vel_info`: Paint the agent's velocity into the picture, in games that have one.
+    * `use_sequential_levels`: Continue with the next level when one is solved. The episode ends
+      only when the agent fails or time is up.
 
     Raises `UnknownNameError` or `ConfigError` for a game, mode or option that doesn't exist, and
     `MissingDependencyError` if the library, or a system library that it needs, is missing."""

@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 
 
 class Curriculum(BatchEnv):
-    """Plays the worlds of several `stages`, one after the other.
+    """Plays the worlds of several stages, one after the other.
 
-    `stages` are {until: decisions, name: …, options: {…}}, in order; the last one has no `until`. A
-    stage ends when that many decisions were taken in all. Each env runner counts its own decisions.
+    * `stages`: The stages in order, each as {until: decisions, name: …, options: {…}}; the last one
+      has no `until`. A stage ends when that many decisions were taken in all. Each env runner
+      counts its own decisions.
+    * `num_games`: The games of each stage; by default each world's own number.
+    * `self_play`: The options of `train.worlds.self_play.SelfPlay` for every stage, with one pool
+      for all.
 
     Stages may differ in board size, number of snakes and rules. Observations and actions must be
     the same, as they are for snakes with `view: window` and a radius. There are as many rows as the
     widest stage needs; rows that a stage doesn't need are never `valid`. When the stage changes,
     running episodes are truncated, and `drain_episodes` leaves them out. It has the columns that
-    all stages have, and `stage`. Checkpoints hold the stage and the count. `self_play` are options
-    of `train.worlds.self_play.SelfPlay` for every stage, with one pool for all. `num_games`, if
-    given, is for each stage.
+    all stages have, and `stage`. Checkpoints hold the stage and the count.
 
     Raises `ConfigError` for stages that don't fit together.
     """

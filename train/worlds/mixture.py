@@ -22,11 +22,13 @@ _COPIED = ("observations", "valid", "rewards", "terminated", "truncated", "final
 
 
 class Mixture(BatchEnv):
-    """Has the rows of all `worlds`, one world after the other. Each world is given as {name: …,
-    options: {…}}.
+    """Has the rows of several worlds, one world after the other.
+
+    * `worlds`: The worlds, each as {name: …, options: {…}}.
+    * `num_games`: The games of each world; by default each world's own number.
 
     The worlds must agree in observation space, actions and rows per game, as boards of any size do
-    with `view: window` and a radius. `num_games`, if given, is for each world. `drain_episodes` has
+    with `view: window` and a radius. `drain_episodes` has
     the columns that all worlds have, and three more for each world, by its label (its name, with a
     number if it comes again): `world_<label>`, bool, says that the episode was played there;
     `return_<label>` and `length_<label>` are its return and length there, and 0 elsewhere.

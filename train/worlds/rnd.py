@@ -133,14 +133,17 @@ class CuriousWorld(BatchWrapper):
     """Adds to each row's reward `coef` times the novelty of the picture to which its action led.
 
     The novelty is the error of `NoveltyBonus`, divided by the running deviation of its discounted
-    return (discount `gamma`, .99 in the paper) and limited to `most` (2, as LARS had it). With
-    `episodic`, that return begins anew with each episode. Without it, which is the paper's choice
-    and the default, it continues, because what can be discovered doesn't end with an episode. At an
-    ending the picture of `final_observations` counts. `drain_episodes` stays the world's own: its
-    returns don't include the bonus.
+    return. At an ending the picture of `final_observations` counts. `drain_episodes` stays the
+    world's own: its returns don't include the bonus.
 
-    `learning_rate` is that of the predictor. `proportion` is the share of a batch from which it
-    learns. `seed` decides its first weights."""
+    * `coef`: The weight of the novelty in the reward, at least 0.
+    * `gamma`: The discount factor of the novelty's return, 0 to 1 (.99 in the paper).
+    * `most`: The limit of the scaled novelty, above 0 (2, as LARS had it).
+    * `episodic`: Begin the novelty's return anew with each episode. The paper lets it continue,
+      because what can be discovered doesn't end with an episode.
+    * `learning_rate`: The predictor's learning rate.
+    * `proportion`: The share of a batch from which the predictor learns, above 0 to 1.
+    * `seed`: Decides the predictor's first weights."""
 
     def __init__(
         self,

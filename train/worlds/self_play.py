@@ -139,18 +139,20 @@ def _weights(network: Any) -> dict[str, torch.Tensor]:
 class SelfPlay(BatchWrapper):
     """Battlesnake in which some snakes are played by opponents instead of the learner.
 
-    In the fraction `share` of the games, drawn as each begins, all slots but `learners` belong to
-    opponents of the pool, one or several. These slots are drawn, too. In the other games the
-    learner plays all snakes.
+    * `opponents`: The agents that are in the pool from the start, by name.
+    * `share`: The share of the games that have opponents, 0 to 1, drawn as each game begins. In the
+      other games the learner plays all snakes.
+    * `learners`: The slots of the learner in a game with opponents. Slots and opponents are drawn.
+    * `past_every`: The updates after which a copy of the policy joins the pool; never, if None.
+    * `most_past`: The past selves that the pool keeps at most.
+    * `exponent`: How much more often the opponents that are hardest to beat are met; with 0 all are
+      met alike.
+    * `seed`: Decides the draws.
+    * `pool`: A pool that several worlds share.
 
     Rows of opponents are never `valid`, get no rewards and end no episodes; `advance` moves them. A
-    runner calls `remember(network)` with the current policy, and every `past_every` calls a copy
-    joins the pool (never, if None). Checkpoints hold the pool and what is known of its members.
-    `pool` is one that several worlds share.
-
-    `opponents` are names of agents that are in the pool from the start. The pool keeps `most_past`
-    past selves at most. `exponent` says how much more often the hardest to beat are met; with 0 all
-    are met alike. `seed` decides the draws.
+    runner calls `remember(network)` with the current policy after each update. Checkpoints hold the
+    pool and what is known of its members.
 
     `drain_episodes` also has `league_<opponent>` for the fixed opponents and `league_past`: the
     running share of meetings in which the learner outlived them. It is the same for all episodes of

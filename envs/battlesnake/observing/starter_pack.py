@@ -51,17 +51,20 @@ class StarterPackObservation:
 
     Row 0 is the top of the board (y = height - 1). There are four actions: up, down, left, right.
 
-    `own_first=True` puts the observing snake into channel 1 and the others after it, in slot order.
-    A policy that is to be served needs this, because requests from an engine list only living
-    snakes, so that slots change. `num_snakes` is the number of channels for snakes; the default is
-    the number of snakes of the game, which environments fill in.
-
     Raises `UnknownNameError` for another kind, and `ConfigError` for a number of snakes that can't
     be."""
 
     kind: str = "max-bordered-51s"
+    """The starter pack's name of the type."""
     own_first: bool = field(default=False, kw_only=True)
+    """Put the observing snake into channel 1 and the others after it, in slot order. A policy that
+    is to be served needs this, because requests from an engine list only living snakes, so that
+    slots change.
+    """
     num_snakes: int | None = field(default=None, kw_only=True)
+    """The number of channels for snakes. By default environments fill in the number of snakes of
+    their games.
+    """
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
