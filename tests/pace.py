@@ -19,7 +19,8 @@ SLOW = (
     "tests/agents/hub/test_push.py::test_a_champion_that_was_pushed",
     "tests/agents/networks/test_max_pool.py",
     "tests/agents/networks/test_sparse_linear.py",
-    "tests/agents/measure/sprt/test_statistics.py::test_of_planted_tests_no_more_are_wrong_than_agreed",
+    "tests/agents/measure/sprt/test_statistics.py::"
+    "test_of_planted_tests_no_more_are_wrong_than_agreed",
     "tests/agents/measure/tournament/test_bracket.py::test_a_bracket_that_was_killed",
     "tests/agents/measure/tournament/test_workers.py",
     "tests/agents/search/tuning/test_commands.py",
@@ -35,7 +36,8 @@ SLOW = (
     "tests/envs/battlesnake/maps/test_maze.py",
     "tests/envs/battlesnake/observing/test_starter_pack.py::test_the_vector_environment_shows_them",
     "tests/envs/battlesnake/recording/test_files.py::test_to_test_gives_a_test",
-    "tests/envs/battlesnake/recording/test_replayed.py::test_official_games_follow_the_rules_on_every_turn",
+    "tests/envs/battlesnake/recording/test_replayed.py::"
+    "test_official_games_follow_the_rules_on_every_turn",
     "tests/envs/battlesnake/test_compliance.py::test_a_broken_update_is_named",
     "tests/envs/battlesnake/test_compliance.py::test_a_registered_map_plays_and_complies",
     "tests/envs/battlesnake/test_gym_env.py::test_gymnasium_checker_finds_nothing",
@@ -78,7 +80,8 @@ SLOW = (
     "tests/train/engines/test_launch_command.py::test_all_engines",
     "tests/train/metrics/test_levels.py",
     "tests/train/rollouts/test_recurrent.py",
-    "tests/train/rollouts/test_replay_buffer.py::test_samples_are_the_n_step_transitions_that_took_place",
+    "tests/train/rollouts/test_replay_buffer.py::"
+    "test_samples_are_the_n_step_transitions_that_took_place",
     "tests/train/runs/sessions/test_evaluation.py",
     "tests/train/runs/sessions/test_initial_weights.py",
     "tests/train/runs/test_own_commit.py::test_of_a_checkout_it_is_the_checkouts",

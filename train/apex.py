@@ -245,7 +245,7 @@ class APEX(DQN):
     def get_default_config(cls) -> APEXConfig:
         return APEXConfig()
 
-    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]
         super().setup(config)
         # Untyped, because Ray's type of an actor says that it may also be the class itself.
         shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, **spread())

@@ -100,7 +100,7 @@ class APPO(PPO):
     def get_default_config(cls) -> APPOConfig:
         return APPOConfig()
 
-    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]
         super().setup(config)
         settings = self.config.settings
         runners = self.config.num_env_runners

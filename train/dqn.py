@@ -114,7 +114,7 @@ class DQN(BatchedAlgorithm):
     def get_default_config(cls) -> DQNConfig:
         return DQNConfig()
 
-    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]
         super().setup(config)
         self.replay = ReplayBuffer.of(
             self.config.settings,

@@ -122,7 +122,7 @@ class PPO(BatchedAlgorithm):
     def get_default_config(cls) -> PPOConfig:
         return PPOConfig()
 
-    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]
         super().setup(config)
         if plays_while_learning(self.config):
             prepared = partial(

@@ -374,7 +374,9 @@ def compare(players: list[str], num_steps: int, rounds: int) -> dict[str, list[l
         for player in players:
             # One after the other: procsnake measures how many threads pay, and that depends on who
             # else is running.
-            processes[player] = process = subprocess.Popen([*command, player], **pipes)  # type: ignore[call-overload]
+            processes[player] = process = subprocess.Popen(  # type: ignore[call-overload]
+                [*command, player], **pipes
+            )
             _await(player, process, "ready")
             print(f"  {player} is ready", flush=True)
         for turn in range(rounds):

@@ -414,7 +414,10 @@ def test_the_endpoints_gate_hands_on_the_four_calls(endpoint, monkeypatch):
     monkeypatch.setenv("ENDPOINT", "snake")
     function: dict = {}
     exec("\n".join(line[10:] for line in source.splitlines()), function)
-    call = lambda path, body=None: function["handler"]({"rawPath": path, "body": body}, None)  # noqa: E731
+
+    def call(path, body=None):
+        return function["handler"]({"rawPath": path, "body": body}, None)
+
     assert json.loads(call("/")["body"])["apiversion"] == "1"
     monkeypatch.setenv("PROCSNAKE_SECRET", "0123456789abcdef")
     assert json.loads(call("/0123456789abcdef/")["body"])["apiversion"] == "1"

@@ -28,7 +28,9 @@ class Muon(torch.optim.Muon):
         matrices = [nn.Parameter(_rows(w.detach(), w).view(len(w), -1)) for w in self.weights]
         super().__init__(matrices, lr, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
 
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch has no types
+    def step(  # type: ignore[override]
+        self, closure: Callable[[], float] | None = None
+    ) -> float | None:
         matrices = self.param_groups[0]["params"]
         for matrix, weight in zip(matrices, self.weights, strict=True):
             if weight.grad is None:

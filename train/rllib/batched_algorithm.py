@@ -99,7 +99,8 @@ class BatchedAlgorithm(Algorithm):
     _restored_learners = 0
     _inference: tuple[int, NetworkModule] | None = None
 
-    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # of Tune's Trainable, where it is a dict
+    # In Tune's Trainable `config` is a dict.
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]
         # RLlib has no setting for the class of the group.
         algorithm.EnvRunnerGroup = _EnvRunnerGroup  # type: ignore[misc]
         try:
@@ -152,7 +153,8 @@ class BatchedAlgorithm(Algorithm):
             " returns it, and algorithm.compute_single_action(observation) asks it"
         )
 
-    def compute_single_action(  # type: ignore[override]  # of RLlib's old stack, whose further arguments mean nothing here
+    # The further arguments of RLlib's old stack mean nothing here.
+    def compute_single_action(  # type: ignore[override]
         self, observation: Any, *, action_mask: Any = None, explore: bool | None = None
     ) -> int:
         """Return the action for one observation: drawn from the policy with `explore`, else the

@@ -51,7 +51,9 @@ class Recorder:
             if self.path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "it is a folder")
             # Without a buffer, which a full disk would keep from being closed.
-            self._file = open(self._part, "wb", buffering=0, opener=not_through_links)  # noqa: SIM115
+            self._file = open(  # noqa: SIM115
+                self._part, "wb", buffering=0, opener=not_through_links
+            )
         self._buried: set[str] = set()
         try:
             self._write(game)

@@ -240,7 +240,8 @@ def test_the_report_needs_nothing_else_and_shows_curve_references_and_films(
     load_library()
     run = to_the_right.parent
     (run / "progress.csv").write_text(
-        "agent_steps,episode_return_mean,evaluation_return_mean\n100,2.5,\n200,3.5,3.0\n300,,\n400,5.5,4.0\n"
+        "agent_steps,episode_return_mean,evaluation_return_mean\n"
+        "100,2.5,\n200,3.5,3.0\n300,,\n400,5.5,4.0\n"
     )
     assert procsnake.main(["levels", str(run), "--levels", "train,test", "--episodes", "2"]) == 0
     page = (run / "evaluation.html").read_text()
