@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from train.rllib.env_runner import BatchEnvRunner
 
 AUTO = "auto"
-"""The `rollout_fragment_length` that follows from `train_batch_size_per_learner`."""
+"""The `rollout_fragment_length` that follows from `train_batch_size_per_learner`, and the
+`evaluation_duration` of an iteration of training."""
 
 
 class BatchedConfig(AlgorithmConfig):
@@ -63,6 +64,7 @@ class BatchedConfig(AlgorithmConfig):
     env: str | type | None  # type: ignore[assignment]  # RLlib's is untyped
     num_envs_per_env_runner: int | None  # type: ignore[assignment]
     rollout_fragment_length: int | str  # type: ignore[assignment]
+    evaluation_duration: int | str  # type: ignore[assignment]
     settings: PPOSettings | QSettings
     has_weight_servers = False
     """Whether env runners ask servers for the newest weights."""
@@ -235,10 +237,12 @@ class BatchedConfig(AlgorithmConfig):
         without_setting = [
             key for key in SAME_MEANING if not self._setting_of(key) and key != "train_batch_size"
         ]
-        servers_alone = (
-            () if self.has_weight_servers else ("env_runner_state_server_max_concurrency",)
-        )
-        for key in (*without_setting, *batches_alone, *servers_alone):
+        asynchronous_alone: tuple[str, ...] = ()
+        if not self.has_weight_servers:
+            asynchronous_alone = ("env_runner_state_server_max_concurrency",)
+            if self.evaluation_duration != AUTO:
+                asynchronous_alone += ("max_requests_in_flight_per_env_runner",)
+        for key in (*without_setting, *batches_alone, *asynchronous_alone):
             if self._was_changed(key, fresh):
                 raise ConfigError(
                     f"RLlib's setting {key} has no effect on {algorithm}, which learns in another"

@@ -50,6 +50,9 @@ class FragmentLearner(TorchLearner):
         self._threads = ThreadTuner(self.threads_to_learn())
         self._spare: list[Any] = []
         super().build()
+        if self._torch_compile_forward_train:
+            # RLlib compiles a module that stands alone, and passes by those in a `MultiRLModule`.
+            self.network_module.compile(self._torch_compile_cfg)
 
     # What an algorithm fills in.
 
@@ -143,6 +146,16 @@ class FragmentLearner(TorchLearner):
             module_id=module_id, config=config, module_gradients_dict=module_gradients_dict
         )
         return processed or module_gradients_dict
+
+    def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
+        """Make a step of the optimiser. With `torch_skip_nan_gradients` there is none for gradients
+        that aren't finite: RLlib's own method would take it, and spoil the weights.
+        """
+        if self.config.torch_skip_nan_gradients:
+            is_finite = [gradient.isfinite().all() for gradient in gradients_dict.values()]
+            if not all(is_finite):
+                return
+        super().apply_gradients(gradients_dict)
 
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().after_gradient_based_update(timesteps=timesteps)

@@ -42,6 +42,7 @@ _ONE_POLICY = (
     "one policy plays all rows of a world; env.options.self_play trains it against its past selves"
 )
 _WEIGHTS = "weights are handed out by our own weight servers"
+_NO_RESTORING = "RLlib never restores runners of an offline evaluation"
 
 REFUSED = {
     # Worlds hand over whole arrays, which no connector goes through.
@@ -62,11 +63,19 @@ REFUSED = {
     ),
     "normalize_actions": "actions are discrete",
     "clip_actions": "actions are discrete",
+    "num_consecutive_env_runner_failures_tolerance": (
+        "RLlib's new API stack never counts up to it; a run ends when all env runners fail three"
+        " times in a row"
+    ),
+    "delay_between_env_runner_restarts_s": "an env runner that failed is started anew at once",
     "num_aggregator_actors_per_learner": "learners fetch fragments themselves",
     "max_requests_in_flight_per_aggregator_actor": "learners fetch fragments themselves",
     "max_requests_in_flight_per_learner": "APPO's max_lag bounds what is on its way",
     "episodes_to_numpy": "rollouts are arrays already",
     "framework_str": "the networks are torch's",
+    "torch_compile_learner_what_to_compile": (
+        "torch_compile_learner compiles the network's forward pass, never a whole update"
+    ),
     "enable_env_runner_and_connector_v2": "only RLlib's new API stack is used",
     "enable_rl_module_and_learner": "only RLlib's new API stack is used",
     "policies": _ONE_POLICY,
@@ -80,6 +89,13 @@ REFUSED = {
     "input_read_episodes": _EPISODES,
     "output_write_episodes": _EPISODES,
     "prelearner_use_recorded_module_states": "rows hold no states of a policy with a memory",
+    "offline_evaluation_parallel_to_training": (
+        "RLlib evaluates on recorded data when the training step is done;"
+        " evaluation_parallel_to_training is for worlds"
+    ),
+    "offline_eval_rl_module_inference_only": "recorded decisions are judged by the whole module",
+    "offline_eval_runner_restore_timeout_s": _NO_RESTORING,
+    "callbacks_on_offline_eval_runners_recreated": _NO_RESTORING,
     "offline_evaluation_type": (
         "recorded decisions are judged by offline_loss_for_module_fn; RLlib's importance sampling"
         " weighs actions that it draws anew"

@@ -19,15 +19,12 @@ from train.rllib.rllib_fields import REFUSED, RELICS, SAME_MEANING, SET_BY_RLLIB
 
 FIELDS = set(vars(AlgorithmConfig()))
 READ_BY_RLLIB = {
-    "num_consecutive_env_runner_failures_tolerance",
-    "torch_skip_nan_gradients",
     # Where env runners have processes of their own, which test_many_processes.py kills.
     "create_env_on_local_worker",
     "create_local_env_runner",
     "ignore_env_runner_failures",
     "restart_failed_env_runners",
     "max_num_env_runner_restarts",
-    "delay_between_env_runner_restarts_s",
     "env_runner_health_probe_timeout_s",
     "env_runner_restore_timeout_s",
     "callbacks_on_env_runners_recreated",
@@ -49,18 +46,7 @@ READ_BY_RLLIB = {
     "evaluation_error_after_n_consecutive_skips",
     # Where offline evaluation has.
     "offline_evaluation_duration",
-    "offline_evaluation_parallel_to_training",
     "offline_evaluation_timeout_s",
-    "offline_eval_runner_restore_timeout_s",
-    "offline_eval_rl_module_inference_only",
-    "callbacks_on_offline_eval_runners_recreated",
-    # Several learners, GPUs, torch.compile.
-    "local_gpu_idx",
-    "torch_ddp_kwargs",
-    "torch_compile_learner",
-    "torch_compile_learner_what_to_compile",
-    "torch_compile_learner_dynamo_backend",
-    "torch_compile_learner_dynamo_mode",
 }
 """Fields of RLlib's own code, which is inherited as it is; `test_what_rllib_reads_is_inherited`
 holds that it is.
@@ -97,6 +83,23 @@ def test_dqn_refuses_what_only_minibatches_have():
     }.items():
         with pytest.raises(ConfigError, match=field):
             small(DQNConfig).training(**{field: value}).validate()
+
+
+def test_others_refuse_what_only_asynchronous_algorithms_read():
+    for field in (
+        "env_runner_state_server_max_concurrency",
+        "max_requests_in_flight_per_env_runner",
+    ):
+        small(APPOConfig).env_runners(num_env_runners=1, **{field: 7}).validate()
+        with pytest.raises(ConfigError, match=field):
+            small().env_runners(num_env_runners=1, **{field: 7}).validate()
+    parallel = small().evaluation(
+        evaluation_duration="auto",
+        evaluation_interval=1,
+        evaluation_num_env_runners=1,
+        evaluation_parallel_to_training=True,
+    )
+    parallel.env_runners(max_requests_in_flight_per_env_runner=7).validate()
 
 
 def test_what_an_algorithm_needs_is_asked_for_when_it_is_built():
