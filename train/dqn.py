@@ -271,7 +271,8 @@ class DQNLearner(FragmentLearner):
         """Make Adam. `Learner.build` calls it."""
         parameters = [p for p in self.get_parameters(self.module[module_id]) if p.requires_grad]
         lr = value_at(self.config.settings.learning_rate, 0)
-        optimizer = torch.optim.Adam(parameters, lr=lr, eps=self.config.settings.adam_epsilon)
+        eps = self.config.settings.adam_epsilon
+        optimizer = torch.optim.Adam(parameters, lr=lr, eps=eps, fused=True)
         # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
 

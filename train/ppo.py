@@ -400,7 +400,7 @@ class PPOLearner(FragmentLearner):
             hidden, parameters = split(self.network_module)
             self.register_optimizer(module_id=module_id, optimizer=Muon(hidden, lr), params=hidden)
         name = DEFAULT_OPTIMIZER if settings.optimizer == "adam" else "adam"
-        adam = torch.optim.Adam(parameters, lr=lr, eps=1e-5)
+        adam = torch.optim.Adam(parameters, lr=lr, eps=1e-5, fused=True)
         self.register_optimizer(
             module_id=module_id, optimizer_name=name, optimizer=adam, params=parameters
         )

@@ -175,6 +175,33 @@ def test_the_learning_rate_follows_the_budget_and_target_kl_leaves_out_epochs(on
         algorithm.stop()
 
 
+def test_the_fused_optimizer_makes_the_steps_of_adam(one_ray):
+    """By the formulas of Kingma and Ba (2014, arXiv 1412.6980) in double precision. Rounding to
+    float32 may add up to 1e-7 per step to weights of up to 1, where a step is 1e-2. The gradients
+    are as small as epsilon, so it counts."""
+    algorithm = build_algorithm(toy("identity", learning_rate=1e-2))
+    try:
+        optimizer = algorithm.learner_group._learner.get_optimizer("default_policy")
+        parameters = optimizer.param_groups[0]["params"]
+        exact = [p.detach().double().clone() for p in parameters]
+        firsts, seconds = ([torch.zeros_like(p) for p in exact] for _ in range(2))
+        random = torch.Generator().manual_seed(0)
+        for step in range(1, 6):
+            for k, parameter in enumerate(parameters):
+                # It lies in memory as the weights do, which autograd promises and fused steps need.
+                gradient = torch.empty_like(parameter).normal_(std=1e-5, generator=random).detach()
+                parameter.grad = gradient
+                firsts[k] = 0.9 * firsts[k] + 0.1 * gradient.double()
+                seconds[k] = 0.999 * seconds[k] + 0.001 * gradient.double().square()
+                root = (seconds[k] / (1 - 0.999**step)).sqrt()
+                exact[k] -= 1e-2 * firsts[k] / (1 - 0.9**step) / (root + 1e-5)
+            optimizer.step()
+        for parameter, expected in zip(parameters, exact, strict=True):
+            torch.testing.assert_close(parameter.detach().double(), expected, rtol=0, atol=1e-6)
+    finally:
+        algorithm.stop()
+
+
 def learned(algorithm):
     """Metrics of the default module after one more iteration, and decisions taken until then."""
     result = algorithm.train()
@@ -197,6 +224,11 @@ def test_schedules_go_by_decisions_and_survive_a_restart(one_ray, tmp_path):
         first.save_to_path(str(tmp_path / "checkpoint"))
         second.restore_from_path(str(tmp_path / "checkpoint"))
         seen.append(learned(second))
+        # A fused step takes all memory in the same order, whatever their strides say.
+        optimizer = second.learner_group._learner.get_optimizer("default_policy")
+        for weights, state in optimizer.state.items():
+            lies = {weights.stride(), weights.grad.stride(), state["exp_avg"].stride()}
+            assert lies == {weights.stride()}
         assert [m["default_optimizer_learning_rate"] for m, _ in seen] == pytest.approx(
             [1e-2, 6.5e-3, 3e-3, 2e-3], abs=1e-12
         )
