@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import types
-import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from train.settings import ALGORITHMS, AlgorithmSettings, PPOSettings
 from train.settings.algorithm import NetworkSettings, Settings
+from train.settings.conversion import check_keys, convert, convert_section, field_types
 from train.settings.limits import require, require_plain
 from train.settings.scale import Local, Scale
 
@@ -331,14 +330,12 @@ class Experiment:
 
         Sections of other algorithms are checked, and not kept. If `algorithm` is missing, it is the
         one that the only section is for, or ppo if there is no section either."""
-        hints = _hints(cls)
-        del hints["settings"]
-        _check_keys(data, cls, "", [*hints, "algorithm", *ALGORITHMS])
+        kinds = field_types(cls)
+        del kinds["settings"]
+        check_keys(data, cls, "", [*kinds, "algorithm", *ALGORITHMS])
         data = _with_plane_scales(data)
         values = {
-            name: _convert(value, hints[name], name)
-            for name, value in data.items()
-            if name in hints
+            name: convert(value, kinds[name], name) for name, value in data.items() if name in kinds
         }
         return cls(settings=_settings(data), **values)
 
@@ -521,76 +518,12 @@ def _override(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     return data
 
 
-def _convert(value: Any, kind: Any, key: str) -> Any:
-    """`value` as type `kind`. YAML 1.1 reads 3e-4 as text, so text that is a number is taken where
-    a number is due.
-    """
-    origin = typing.get_origin(kind)
-    arguments = typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        if value is None and types.NoneType in arguments:
-            return None
-        if all(map(dataclasses.is_dataclass, arguments)):
-            return _convert_section(value, _kind_of(value, arguments, key), key)
-        # A list is meant as the kind that is one; all else as the first kind.
-        kind = next(
-            (k for k in arguments if isinstance(value, list) and typing.get_origin(k) is list),
-            arguments[0],
-        )
-        return _convert(value, kind, key)
-    if origin is Literal:
-        if value not in arguments:
-            raise UnknownNameError(key, str(value), arguments)
-        return value
-    if dataclasses.is_dataclass(kind):
-        return _convert_section(value, kind, key)
-    if kind is Any:
-        return value
-    plain_type = origin or kind
-    if plain_type is float and isinstance(value, int | str) and not isinstance(value, bool):
-        value = _number(value)
-    if plain_type is int and isinstance(value, float | str):
-        number = _number(value)
-        if isinstance(number, float) and number.is_integer():
-            value = int(number)
-    if plain_type is list and isinstance(value, list) and arguments:
-        return [_convert(item, arguments[0], f"{key}[{k}]") for k, item in enumerate(value)]
-    if plain_type is dict and isinstance(value, dict) and arguments:
-        return {name: _convert(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
-    if not isinstance(value, plain_type) or (isinstance(value, bool) and plain_type is not bool):
-        raise ConfigError(
-            f"{key} is {value!r}, but it must be of type"
-            f" {getattr(plain_type, '__name__', plain_type)}"
-        )
-    return value
-
-
-def _number(value: Any) -> Any:
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return value
-
-
-def _kind_of(value: Any, sections: Iterable[Any], key: str) -> Any:
-    """The section that the key `kind` of `value` names."""
-    by_name = {section.kind: section for section in sections}
-    if not isinstance(value, Mapping) or "kind" not in value:
-        raise ConfigError(
-            f"{key} is {value!r}; it must be a mapping with the key kind, one of"
-            f" {', '.join(sorted(by_name))}"
-        )
-    if value["kind"] not in by_name:
-        raise UnknownNameError(f"{key}.kind", str(value["kind"]), by_name)
-    return by_name[value["kind"]]
-
-
 def _settings(data: Mapping[str, Any]) -> AlgorithmSettings:
     """The settings of the algorithm that an experiment's plain values name. All sections are
     checked.
     """
     sections = {
-        name: _convert_section(data[name], kind, name)
+        name: convert_section(data[name], kind, name)
         for name, kind in ALGORITHMS.items()
         if name in data
     }
@@ -603,39 +536,3 @@ def _settings(data: Mapping[str, Any]) -> AlgorithmSettings:
             f" train it; add the key algorithm, e.g. algorithm: {name}"
         )
     return sections.get(name) or ALGORITHMS[name]()
-
-
-def _convert_section(value: Any, kind: Any, key: str) -> Any:
-    hints = _hints(kind)
-    _check_keys(value, kind, key, hints)
-    return kind(
-        **{name: _convert(item, hints[name], f"{key}.{name}") for name, item in value.items()}
-    )
-
-
-def _hints(kind: Any) -> dict[str, Any]:
-    """The types of a dataclass's fields."""
-    hints = typing.get_type_hints(kind)
-    return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
-
-
-def _check_keys(value: Any, kind: Any, key: str, names: Iterable[str]) -> None:
-    """Raise unless `value` is a mapping that has the fields which `kind` must have, and no others
-    than `names`.
-    """
-    if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"{key or 'the experiment'} is {value!r}, but it must be a mapping of keys to values"
-        )
-    prefix = f"{key}." if key else ""
-    allowed = list(names)
-    for name in value:
-        if name not in allowed:
-            raise UnknownNameError("key", f"{prefix}{name}", [f"{prefix}{one}" for one in allowed])
-    for f in dataclasses.fields(kind):
-        if (
-            f.name not in value
-            and f.default is dataclasses.MISSING
-            and f.default_factory is dataclasses.MISSING
-        ):
-            raise ConfigError(f"the key {prefix}{f.name} is missing")

@@ -115,7 +115,10 @@ def run(options: argparse.Namespace) -> int:
         game = _make_game(options, Path(options.record or Path(scratch) / "game.jsonl"))
         tell_evaluations(game.referee)
         try:
-            _in_the_terminal(game, options) if in_terminal else _in_the_browser(game, options)
+            if in_terminal:
+                _in_the_terminal(game, options)
+            else:
+                _in_the_browser(game, options)
         except KeyboardInterrupt:
             print()
         finally:
