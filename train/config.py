@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -435,11 +437,18 @@ def _path(name_or_path: str | Path) -> Path:
     return EXPERIMENTS / f"{name_or_path}.yaml"
 
 
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> Any:
+    """Return the value of a text, which a comparison loads hundreds of times."""
+    return parse_yaml(text)
+
+
 def _read(name_or_path: str | Path) -> dict[str, Any]:
     path = _path(name_or_path)
     text = experiment_text(name_or_path)
     try:
-        data = parse_yaml(text)
+        # A copy, because overrides are written into it.
+        data = copy.deepcopy(_parsed(text))
     except ValueError as error:
         raise ConfigError(f"{path} can't be read as YAML: {error}") from error
     if not isinstance(data, dict):

@@ -38,6 +38,12 @@ def test_overrides_are_converted_to_the_type_of_their_key():
     assert experiment.budget.max_minutes == 2.0
 
 
+def test_overrides_of_one_load_are_not_in_the_next():
+    shipped = Experiment.load("battlesnake-ppo")
+    assert Experiment.load("battlesnake-ppo", ["env.options.num_games=3"]) != shipped
+    assert Experiment.load("battlesnake-ppo") == shipped
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [

@@ -8,6 +8,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 from envs.common.errors import ConfigError, UnknownNameError
@@ -26,9 +27,13 @@ def convert_section(value: Any, kind: Any, key: str) -> Any:
     )
 
 
+_type_hints = lru_cache(typing.get_type_hints)
+"""Cached, because reading them takes longer than all else of an experiment."""
+
+
 def field_types(kind: Any) -> dict[str, Any]:
     """Return the type of each field of a dataclass."""
-    hints = typing.get_type_hints(kind)
+    hints = _type_hints(kind)
     return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
 
 
