@@ -23,25 +23,22 @@
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart.
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. What this
+# notebook writes goes to the folder `workshop`.
 
 # %%
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 
 if not find_spec("procsnake"):
-    clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
-    source = os.environ.get("PROCSNAKE_SOURCE") or (
-        clone.as_uri() if (clone / "procsnake_packages.py").exists() else None
-    )
-    wanted = "procsnake[serve,train]" + (f" @ {source}" if source else "")
-    subprocess.run(
-        [*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True
-    )
+    source = ".." if os.path.exists("../procsnake_packages.py") else "procsnake"
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps"]
+    subprocess.run([*pip, os.environ.get("PROCSNAKE_SOURCE") or source], check=True)
+from procsnake.notebook import set_up
+
+set_up("serve,train")
 
 # %%
 import ast

@@ -2,7 +2,7 @@
 .py says.
 
 Its first cell installs procsnake where it isn't. Here a stand-in of pip tells what it was asked
-for, and installs nothing."""
+for, and installs nothing but links to procsnake."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 
 import jupytext
+import packaging
 import pytest
 from nbclient import NotebookClient
 from packaging.requirements import Requirement
 
+from procsnake.notebook import FOLDER, PROCGEN, missing, set_up
 from serve.deploy.lock_requirements import setup_keywords
 
 REPOSITORY = Path(__file__).parents[2]
@@ -47,46 +51,68 @@ def first_cell(source: Path) -> str:
     return next(cell.source for cell in jupytext.read(source).cells if cell.cell_type == "code")
 
 
-def test_the_first_cells_are_one_but_for_what_a_notebook_needs():
-    """The extras, and one more line for Procgen."""
-    bare = {
-        re.sub(r"\n *subprocess.*--no-deps.*|(?<=procsnake\[)[^]]*", "", first_cell(source))
-        for source in NOTEBOOKS
-    }
+def extras_of(source: Path) -> list[str]:
+    return re.findall(r'set_up\("(.*?)"\)', first_cell(source))[0].split(",")
+
+
+def test_the_first_cells_are_one_but_for_the_extras_and_short():
+    bare = {re.sub(r'(?<=set_up\(").*?(?=")', "", first_cell(source)) for source in NOTEBOOKS}
     assert len(bare) == 1
-    extras = {
-        extra
-        for source in NOTEBOOKS
-        for extra in re.findall(r"procsnake\[(.*?)\]", first_cell(source))[0].split(",")
-    }
+    assert len(bare.pop().replace("\n\n", "\n").splitlines()) <= 10
+    extras = {extra for source in NOTEBOOKS for extra in extras_of(source)}
     assert extras <= set(setup_keywords()["extras_require"])
 
 
-_PIP = "import json, os, sys; print(json.dumps(sys.argv[1:]), file=open(os.environ['ASKED'], 'a'))"
+_PIP = """import json, os, sys
+print(json.dumps(sys.argv[1:]), file=open(os.environ["ASKED"], "a"))
+if "--no-deps" in sys.argv and not os.path.exists("procsnake"):
+    for name in ("procsnake", "procsnake_packages.py"):
+        os.symlink(f"{os.environ['REPOSITORY']}/{name}", f"{os.environ['PYTHONPATH']}/{name}")
+"""
+
+
+def distribution(folder: Path, name: str, version: str, requires: Iterable[str] = ()) -> None:
+    """What pip would leave of an installed distribution for `importlib.metadata`."""
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    lines += [f"Requires-Dist: {requirement}" for requirement in requires]
+    (folder / f"{name}-{version}.dist-info").mkdir()
+    (folder / f"{name}-{version}.dist-info" / "METADATA").write_text("\n".join(lines) + "\n")
+
+
+def requirements() -> list[str]:
+    """What a wheel of procsnake says that it requires."""
+    return [
+        *setup_keywords()["install_requires"],
+        *(
+            f"{text.partition(';')[0]}; extra == '{extra}'"
+            for extra, texts in setup_keywords()["extras_require"].items()
+            for text in texts
+        ),
+    ]
 
 
 def asked_of_pip(
-    source: Path, folder: Path, *, numpy: str | None, **variables: str
+    source: Path, folder: Path, *, numpy: str | None, cwd: Path | None = None, **variables: str
 ) -> list[list[str]]:
-    """Run a notebook's first cell where there is nothing but a NumPy, and return the arguments of
-    each call of pip.
+    """Run a notebook's first cell where there are only `packaging` and perhaps a NumPy, and return
+    the arguments of each call of pip.
     """
     (folder / "pip.py").write_text(_PIP)
+    (folder / "packaging").symlink_to(Path(packaging.__file__).parent)
+    distribution(folder, "procsnake", "0.1.0", requirements())
     if numpy:
         (folder / "numpy.py").touch()
-        (folder / f"numpy-{numpy}.dist-info").mkdir()
-        (folder / f"numpy-{numpy}.dist-info" / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: numpy\nVersion: {numpy}\n"
-        )
+        distribution(folder, "numpy", numpy)
     environment = {
         "PYTHONPATH": str(folder),
+        "REPOSITORY": str(REPOSITORY),
         "ASKED": str(folder / "asked"),
         "PATH": os.environ["PATH"],
         **variables,
     }
     subprocess.run(
         [sys.executable, "-S", "-c", first_cell(source)],
-        cwd=folder,
+        cwd=cwd or folder,
         env=environment,
         check=True,
         timeout=60,
@@ -95,39 +121,46 @@ def asked_of_pip(
     return [json.loads(line) for line in asked.read_text().splitlines()] if asked.exists() else []
 
 
-@pytest.mark.parametrize("source", NOTEBOOKS, ids=by_name)
+def is_procgens(source: Path) -> bool:
+    return source.stem[0] in "46"
+
+
+@pytest.mark.parametrize("source", [NOTEBOOKS[0], NOTEBOOKS[3]], ids=by_name)
 def test_the_first_cell_installs_and_holds_numpy(source, tmp_path):
-    command, *procgen = asked_of_pip(source, tmp_path, numpy="2.0.2")
-    assert command[0] == "install"
-    wanted, numpy = map(Requirement, command[1:])
-    assert (wanted.name, wanted.url, str(numpy)) == ("procsnake", None, "numpy==2.0.2")
-    assert [line[:2] for line in procgen] == (
-        [["install", "--no-deps"]] if source.stem[0] in "46" else []
+    if is_procgens(source) and sys.version_info >= (3, 13):
+        with pytest.raises(subprocess.CalledProcessError):
+            asked_of_pip(source, tmp_path, numpy="2.0.2")
+        return
+    package, extras, *procgen = asked_of_pip(source, tmp_path, numpy="2.0.2")
+    assert package == ["install", "--no-deps", "procsnake"]
+    wanted, numpy = map(Requirement, extras[1:])
+    assert (wanted.name, wanted.extras, str(numpy)) == (
+        "procsnake",
+        set(extras_of(source)),
+        "numpy==2.0.2",
     )
+    assert procgen == ([["install", "--no-deps", *PROCGEN]] if is_procgens(source) else [])
 
 
 @pytest.mark.parametrize("source", NOTEBOOKS, ids=by_name)
-def test_nothing_that_a_first_cell_asks_for_needs_numpy_1(source, tmp_path):
+def test_nothing_that_a_first_cell_asks_for_needs_numpy_1(source):
     """MXNet does, and the Procgen of the extra `procgen`."""
-    extras = Requirement(asked_of_pip(source, tmp_path, numpy=None)[0][1]).extras
     said = setup_keywords()["extras_require"]
-    names = {Requirement(text).name for extra in extras for text in said[extra]}
+    names = {Requirement(text).name for extra in extras_of(source) for text in said[extra]}
     assert not names & {"mxnet", "gym3", "procgen", "procgen-mirror"}
 
 
-def test_procgen_is_the_one_of_the_extra(tmp_path):
-    (source,) = (path for path in NOTEBOOKS if path.stem[0] == "4")
-    _, (_, _, *pinned) = asked_of_pip(source, tmp_path, numpy="2.0.2")
+def test_procgen_is_the_one_of_the_extra():
     procgen = [text.partition(";")[0] for text in setup_keywords()["extras_require"]["procgen"]]
-    assert pinned[0].startswith("gym3==")
-    assert pinned[1] in procgen
+    assert PROCGEN[0].startswith("gym3==")
+    assert PROCGEN[1] in procgen
 
 
 def test_the_package_can_come_from_elsewhere(tmp_path):
-    ((_, wanted),) = asked_of_pip(
+    package, _ = asked_of_pip(
         NOTEBOOKS[0], tmp_path, numpy=None, PROCSNAKE_SOURCE="file:///a/procsnake.whl"
     )
-    assert Requirement(wanted).url == "file:///a/procsnake.whl"
+    assert package[-1] == "file:///a/procsnake.whl"
 
 
 @pytest.mark.parametrize(
@@ -135,14 +168,43 @@ def test_the_package_can_come_from_elsewhere(tmp_path):
 )
 def test_in_a_clone_the_clone_is_installed(tmp_path, variables):
     """Nobody's package of that name from an index. A source that is named comes first."""
-    (tmp_path / "a clone" / "notebooks").mkdir(parents=True)
+    notebooks = tmp_path / "a clone" / "notebooks"
+    notebooks.mkdir(parents=True)
     (tmp_path / "a clone" / "procsnake_packages.py").touch()
-    ((_, wanted),) = asked_of_pip(
-        NOTEBOOKS[0], tmp_path / "a clone" / "notebooks", numpy=None, **variables
-    )
-    assert Requirement(wanted).url == variables.get(
-        "PROCSNAKE_SOURCE", (tmp_path / "a clone").as_uri()
-    )
+    package, _ = asked_of_pip(NOTEBOOKS[0], tmp_path, numpy=None, cwd=notebooks, **variables)
+    assert package[-1] == variables.get("PROCSNAKE_SOURCE", "..")
+
+
+def test_what_a_notebook_writes_goes_into_a_folder_that_git_ignores(tmp_path, monkeypatch):
+    """The first cell may run twice."""
+    monkeypatch.chdir(tmp_path)
+    set_up("serve")
+    set_up("serve")
+    assert Path.cwd() == tmp_path / FOLDER
+    assert list(tmp_path.iterdir()) == [tmp_path / FOLDER]
+    ignored = (REPOSITORY / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert f"/notebooks/{FOLDER}/" in ignored
+
+
+def test_what_is_missing_is_told_by_name_and_version(monkeypatch):
+    here = {"flask": "3.1.3", "uvicorn": "0.53.0", "torch": "2.13.0+cpu"}
+
+    def version(name: str) -> str:
+        if name not in here:
+            raise metadata.PackageNotFoundError(name)
+        return here[name]
+
+    said = [
+        "flask>=3.1,<4; extra == 'serve'",
+        "uvicorn>=0.54; extra == 'serve'",
+        "torch==2.13.0; extra == 'train'",
+        "boto3; extra == 'aws'",
+        "rich>=13",
+    ]
+    monkeypatch.setattr(metadata, "requires", lambda name: said)
+    monkeypatch.setattr(metadata, "version", version)
+    assert missing("serve,train") == ["uvicorn", "rich"]
+    assert missing("aws") == ["boto3", "rich"]
 
 
 def test_the_fifth_proposes_what_the_stack_was_given(tmp_path, monkeypatch):
@@ -152,10 +214,11 @@ def test_the_fifth_proposes_what_the_stack_was_given(tmp_path, monkeypatch):
     (reading,) = (
         cell.source
         for cell in jupytext.read(source).cells
-        if 'Path("../../procsnake.env")' in cell.source
+        if 'Path("../../../procsnake.env")' in cell.source
     )
-    (tmp_path / "clone" / "notebooks").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "clone" / "notebooks")
+    work = tmp_path / "clone" / "notebooks" / FOLDER
+    work.mkdir(parents=True)
+    monkeypatch.chdir(work)
     alone = {"Path": Path}
     there = {"Path": Path}
     exec(reading, alone)
@@ -166,10 +229,10 @@ def test_the_fifth_proposes_what_the_stack_was_given(tmp_path, monkeypatch):
     assert sorted(there[name] for name in names) == sorted(f"my-{name}" for name in written)
 
 
-def test_where_procsnake_is_already_nothing_is_installed(tmp_path):
-    (tmp_path / "procsnake").mkdir()
-    (tmp_path / "procsnake" / "__init__.py").touch()
-    assert asked_of_pip(NOTEBOOKS[0], tmp_path, numpy="2.0.2") == []
+def test_where_everything_is_already_nothing_is_installed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(subprocess, "run", None)
+    exec(first_cell(NOTEBOOKS[0]), {})
 
 
 @pytest.mark.long
