@@ -267,24 +267,32 @@ class BatchedAlgorithm(Algorithm):
         self, ask: Callable[[FaultTolerantActorManager], RemoteCallResults]
     ) -> list[tuple[int, Any]]:
         """The number and the answer of the env runners that have one. Raises `EnvRunnerError` if
-        too many in a row failed.
+        more failed than the configuration tolerates.
         """
+        config = self.config
         if self._failures is None:
-            self._failures = Failures(self.config.world_name, self.config.num_env_runners)
+            tolerates = config.ignore_env_runner_failures or config.restart_failed_env_runners
+            self._failures = Failures(
+                config.world_name, config.num_env_runners, tolerates=tolerates
+            )
         actors = self.env_runner_group._worker_manager
-        # What an env runner fails at after its first error belongs to the same failure.
-        in_service = set(actors.healthy_actor_ids())
+        in_service = actors.healthy_actor_ids()
         if not in_service:
+            if not config.restart_failed_env_runners:
+                self._failures.give_up()
             time.sleep(_PATIENCE)
         results = ask(actors).result_or_errors
         answers = [(result.actor_id, result.get()) for result in results if result.ok]
-        if answers:
+        # What an env runner fails at after its first error belongs to the same failure.
+        errors: dict[int, Exception] = {}
+        for result in results:
+            if not result.ok and result.actor_id in in_service:
+                errors.setdefault(result.actor_id, result.get())
+        if answers and (self._failures.tolerates or not errors):
             self._failures.forget()
             return answers
-        for result in results:
-            if result.actor_id in in_service:
-                in_service.remove(result.actor_id)
-                self._failures.note(result.get())
+        for error in errors.values():
+            self._failures.note(error)
         return []
 
     def _update_learners(self, **arguments: Any) -> list[dict[str, Any]]:

@@ -218,7 +218,8 @@ class BatchedConfig(AlgorithmConfig):
 
     def validate(self) -> None:
         if not self._is_frozen:
-            self._refuse_what_is_not_honoured()
+            if self._validate_config:
+                self._refuse_what_is_not_honoured()
             self._complete()
         super().validate()
 

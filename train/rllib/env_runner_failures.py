@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from envs.common.errors import ProcsnakeError
 from envs.common.strangers.printable import in_one_line
@@ -26,11 +27,14 @@ class LostExperienceError(ProcsnakeError):
 
 
 class Failures:
-    """Counts how often env runners failed since one of them last brought experience."""
+    """Counts how often env runners failed since one of them last brought experience.
 
-    def __init__(self, world: str, num_env_runners: int) -> None:
+    Unless it `tolerates` failures, the first one is one too many."""
+
+    def __init__(self, world: str, num_env_runners: int, *, tolerates: bool = True) -> None:
         self.world = world
-        self._most = MOST_FAILURES * num_env_runners
+        self.tolerates = tolerates
+        self._most = MOST_FAILURES * num_env_runners if tolerates else 1
         self._count = 0
         self._cause = ""
 
@@ -44,16 +48,20 @@ class Failures:
         often.
         """
         self._count += 1
-        _LOGGER.warning("an env runner failed and is started anew: %s", cause_of(error))
+        _LOGGER.warning("an env runner failed: %s", cause_of(error))
         # What is known of a process that died says less than what was raised in one that lived.
         if getattr(error, "cause", None) is not None or not self._cause:
             self._cause = cause_of(error)
         if self._count >= self._most:
+            times = f"{self._count} times in a row" if self.tolerates else "once"
             raise EnvRunnerError(
-                _message(
-                    self.world, f"its env runners did so {self._count} times in a row", self._cause
-                )
+                _message(self.world, f"its env runners did so {times}", self._cause)
             )
+
+    def give_up(self) -> NoReturn:
+        """Raise `EnvRunnerError`, because no env runner is left."""
+        what = "no env runner is left, and restart_failed_env_runners is False"
+        raise EnvRunnerError(_message(self.world, what, self._cause or "an unknown cause"))
 
 
 @contextmanager

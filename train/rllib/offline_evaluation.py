@@ -63,6 +63,12 @@ def check_offline_evaluation(config: BatchedConfig, changed: list[str]) -> None:
             " with config.evaluation(offline_evaluation_interval=1), or learn from recorded games"
             " with `procsnake train --from-games`"
         )
+    if config.offline_evaluation_duration != 1 and not config.num_offline_eval_runners:
+        raise ConfigError(
+            "offline_evaluation_duration is for runners of their own processes: set"
+            " config.evaluation(num_offline_eval_runners=1), or how many batches this process"
+            " judges: dataset_num_iters_per_eval_runner"
+        )
     if evaluates and config.settings.is_recurrent:
         raise ConfigError(
             "a policy with a memory (lstm_units) can't be evaluated on recorded decisions"

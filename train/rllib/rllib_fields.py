@@ -63,6 +63,10 @@ REFUSED = {
     ),
     "normalize_actions": "actions are discrete",
     "clip_actions": "actions are discrete",
+    "create_local_env_runner": (
+        "this process always has an env runner; without create_env_on_local_worker it plays no"
+        " world where others play"
+    ),
     "num_consecutive_env_runner_failures_tolerance": (
         "RLlib's new API stack never counts up to it; a run ends when all env runners fail three"
         " times in a row"
@@ -73,6 +77,9 @@ REFUSED = {
     "max_requests_in_flight_per_learner": "APPO's max_lag bounds what is on its way",
     "episodes_to_numpy": "rollouts are arrays already",
     "framework_str": "the networks are torch's",
+    "_use_msgpack_checkpoints": (
+        "checkpoints are pickled; `procsnake export` writes weights for other programs"
+    ),
     "torch_compile_learner_what_to_compile": (
         "torch_compile_learner compiles the network's forward pass, never a whole update"
     ),

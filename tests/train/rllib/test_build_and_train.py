@@ -58,6 +58,7 @@ RESOURCES = {
     "num_cpus_for_main_process": 3,
     "custom_resources_for_main_process": {"a": 1},
     "placement_strategy": "SPREAD",
+    "evaluation_num_env_runners": 2,
 }
 Probe = Callable[[Any], Any]
 
@@ -99,6 +100,7 @@ BUILT: dict[str, tuple[Any, Probe]] = {
         lambda a: "mine" in a.env_runner.metrics.stats_cls_lookup,
     ),
     "log_level": ("INFO", lambda a: logging.getLogger("ray.rllib").level),
+    "log_sys_usage": (False, lambda a: a._monitor.is_alive()),
 }
 # What changes in an iteration: (value, what is looked at after it).
 TRAINED: dict[str, tuple[Any, Callable[[Any, dict[str, Any]], Any]]] = {
@@ -121,11 +123,20 @@ TRAINED: dict[str, tuple[Any, Callable[[Any, dict[str, Any]], Any]]] = {
     "callbacks_class": (_Callback, lambda a, result: result["env_runners"].get("sampled")),
     "min_sample_timesteps_per_iteration": (8 * 4 * 3, _steps),
     "min_train_timesteps_per_iteration": (8 * 4 * 20, _steps),
+    "count_steps_by": ("agent_steps", _steps),
     "min_time_s_per_iteration": (
         0.3,
         lambda a, result: result["time_total_s"] > 0.3 or _steps(a, result),
     ),
 }
+
+
+SHARED: dict[str, dict[str, Any]] = {
+    "grad_clip_by": {"grad_clip": 0.01},
+    # Two agents play a game of it.
+    "count_steps_by": {"env": "corridor", "min_sample_timesteps_per_iteration": 8 * 4 * 3},
+}
+"""What both runs have, where a field means nothing without it."""
 
 
 @shows("add_default_connectors_to_learner_pipeline")
@@ -140,6 +151,7 @@ def test_the_users_connectors_may_stand_alone():
 @pytest.mark.parametrize("field", RESOURCES)
 def test_a_trial_asks_for_what_is_configured(field):
     config = small().env_runners(num_env_runners=1).learners(num_learners=1)
+    config.evaluation(evaluation_interval=1)
     before = PPO.default_resource_request(config)
     setattr(config, field, RESOURCES[field])
     assert PPO.default_resource_request(config) != before
@@ -173,6 +185,6 @@ def iteration(probe: Any, **values: Any) -> Any:
 @pytest.mark.parametrize("field", TRAINED)
 def test_a_changed_value_changes_what_an_iteration_does(one_ray, field):
     value, probe = TRAINED[field]
-    shared = {"grad_clip": 0.01} if field == "grad_clip_by" else {}
+    shared = SHARED.get(field, {})
     assert iteration(probe, **shared) == iteration(probe, **shared)
     assert iteration(probe, **shared, **{field: value}) != iteration(probe, **shared)

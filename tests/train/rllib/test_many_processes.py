@@ -12,8 +12,10 @@ import ray
 
 from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, has_played, toy, toy_q, train_until
+from tests.train.rllib.fields_shown import shows
 from train.algorithms import build_algorithm
 from train.config import Experiment
+from train.ppo import PPOConfig
 from train.run import train
 from train.runs.export import checkpointed_weights
 from train.runs.folder import RunFolder
@@ -100,8 +102,15 @@ def test_a_run_with_everything_apart_is_saved_resumed_and_exported(one_ray, tmp_
     assert any((before[name] != after[name]).any() for name in before)
 
 
+@shows("callbacks_on_env_runners_recreated")
 def test_training_goes_on_when_an_env_runner_is_killed(one_ray):
-    algorithm = build_algorithm(distributed())
+    recreated: list[list[int]] = []
+    config = PPOConfig.from_experiment(distributed()).callbacks(
+        on_env_runners_recreated=lambda env_runner_indices, **_: recreated.append(
+            env_runner_indices
+        )
+    )
+    algorithm = config.build_algo()
     try:
         steps = []
         lifetime = []
@@ -118,6 +127,7 @@ def test_training_goes_on_when_an_env_runner_is_killed(one_ray):
         assert 1024 in steps[3:]
         assert steps[:3] == [2048] * 3
         assert steps[-1] == 2048
+        assert recreated == [[1]]
         assert lifetime == sorted(lifetime)
         assert sum(steps) == lifetime[-1]
     finally:

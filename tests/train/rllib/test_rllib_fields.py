@@ -9,56 +9,22 @@ from ray import tune
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from envs.common.errors import ConfigError
-from tests.train.rllib.fields_shown import shown_fields
+from tests.train.rllib.fields_shown import shown_fields, shows
 from tests.train.rllib.small_runs import small
 from train.apex import APEXConfig
 from train.appo import APPOConfig
 from train.dqn import DQNConfig
-from train.ppo import PPO, PPOConfig
+from train.ppo import PPOConfig, PPORunner
 from train.rllib.rllib_fields import REFUSED, RELICS, SAME_MEANING, SET_BY_RLLIB
 
 FIELDS = set(vars(AlgorithmConfig()))
-READ_BY_RLLIB = {
-    # Where env runners have processes of their own, which test_many_processes.py kills.
-    "create_env_on_local_worker",
-    "create_local_env_runner",
-    "ignore_env_runner_failures",
-    "restart_failed_env_runners",
-    "max_num_env_runner_restarts",
-    "env_runner_health_probe_timeout_s",
-    "env_runner_restore_timeout_s",
-    "callbacks_on_env_runners_recreated",
-    "validate_env_runners_after_construction",
-    "max_requests_in_flight_per_env_runner",
-    "sample_timeout_s",
-    "count_steps_by",
-    "log_sys_usage",
-    "_use_msgpack_checkpoints",
-    "_validate_config",
-    # Where evaluation has processes of its own.
-    "evaluation_num_env_runners",
-    "evaluation_parallel_to_training",
-    "evaluation_sample_timeout_s",
-    "evaluation_force_reset_envs_before_iteration",
-    "evaluation_auto_duration_min_env_steps_per_sample",
-    "evaluation_auto_duration_max_env_steps_per_sample",
-    "evaluation_unhealthy_workers_timeout_s",
-    "evaluation_error_after_n_consecutive_skips",
-    # Where offline evaluation has.
-    "offline_evaluation_duration",
-    "offline_evaluation_timeout_s",
-}
-"""Fields of RLlib's own code, which is inherited as it is; `test_what_rllib_reads_is_inherited`
-holds that it is.
-"""
 
 
 def test_every_field_of_the_installed_ray_is_accounted_for():
     """What isn't refused is honoured, and then a test shows it."""
     shown = shown_fields()
-    assert not shown & READ_BY_RLLIB
     refused = {*REFUSED, *RELICS} - set(SAME_MEANING)
-    assert shown | READ_BY_RLLIB == FIELDS - refused - SET_BY_RLLIB
+    assert shown == FIELDS - refused - SET_BY_RLLIB
     assert {*REFUSED, *RELICS, *SET_BY_RLLIB} <= FIELDS
     assert len(REFUSED) <= len(FIELDS) / 4
 
@@ -73,6 +39,13 @@ def test_what_is_not_honoured_is_refused_by_name(kind):
             config.__dict__[field] = True
         with pytest.raises(ConfigError, match=f"setting {field.removeprefix('_')} has no effect"):
             config.validate()
+
+
+@shows("_validate_config")
+def test_nothing_is_refused_where_no_checks_are_asked_for():
+    config = small().env_runners(batch_mode="complete_episodes")
+    config.experimental(_validate_config=False).validate()
+    assert config.env_runner_cls is PPORunner
 
 
 def test_dqn_refuses_what_only_minibatches_have():
@@ -107,20 +80,3 @@ def test_what_an_algorithm_needs_is_asked_for_when_it_is_built():
         small(APEXConfig).validate()
     with pytest.raises(ConfigError, match="lr: a space to search"):
         small().training(lr=tune.grid_search([0.1])).validate()
-
-
-def test_what_rllib_reads_is_inherited():
-    """The methods of RLlib's that read these fields are not overridden, so that they mean what
-    RLlib says.
-    """
-    inherited = (
-        "train",
-        "step",
-        "evaluate",
-        "_evaluate_with_fixed_duration",
-        "_evaluate_with_auto_duration",
-        "save_to_path",
-    )
-    for name in inherited:
-        assert name not in {key for one in PPO.__mro__[:2] for key in vars(one)}, name
-    assert READ_BY_RLLIB <= FIELDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import ray
 import ray.data
 import torch
+from ray.rllib.algorithms import algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SPACES
@@ -20,6 +22,7 @@ from ray.rllib.offline.offline_evaluation_runner import OfflineEvaluationRunner
 from ray.rllib.offline.offline_evaluation_runner_group import OfflineEvaluationRunnerGroup
 from ray.rllib.offline.offline_prelearner import OfflinePreLearner
 from ray.rllib.utils.compression import pack, unpack
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBuffer
 
 from envs.common.errors import ConfigError
@@ -397,6 +400,50 @@ def test_a_changed_value_changes_the_runners(reads, field):
     assert probe(group(**shared, **{field: value})) != probe(group(**shared))
 
 
+class Apart:
+    """Stands in for RLlib's group of one runner that is apart from this process, and plays no
+    part where `answers` is False. Each time that it is asked 50 seconds pass.
+    """
+
+    num_healthy_remote_runners = 1
+
+    def __init__(self, runner: Any, *, answers: bool) -> None:
+        self.runner = runner
+        self.answers = answers
+        self.results: list[Any] = []
+
+    def time(self) -> float:
+        return 50.0 * len(self.results)
+
+    def foreach_runner_async(self, *, func: Any) -> None:
+        self.results.append(func(self.runner))
+
+    def fetch_ready_async_reqs(self, **_: Any) -> list[Any]:
+        return [(1, self.results[-1])] if self.answers else []
+
+
+@shows("offline_evaluation_duration", "offline_evaluation_timeout_s")
+def test_runners_apart_are_asked_as_often_and_waited_for_as_long_as_configured(reads, monkeypatch):
+    runner = group().local_runner
+
+    def rounds(*, answers: bool, **fields: Any) -> int:
+        config = judging(num_offline_eval_runners=1, **fields)
+        config.validate()
+        judge: Any = PPO.__new__(PPO)
+        judge.config = config
+        judge._iteration = 0
+        judge.metrics = MetricsLogger(root=True)
+        judge.offline_eval_runner_group = apart = Apart(runner, answers=answers)
+        monkeypatch.setattr(algorithm, "time", SimpleNamespace(time=apart.time))
+        judge._evaluate_offline_with_fixed_duration()
+        return len(apart.results)
+
+    assert rounds(answers=True) == 1
+    assert rounds(answers=True, offline_evaluation_duration=3) == 3
+    assert rounds(answers=False) == 3
+    assert rounds(answers=False, offline_evaluation_timeout_s=7) == 1
+
+
 OFFLINE_RESOURCES: dict[str, Any] = {
     "num_offline_eval_runners": 2,
     "num_cpus_per_offline_eval_runner": 3,
@@ -427,19 +474,19 @@ def test_training_is_judged_by_what_was_recorded(one_ray, reads):
         on_evaluate_offline_end=lambda **_: called.append("end"),
     )
     config.evaluation(offline_evaluation_interval=2)
-    algorithm = config.build_algo()
+    trained = config.build_algo()
     try:
-        assert "evaluation" not in algorithm.train()
-        module = algorithm.train()["evaluation"]["offline_eval_runners"][DEFAULT_MODULE_ID]
+        assert "evaluation" not in trained.train()
+        module = trained.train()["evaluation"]["offline_eval_runners"][DEFAULT_MODULE_ID]
         batch = decisions(compressed=False)
-        logits = algorithm.get_module().forward_inference(
+        logits = trained.get_module().forward_inference(
             {"obs": torch.from_numpy(batch[Columns.OBS])}
         )[Columns.ACTION_DIST_INPUTS]
         expected = torch.nn.functional.cross_entropy(
             logits, torch.from_numpy(batch[Columns.ACTIONS])
         )
     finally:
-        algorithm.stop()
+        trained.stop()
     assert module["total_eval_loss"] == pytest.approx(float(expected), rel=1e-2)
     assert called == ["start", "end"]
 
@@ -465,11 +512,11 @@ def test_what_was_recorded_is_read_back_by_rays_own_library(one_ray, tmp_path):
     judged = small().offline_data(input_=[str(part) for part in folder.iterdir()])
     judged.training(lr=0.0)
     judged.evaluation(offline_evaluation_interval=1)
-    algorithm = judged.build_algo()
+    trained = judged.build_algo()
     try:
-        found = algorithm.train()["evaluation"]["offline_eval_runners"][DEFAULT_MODULE_ID]
+        found = trained.train()["evaluation"]["offline_eval_runners"][DEFAULT_MODULE_ID]
     finally:
-        algorithm.stop()
+        trained.stop()
     assert found["total_eval_loss"] == pytest.approx(math.log(4), abs=0.1)
 
 
@@ -478,6 +525,8 @@ def test_what_cannot_be_judged_is_said_before_anything_starts():
         small().offline_data(input_=["/records"]).validate()
     with pytest.raises(ConfigError, match="lstm_units"):
         judging().training(lstm_units=8).validate()
+    with pytest.raises(ConfigError, match="num_offline_eval_runners=1"):
+        judging(offline_evaluation_duration=3).validate()
 
 
 def test_q_values_are_judged_by_the_users_function(reads):
