@@ -80,7 +80,7 @@ outside-mxnet: $(MXNET)/.installed
 	$(MXNET)/bin/python -m pytest -m "" $(NUMPY_1)
 
 outside-tensorflow: $(TENSORFLOW)/.installed
-	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/export/test_savedmodel.py
+	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/export/test_savedmodel.py tests/agents/export/test_serving.py
 
 outside-clients: $(CLIENTS)/.installed
 	SDL_VIDEODRIVER=dummy $(CLIENTS)/bin/python -m pytest -m long tests/clients
@@ -166,10 +166,12 @@ $(MXNET)/.installed: $(INSTALLED)
 	{ pwd; $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } > "$$($(MXNET)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
-# TensorFlow wants other versions than the rest, and so gets an environment of its own in front of the other one.
+# TensorFlow wants other versions than the rest, and so gets an environment of its own in front of the other one. The messages of
+# TensorFlow Serving ask for `tensorflow`, which `tensorflow-cpu` isn't by name.
 $(TENSORFLOW)/.installed: $(INSTALLED)
 	$(PYTHON) -m venv $(TENSORFLOW)
 	$(TENSORFLOW)/bin/pip install --quiet 'tensorflow-cpu==2.21.*' 'ml-dtypes<0.6' "numpy==$$($(BIN)/python -c 'import numpy; print(numpy.__version__)')"
+	$(TENSORFLOW)/bin/pip install --quiet --no-deps 'tensorflow-serving-api==2.21.*'
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(TENSORFLOW)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 

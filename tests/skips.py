@@ -23,6 +23,7 @@ EXPECTED = {
     "tests/agents/export/test_savedmodel.py": [
         "the extra [tensorflow] is not installed"
     ],  # has an environment of its own
+    "tests/agents/export/test_serving.py": ["the extra [tensorflow] is not installed"],
     "tests/train/test_mxnet_dqn.py": ["the extra [mxnet] is not installed"],  # has one, too
     "tests/train/comparison/test_battlesnake_benchmark.py": ["the extra [mxnet] is not installed"],
     "tests/benchmarks/test_commands.py": ["the extra [mxnet] is not installed"],

@@ -18,7 +18,12 @@ from agents import bundle as bundles
 from agents.bundle import Bundle, BundleError
 from agents.export.onnx_to_tensorflow import load_graph, make_module
 from agents.policy import Forward, onnx_forward
-from envs.common.errors import MissingDependencyError, UnknownNameError, pip_install
+from envs.common.errors import (
+    MissingDependencyError,
+    UnknownNameError,
+    make_beside,
+    pip_install,
+)
 from envs.common.whole_files import make_folder_of, write_whole
 
 VERSION = "1"
@@ -178,6 +183,6 @@ def _tensorflow() -> Any:
         raise MissingDependencyError(
             "tensorflow",
             feature="the SavedModel export",
-            install=pip_install("procsnake[tensorflow]"),
+            install=make_beside("tensorflow") or pip_install("procsnake[tensorflow]"),
         ) from error
     return tensorflow

@@ -9,21 +9,18 @@ from __future__ import annotations
 import platform
 import sys
 import warnings
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envs.common.errors import MissingDependencyError, install_beside, pip_install
+from envs.common.errors import MissingDependencyError, install_beside, make_beside, pip_install
 from envs.common.shell_command import shell_command
 
 if TYPE_CHECKING:
     from mxnet.nd import NDArray
 
 _HAS_NUMPY_1 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
-_MAKEFILE = Path(__file__).parents[2] / "Makefile"
-"""In a clone of the repository, it makes the environment."""
 _DROPPED = {
     "bool": bool,
     "object": object,
@@ -64,13 +61,8 @@ def _how_to_install() -> str:
         )
     if _HAS_NUMPY_1:
         return pip_install("procsnake[mxnet]")
-    if _MAKEFILE.is_file() and sys.version_info < (3, 13):
-        clone = _MAKEFILE.parent
-        return (
-            f"make -C {clone} .venv-mxnet/.installed, and then {clone}/.venv-mxnet/bin/python -m"
-            " procsnake …"
-        )
-    return install_beside("mxnet")
+    how = make_beside("mxnet") if sys.version_info < (3, 13) else None
+    return how or install_beside("mxnet")
 
 
 mx: Any = _import_mxnet()

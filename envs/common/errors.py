@@ -156,6 +156,19 @@ def install_beside(extra: str) -> str:
     )
 
 
+def make_beside(extra: str) -> str | None:
+    """Return the command that makes this clone's environment of an extra's own, and how to use it.
+    None outside a clone.
+    """
+    if not (_HOME / "Makefile").is_file():
+        return None
+    python = shlex.quote(str(_HOME / f".venv-{extra}" / "bin" / "python"))
+    return (
+        f"make -C {shlex.quote(str(_HOME))} .venv-{extra}/.installed, and then {python} -m"
+        " procsnake …"
+    )
+
+
 def _extra_with(package: str) -> str | None:
     """Return the extra of procsnake that asks for the distribution of this import name.
 

@@ -5,6 +5,7 @@ where that is.
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -45,6 +46,17 @@ def test_a_file_in_the_folders_place_is_one_line(tmp_path, capsys, monkeypatch):
         == 2
     )
     assert "can't be written" in capsys.readouterr().err
+
+
+def test_without_tensorflow_a_line_names_the_environment_that_has_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    assert (
+        procsnake.main(["export", "savedmodel", "champion-duel", "--out", str(tmp_path / "out")])
+        == 2
+    )
+    said = capsys.readouterr().err
+    assert "make -C" in said
+    assert ".venv-tensorflow/bin/python -m procsnake" in said
 
 
 @pytest.mark.parametrize(

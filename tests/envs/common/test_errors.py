@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from envs.common.errors import (
     ProcsnakeError,
     UnknownNameError,
     install_beside,
+    make_beside,
 )
 
 
@@ -50,3 +52,21 @@ def test_a_new_environment_gets_the_clone_that_runs_where_there_is_one(
         shlex.split(install_beside("mxnet"))[-1]
         == f"{place if is_clone else 'procsnake'}[train,mxnet]"
     )
+
+
+def test_a_clone_names_the_environment_that_its_makefile_makes(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(errors, "_HOME", tmp_path)
+    assert make_beside("tensorflow") is None
+    (tmp_path / "Makefile").touch()
+    said = make_beside("tensorflow")
+    assert said is not None
+    make, _, use = said.partition(", and then ")
+    assert shlex.split(make) == ["make", "-C", str(tmp_path), ".venv-tensorflow/.installed"]
+    assert use == f"{tmp_path}/.venv-tensorflow/bin/python -m procsnake …"
+
+
+@pytest.mark.parametrize("extra", ["mxnet", "tensorflow"])
+def test_the_makefile_makes_the_environments_that_errors_name(extra: str) -> None:
+    makefile = (Path(errors.__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+    assert f"{extra.upper()} := .venv-{extra}\n" in makefile
+    assert f"\n$({extra.upper()})/.installed:" in makefile
