@@ -218,6 +218,7 @@ class BatchedConfig(AlgorithmConfig):
 
     def validate(self) -> None:
         if not self._is_frozen:
+            self._take_over_overrides()
             if self._validate_config:
                 self._refuse_what_is_not_honoured()
             self._complete()
@@ -277,7 +278,6 @@ class BatchedConfig(AlgorithmConfig):
                 f"{', '.join(spaces)}: a space to search; give the configuration to tune.Tuner,"
                 " which draws values"
             )
-        self._take_over_overrides()
         register_worlds()
         runner_class, _ = self.runner_and_module()
         if self.env_runner_cls is None or not issubclass(self.env_runner_cls, runner_class):

@@ -74,3 +74,6 @@ def test_overrides_for_the_one_policy_are_its_settings():
     config = small().rl_module(algorithm_config_overrides_per_module={"other": {"lr": 0.5}})
     with pytest.raises(ConfigError, match="'other'"):
         config.validate()
+    unread = {DEFAULT_MODULE_ID: {"clip_rewards": True}}
+    with pytest.raises(ConfigError, match="clip_rewards"):
+        small().rl_module(algorithm_config_overrides_per_module=unread).validate()
