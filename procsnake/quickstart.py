@@ -151,7 +151,7 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
         not runs
         and installed
         and experiment.env.name == "battlesnake"
-        and not is_compiled("_advance_boards")
+        and not is_compiled("advance_boards")
     ):
         _headline("0  a first game, while the engine is compiled (about a minute, once)")
         _show_first_game_while_compiling(options.delay)

@@ -9,47 +9,30 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
 
 from envs.api import BatchEnv, Evaluation
 from envs.battlesnake import maps
-from envs.battlesnake.games import empty_board, start_games
-from envs.battlesnake.jit import compiled_for, kernel
-from envs.battlesnake.observations import (
-    EgocentricPlanes,
-    Observation,
-    choose_observation,
-    heading_in,
-    to_move,
+from envs.battlesnake.batch_kernels import (
+    EPISODE_COLUMNS,
+    BatchArrays,
+    advance_boards,
+    close_boards,
+    play_boards,
+    show_boards,
 )
-from envs.battlesnake.observing.painting import (
-    Scene,
-    View,
-    clear_picture,
-    list_scene,
-    make_pictures,
-    make_scene,
-    paint_observation,
-)
+from envs.battlesnake.games import start_games
+from envs.battlesnake.jit import compiled_for
+from envs.battlesnake.observations import EgocentricPlanes, Observation, choose_observation
+from envs.battlesnake.observing.painting import make_pictures, make_scene
 from envs.battlesnake.observing.starter_pack import StarterPackObservation
 from envs.battlesnake.observing.symmetry import views_of_snakes
-from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, choose_rewards, pay_board
-from envs.battlesnake.rules import initialise_board, is_over, step_board
-from envs.battlesnake.safety import is_certain_death, move_tails, write_safe_moves
-from envs.battlesnake.settings import STANDARD_MAP, Rules, Settings
-from envs.battlesnake.state import (
-    ALIVE,
-    MAX_BOARDS,
-    MOVE_NAMES,
-    Boards,
-    State,
-    head_cell,
-    is_alive,
-    step_offset,
-)
+from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, choose_rewards
+from envs.battlesnake.settings import STANDARD_MAP, Settings
+from envs.battlesnake.state import MAX_BOARDS, MOVE_NAMES, State
 from envs.common.cores import MAX_THREADS
 from envs.common.errors import (
     ConfigError,
@@ -59,59 +42,8 @@ from envs.common.errors import (
     whole_seed,
 )
 
-# Columns that the kernel keeps of an ended episode, int32.
-EPISODE_COLUMNS = (
-    "game",
-    "length",
-    "won",
-    "cause",
-    "killer",
-    "snake_length",
-    "food_eaten",
-    "hazard_turns",
-    "game_over",
-)
-GAME, LENGTH, WON, CAUSE, KILLER, SNAKE_LENGTH, FOOD_EATEN, HAZARD_TURNS, GAME_OVER = range(
-    len(EPISODE_COLUMNS)
-)
-
 MAX_TURNS = (1 << 31) - 1
 """The last turn that int32 can count."""
-
-
-class BatchArrays(NamedTuple):
-    """The arrays of a `BatchEnv` with R rows, in the form that the kernels take."""
-
-    moves: np.ndarray
-    """int8 (N, S): the move of each snake in this turn."""
-    ate: np.ndarray
-    """int16 (N, S): pieces of food that each snake had eaten before the turn."""
-    pictures: np.ndarray
-    """uint8 (R, …): the observations, and room behind each."""
-    final_pictures: np.ndarray
-    """The same for the last observations of episodes that end."""
-    scene: Scene
-    """Scratch memory, with one place per thread."""
-    mask: np.ndarray
-    """bool (R, A): False where an action is certain death."""
-    valid: np.ndarray
-    """bool (R,): whose snake plays."""
-    rewards: np.ndarray
-    """float32 (R,): the rewards of this turn."""
-    events: np.ndarray
-    """uint8 (R, events): counts of this turn's events; (0, events) if no reward function asks."""
-    terminated: np.ndarray
-    """bool (R,): whose snake died or won with this turn."""
-    truncated: np.ndarray
-    """bool (R,): whose game was cut off at `max_turns`."""
-    restart: np.ndarray
-    """bool (N,): the game ended with this turn, or was cut off."""
-    returns: np.ndarray
-    """float64 (R,): the return of the running episode."""
-    ended_returns: np.ndarray
-    """float64 (R,): the return of the episode that ended last."""
-    ended: np.ndarray
-    """int32 (R, len(EPISODE_COLUMNS)): the columns of the episode that ended last."""
 
 
 class BattlesnakeVectorEnv(BatchEnv):
@@ -333,7 +265,7 @@ class BattlesnakeVectorEnv(BatchEnv):
             self.max_turns,
         )
         if self._step is None:
-            self._step = compiled_for(_advance_boards, *arguments, *self._chunks[0])
+            self._step = compiled_for(advance_boards, *arguments, *self._chunks[0])
         if self._num_threads == 1:
             return self._step(*arguments, *self._chunks[0])
         step = self._step
@@ -348,7 +280,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._function_returns[ended] = 0.0
 
     def _advance_in_phases(self, actions: np.ndarray) -> int:
-        """Do what `_advance_boards` does, for maps and observation types that aren't compiled into
+        """Do what `advance_boards` does, for maps and observation types that aren't compiled into
         it.
         """
         s = self.state.arrays
@@ -357,9 +289,9 @@ class BattlesnakeVectorEnv(BatchEnv):
         rows = self._rows
         if self._is_own_type:
             actions = self._moves_of(actions)
-        _play_boards(s, r, view, rows, self._weights, actions)
+        play_boards(s, r, view, rows, self._weights, actions)
         maps.update(self.state, np.arange(self.num_games))
-        _close_boards(s, r, rows, self.max_turns)
+        close_boards(s, r, rows, self.max_turns)
         ended = np.flatnonzero(self.terminated | self.truncated)
         self.final_observations[ended] = self._observe(ended)
         start_games(self.state, np.flatnonzero(rows.restart))
@@ -381,7 +313,7 @@ class BattlesnakeVectorEnv(BatchEnv):
 
         Call it after changing `state` by hand.
         """
-        _show_boards(self.state.arrays, self._rules, self._view, self._rows, self._fused)
+        show_boards(self.state.arrays, self._rules, self._view, self._rows, self._fused)
         if not self._fused:
             rows = np.flatnonzero(self.valid)
             self.observations[:] = 0
@@ -479,188 +411,3 @@ def _split(num_games: int, parts: int) -> list[tuple[int, int, int]]:
     """(first, last + 1, number) of each part."""
     edges = np.linspace(0, num_games, parts + 1).astype(int)
     return [(int(a), int(b), place) for place, (a, b) in enumerate(itertools.pairwise(edges))]
-
-
-@kernel
-def _advance_boards(
-    s: Boards,
-    r: Rules,
-    view: View,
-    rows: BatchArrays,
-    weights: np.ndarray,
-    actions: np.ndarray,
-    max_turns: int,
-    first: int,
-    last: int,
-    place: int,
-) -> int:
-    """One turn of boards first..last - 1 on the standard map: moves, rules, pay, endings, new
-    games, and what all see then.
-
-    Returns how many rows' episodes ended.
-    """
-    num_ended = 0
-    for b in range(first, last):
-        _play_board(s, b, r, view, rows, weights, actions)
-        maps.update_standard(s, b, r)
-        num_ended += _close_board(s, b, r, rows, max_turns)
-        _show_endings(s, b, r, view, rows, place)
-        if rows.restart[b]:
-            empty_board(s, b)
-            maps.set_up_standard(s, b, r)
-            initialise_board(s, b, r)
-            s.game[b] += 1
-        _show_board(s, b, r, view, rows, place, True)
-    return num_ended
-
-
-@kernel
-def _show_endings(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int) -> None:
-    """Paint the last observations of the rows whose episodes ended with this turn."""
-    items = -1
-    for i in range(s.cause.shape[1]):
-        row = b * s.cause.shape[1] + i
-        if rows.terminated[row] or rows.truncated[row]:
-            if items < 0:
-                items = list_scene(s, b, r, view, rows.scene, place)
-            paint_observation(
-                s,
-                b,
-                i,
-                r,
-                view,
-                heading_in(s, b, i, r, view),
-                rows.scene,
-                items,
-                place,
-                rows.final_pictures,
-                row,
-            )
-
-
-@kernel
-def _play_boards(
-    s: Boards, r: Rules, view: View, rows: BatchArrays, weights: np.ndarray, actions: np.ndarray
-) -> None:
-    for b in range(len(s.turn)):
-        _play_board(s, b, r, view, rows, weights, actions)
-
-
-@kernel
-def _close_boards(s: Boards, r: Rules, rows: BatchArrays, max_turns: int) -> None:
-    for b in range(len(s.turn)):
-        _close_board(s, b, r, rows, max_turns)
-
-
-@kernel
-def _show_boards(s: Boards, r: Rules, view: View, rows: BatchArrays, paint: bool) -> None:
-    for b in range(len(s.turn)):
-        _show_board(s, b, r, view, rows, 0, paint)
-
-
-@kernel
-def _play_board(
-    s: Boards,
-    b: int,
-    r: Rules,
-    view: View,
-    rows: BatchArrays,
-    weights: np.ndarray,
-    actions: np.ndarray,
-) -> None:
-    """Play the ruleset's step on board b and pay for it."""
-    snakes = s.cause.shape[1]
-    for i in range(snakes):
-        rows.ate[b, i] = s.food_eaten[b, i]
-        if rows.valid[b * snakes + i]:
-            rows.moves[b, i] = to_move(view, heading_in(s, b, i, r, view), actions[b * snakes + i])
-    step_board(s, b, r, rows.moves)
-    pay_board(s, b, r, weights, rows.ate, rows.valid, rows.rewards, rows.events)
-
-
-@kernel
-def _close_board(s: Boards, b: int, r: Rules, rows: BatchArrays, max_turns: int) -> int:
-    """End the turn, after the map's update: who is done, how it went for them, and whether the game
-    starts anew.
-
-    Returns how many rows' episodes ended.
-    """
-    num_ended = 0
-    s.turn[b] += 1
-    over = is_over(s, b, r)
-    cut = not over and s.turn[b] >= max_turns
-    rows.restart[b] = over or cut
-    for i in range(s.cause.shape[1]):
-        row = b * s.cause.shape[1] + i
-        acted = rows.valid[row]
-        rows.terminated[row] = acted and (over or not is_alive(s, b, i))
-        rows.truncated[row] = acted and cut and is_alive(s, b, i)
-        if acted:
-            rows.returns[row] += rows.rewards[row]
-        if rows.terminated[row] or rows.truncated[row]:
-            _note_episode(s, b, i, r, rows, over, cut)
-            num_ended += 1
-    return num_ended
-
-
-@kernel
-def _note_episode(
-    s: Boards, b: int, i: int, r: Rules, rows: BatchArrays, over: bool, cut: bool
-) -> None:
-    row = b * s.cause.shape[1] + i
-    rows.ended_returns[row] = rows.returns[row]
-    rows.returns[row] = 0.0
-    rows.ended[row, GAME] = s.game[b] - 1
-    rows.ended[row, LENGTH] = s.turn[b]
-    rows.ended[row, WON] = over and not r.solo and s.cause[b, i] == ALIVE
-    rows.ended[row, CAUSE] = s.cause[b, i]
-    rows.ended[row, KILLER] = s.killer[b, i]
-    rows.ended[row, SNAKE_LENGTH] = s.length[b, i]
-    rows.ended[row, FOOD_EATEN] = s.food_eaten[b, i]
-    rows.ended[row, HAZARD_TURNS] = s.hazard_turns[b, i]
-    rows.ended[row, GAME_OVER] = over or cut
-
-
-@kernel
-def _show_board(
-    s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int, paint: bool
-) -> None:
-    """Write validity and mask of all rows of a board, and what they see if `paint`."""
-    snakes = s.cause.shape[1]
-    items = 0
-    if paint:
-        items = list_scene(s, b, r, view, rows.scene, place)
-    move_tails(s, b, -1)
-    for i in range(snakes):
-        row = b * snakes + i
-        if is_alive(s, b, i):
-            heading = heading_in(s, b, i, r, view)
-            if paint:
-                paint_observation(
-                    s, b, i, r, view, heading, rows.scene, items, place, rows.pictures, row
-                )
-            _write_mask(s, b, i, r, view, heading, rows.mask, row)
-        elif rows.valid[row]:
-            if paint:
-                clear_picture(view, rows.pictures, row)
-            rows.mask[row] = True
-        rows.valid[row] = is_alive(s, b, i)
-    move_tails(s, b, 1)
-
-
-@kernel
-def _write_mask(
-    s: Boards, b: int, i: int, r: Rules, view: View, heading: int, mask: np.ndarray, row: int
-) -> None:
-    """Write the mask of one row, while the tails are off the board (`move_tails`)."""
-    if mask.shape[1] == 4:
-        write_safe_moves(s, b, i, r, mask, row, True)
-        return
-    head = head_cell(s, b, i)
-    any_safe = False
-    for action in range(3):
-        target = head + step_offset(r.width, to_move(view, heading, action))
-        mask[row, action] = not is_certain_death(s, b, i, r, target, True)
-        any_safe = any_safe or mask[row, action]
-    if not any_safe:
-        mask[row] = True

@@ -14,8 +14,8 @@ PARTS = {
     "_set_up_standard_boards": ("how a game begins", 9.0),
     "_play_standard_boards": ("a turn of a game", 9.0),
     "_observe_rows": ("what a policy sees", 6.0),
-    "_advance_boards": ("a turn of many games, for training", 20.0),
-    "_show_boards": ("what snakes see of many games", 10.0),
+    "advance_boards": ("a turn of many games, for training", 20.0),
+    "show_boards": ("what snakes see of many games", 10.0),
 }
 """By function, what it is for and the processor seconds that it takes.
 

@@ -36,7 +36,7 @@ def test_each_part_is_estimated_at_the_pace_of_those_before(compile_part, capsys
     estimate.is_wanted = True
     compile_part(estimate, "_set_up_standard_boards", 27.0, "_observe_rows")
     compile_part(estimate, "a small one", 100.0)
-    compile_part(estimate, "_advance_boards", 1.0)
+    compile_part(estimate, "advance_boards", 1.0)
     assert capsys.readouterr().err.splitlines() == [
         "procsnake: … how a game begins: about 9 s",
         "procsnake: … a turn of many games, for training: about 60 s",
@@ -44,7 +44,7 @@ def test_each_part_is_estimated_at_the_pace_of_those_before(compile_part, capsys
 
 
 def test_who_isnt_asked_says_nothing(compile_part, capsys):
-    compile_part(Estimate(), "_advance_boards", 1.0)
+    compile_part(Estimate(), "advance_boards", 1.0)
     assert capsys.readouterr().err == ""
 
 
