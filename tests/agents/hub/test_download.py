@@ -294,7 +294,11 @@ def test_a_page_that_is_no_json_is_told(hub, commit, monkeypatch):
         bundle.load("hf://ada/snake")
 
 
-def test_a_gated_model_says_where_its_terms_are(hub, files):
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_a_gated_model_says_where_its_terms_are(hub, files, monkeypatch, token):
+    """The Hub answers 401 to nobody in particular, and 403 to somebody who hasn't accepted."""
+    if token is not None:
+        monkeypatch.setenv("HF_TOKEN", token)
     hub.add("bob/gated", files, gated=True)
     with pytest.raises(HubError, match=r"gated: accept the terms on the model's page.*HF_TOKEN"):
         bundle.load("hf://bob/gated")

@@ -106,6 +106,14 @@ def test_target_networks_are_updated_as_often():
     assert dqn["target_network_update_freq"] == 100 * 64 / 4
 
 
+@pytest.mark.parametrize(("updates", "ratio", "decisions"), [(100, 4, 400), (1, 64, 1)])
+def test_players_get_weights_as_often(updates, ratio, decisions):
+    # There counted in decisions of each of the 4 workers, at least one; here in updates.
+    settings = (f"weight_push_freq={updates}", "train_batch_size=64", f"replay_ratio={ratio}")
+    apex = translated(experiment("apex", *(f"apex.{setting}" for setting in settings))).body
+    assert apex["config"]["optimizer"]["max_weight_sync_delay"] == decisions
+
+
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
 def test_a_gradient_without_a_limit_has_none_there_either(algorithm):
     """With TensorFlow, Ray limits it to 0 if it is told 0."""

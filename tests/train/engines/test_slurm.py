@@ -143,3 +143,8 @@ def test_each_machine_knows_its_part(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "other")
     with pytest.raises(ClusterError, match="'other' for Slurm, but the job has gpu-1, cpu-1"):
         slurm_node.plan(tmp_path, ["all=gpu-1,cpu-1"])
+
+
+def test_a_file_in_the_jobs_folder_stops_it(tmp_path):
+    (tmp_path / "stop").touch()
+    assert slurm_node._stop_when_asked(tmp_path / "stop").wait(20)

@@ -128,6 +128,13 @@ def test_an_evaluation_after_training_is_in_the_report(tmp_path):
     assert "of another policy" in text
 
 
+def test_a_run_is_to_be_measured_only_if_it_has_a_policy_and_no_page_of_one(tmp_path):
+    assert "Not measured yet" not in page_of(a_run(tmp_path)).text
+    run = a_finished_run(tmp_path)
+    (run / "evaluation.html").touch()
+    assert "Not measured yet" not in page_of(run).text
+
+
 def test_a_finished_snake_plays_a_game_for_its_report(tmp_path):
     run = a_finished_run(tmp_path)
     page = page_of(run)
