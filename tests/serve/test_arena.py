@@ -202,7 +202,7 @@ def damaged_requests(draw):
     return request
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(request=damaged_requests(), path=st.sampled_from(["/start", "/move", "/end"]))
 def test_nothing_that_arrives_is_an_internal_error(client, request, path):
     answer = client.post(path, data=json.dumps(request), content_type="application/json")

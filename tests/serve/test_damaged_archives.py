@@ -21,7 +21,7 @@ DAMAGE = [
     ("UPDATE games SET game = '{}'", ()),
     ("UPDATE games SET game = '7'", ()),
     ("UPDATE turns SET data = ?", (b"no zlib",)),
-    ("UPDATE turns SET data = ?", (zlib.compress(bytes(1 << 28), 9),)),
+    ("UPDATE turns SET data = ?", (zlib.compress(bytes(2 * MAX_UNPACKED_BYTES)),)),
     ("UPDATE turns SET data = ?", (zlib.compress(b"[]"),)),
     ("UPDATE turns SET data = ?", (zlib.compress(b'{"board": 7}'),)),
     (

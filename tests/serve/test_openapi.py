@@ -21,7 +21,7 @@ from serve.arena import create_app
 from tests.envs.battlesnake.webhook.test_requests import recorded
 
 CALLS = ("start", "move", "end")
-QUICK = 20
+QUICK = 10
 LONG = 420
 
 

@@ -28,16 +28,16 @@ from agents.measure.analysis.win_probability import WinProbability
 from agents.measure.analysis.words import in_words, lost_sentence
 from agents.search.evaluation.evaluate import SURE
 from envs.battlesnake.state import MOVE_NAMES
-from tests.agents.measure.analysis.throw_aways import World, as_position, kept
+from tests.agents.measure.analysis.throw_aways import World, as_position, kept, proofs
 from tests.agents.tactics.brute_force import Solver
 
-GAMES = kept()
-SHORT = sorted(range(len(GAMES)), key=lambda n: GAMES[n][1].turn)[:12]
+PROOFS = proofs()
+SHORT = sorted(range(len(PROOFS)), key=lambda n: PROOFS[n].turn)[:12]
 NODES = 3000
 
 
 def analysis_of(number, snake=None, **options):
-    recording, proof = GAMES[number]
+    recording, proof = kept()[number]
     return analyse(
         game_of(recording, snake or proof.victim),
         nodes=NODES,
@@ -52,13 +52,13 @@ def analyses():
 
 
 def test_the_games_are_a_hundred():
-    assert len(GAMES) == 100
-    assert {recording.boards()[0]["width"] for recording, _ in GAMES} == {7, 11}
+    assert len(kept()) == 100
+    assert {recording.boards()[0]["width"] for recording, _ in kept()} == {7, 11}
 
 
 @pytest.mark.parametrize("number", SHORT[:6])
 def test_trying_everything_proves_the_throw_away(number):
-    recording, proof = GAMES[number]
+    recording, proof = kept()[number]
     state = recording.state(proof.turn)
     slot = "ab".index(proof.victim)
     solver = Solver(World(state.width, state.height))
@@ -71,13 +71,13 @@ def test_trying_everything_proves_the_throw_away(number):
 
 def test_the_proven_turns_are_flagged(analyses):
     flagged = {number: one.turns[one.lost].turn for number, one in analyses.items()}
-    assert sum(turn == GAMES[number][1].turn for number, turn in flagged.items()) >= 11, flagged
+    assert sum(turn == PROOFS[number].turn for number, turn in flagged.items()) >= 11, flagged
 
 
 def test_the_thrown_away_move_is_a_fault_and_the_move_that_keeps_is_best(analyses):
     right = 0
     for number, one in analyses.items():
-        proof = GAMES[number][1]
+        proof = PROOFS[number]
         turn = one.turns[one.lost]
         if turn.turn == proof.turn:
             assert turn.move == proof.move
@@ -95,7 +95,7 @@ def test_from_the_last_chance_on_every_move_is_proven_to_lose(analyses):
 
 def test_who_won_has_no_lost_turn():
     number = SHORT[0]
-    winner = "ab".replace(GAMES[number][1].victim, "")
+    winner = "ab".replace(PROOFS[number].victim, "")
     one = analysis_of(number, winner)
     assert (one.game.result, one.lost, one.last_chance, lost_sentence(one)) == (
         "won",
@@ -119,7 +119,7 @@ def test_hindsight_carries_the_loss_back_to_the_last_open_turn():
     """Three turns: the last is lost whatever is played; before it only one move was open, which
     wasn't played.
     """
-    positions = game_of(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[-3:]
+    positions = game_of(kept()[SHORT[0]][0], PROOFS[SHORT[0]].victim).positions[-3:]
     played = [position.move for position in positions]
     open_scores = [[CERTAIN_DEATH] * 4 for _ in range(3)]
     open_scores[0][played[0]] = 200
@@ -149,7 +149,7 @@ def test_hindsight_carries_the_loss_back_to_the_last_open_turn():
     ],
 )
 def test_the_lost_turn_is_the_last_fault_that_was_never_made_good(chances, lost):
-    positions = game_of(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[:3]
+    positions = game_of(kept()[SHORT[0]][0], PROOFS[SHORT[0]].victim).positions[:3]
     scores = (1, 0, CERTAIN_DEATH, CERTAIN_DEATH)
     turns = [
         Turn(n, scores, (best, played, 0, 0), (True,) * 4, 1, 5)
@@ -178,7 +178,7 @@ def test_classes_go_by_the_points_that_a_move_costs():
 def test_the_report_names_the_turn_the_moves_and_the_cause(analyses):
     number = SHORT[0]
     one = analyses[number]
-    proof = GAMES[number][1]
+    proof = PROOFS[number]
     report = in_words(one)
     assert f"turn {proof.turn}: {MOVE_NAMES[proof.move]} " in report
     assert report.count("← lost here") == 1

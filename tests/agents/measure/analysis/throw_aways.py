@@ -16,6 +16,7 @@ import gzip
 import json
 import random
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -256,10 +257,21 @@ def recording(boards: list[dict]) -> Recording:
     return Recording({**_GAME, "id": "throw-away"}, requests)
 
 
+@cache
+def _games() -> list[dict]:
+    games: list[dict] = json.loads(gzip.decompress(KEPT.read_bytes()))
+    return games
+
+
+def proofs() -> list[Proof]:
+    """The proofs of the games that were made once."""
+    return [Proof(**game["proof"]) for game in _games()]
+
+
+@cache
 def kept() -> list[tuple[Recording, Proof]]:
-    """The games that were made once, and their proofs."""
-    data = json.loads(gzip.decompress(KEPT.read_bytes()))
-    return [(recording(game["boards"]), Proof(**game["proof"])) for game in data]
+    """The games that were made once, and their proofs. Checking the recordings takes seconds."""
+    return [(recording(game["boards"]), proof) for game, proof in zip(_games(), proofs())]
 
 
 def main() -> None:

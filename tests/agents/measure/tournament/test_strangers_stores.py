@@ -65,7 +65,7 @@ DAMAGE = [
     "UPDATE game SET turns = 7000",
     "UPDATE game SET moves = x'00'",
     ("UPDATE game SET moves = ?", (zlib.compress(bytes([9] * 10)),)),
-    ("UPDATE game SET moves = ?", (zlib.compress(bytes(1 << 28), 9),)),
+    ("UPDATE game SET moves = ?", (zlib.compress(bytes(1 << 25)),)),
     ("UPDATE tournament SET config = ?", (json.dumps({"x": "x" * (2 << 20)}),)),
 ]
 
