@@ -200,6 +200,20 @@ def test_the_largest_pictures_are_what_the_table_says(kind):
             np.testing.assert_array_equal(picture, reference(state, b, slot, kind))
 
 
+@pytest.mark.parametrize("ruleset", ["standard", "wrapped", "constrictor"])
+@pytest.mark.parametrize(("width", "height"), [(4, 3), (7, 7), (3, 14), (19, 6)])
+def test_hungry_snakes_reach_what_the_table_says(ruleset, width, height):
+    """Some fills take more moves than there is health."""
+    kind = EgocentricPlanes(view="board", reach=True)
+    random = np.random.default_rng(width)
+    game = {"ruleset": ruleset, "width": width, "height": height, "num_snakes": 2}
+    for state in random_games(num_boards=2, turns=4, food_spawn_chance=40, **game):
+        boards, slots = living(state)
+        state.arrays.health[boards, slots] = random.integers(1, 15, len(boards))
+        for b, slot, picture in zip(boards, slots, kind.observe(state, boards, slots), strict=True):
+            np.testing.assert_array_equal(picture, reference(state, b, slot, kind))
+
+
 def test_a_wrapped_odd_board_shows_every_cell_in_a_full_window():
     state = board(7, 7, [(0, 0), (0, 1)], [(6, 6), (6, 5)], ruleset="wrapped")
     picture = EgocentricPlanes().observe(state, np.array([0]), np.array([0]))[0]
