@@ -29,7 +29,7 @@ NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dq
   tests/benchmarks/test_commands.py::test_the_mxnet_benchmark_runs
 
 .PHONY: play install install-serve test test-fast checks tests test-long long-training long-others test-outside \
-  long-machines long-rllib $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks locks programs clean
+  long-machines long-rllib $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks outputs hosted-notebooks locks programs clean
 
 play: $(PLAY)
 	$(BIN)/procsnake quickstart
@@ -114,6 +114,16 @@ pictures: $(INSTALLED)
 
 notebooks: $(INSTALLED)
 	$(BIN)/jupytext --quiet --update --to ipynb notebooks/*.py
+
+# What the cells of changed notebooks print and draw, for their pages; they run in miniature.
+outputs: $(INSTALLED)
+	$(BIN)/python docs/hooks/notebook_outputs.py
+
+# By hand: notebooks beside the packages of a host's image (tests/notebooks/hosts), each in miniature.
+HOST ?= colab-3.12
+NOTEBOOKS ?= $(notdir $(basename $(wildcard notebooks/*.py)))
+hosted-notebooks: $(INSTALLED)
+	$(BIN)/python -m tests.notebooks.run_on_host $(HOST) $(NOTEBOOKS)
 
 # By hand, after each change of setup.py or constraints.txt, with uv on the path: exact versions and their hashes for each Python.
 locks:

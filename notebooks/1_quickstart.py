@@ -15,8 +15,10 @@
 # # 1. From nothing to a snake in the arena
 #
 # Play a game, train a snake by self-play, measure it, serve it, and watch it play against a
-# baseline. About six minutes on two cores, four of them for the engine to compile and the snake to
-# train.
+# baseline.
+#
+# **Time:** seven minutes on two busy cores here, after three for the installation. On a free host
+# it wasn't measured.
 #
 # Every notebook here has the switch `FAST`: with the environment variable `FAST=1` it does the same
 # in miniature, as the tests do.
@@ -138,3 +140,9 @@ watch([server.url, *opponents], "over-http.jsonl", seed=2, delay=DELAY_S)
 # Before that, let `procsnake doctor URL` check it as a platform would.
 #
 # The server goes on until this notebook's kernel is shut down or you call `server.stop()`.
+#
+# ## Next
+#
+# * Notebook 2 looks into the training: what snakes see, what they are paid, and who teaches them.
+# * Notebook 3 writes a snake by hand. A rule on top of this run is `my_rule.py+runs/…`.
+# * More minutes: `["budget.max_minutes=20"]` in the cell that trains.

@@ -17,8 +17,8 @@
 # Observations, rewards, and PPO, DQN and APEX on the same board for the same time, with their
 # curves and a match among the three.
 #
-# It takes about twelve minutes here and on a free host (an estimate): three times three minutes of
-# training, and the match.
+# **Time:** nine minutes of training by the clock, and the match. The whole wasn't measured, nor a
+# free host.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it

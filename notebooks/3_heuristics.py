@@ -17,6 +17,8 @@
 # Set up a position, write a rule, play on from there, and look at every turn: what each rule said
 # of each move and how likely the policy thought it. Then try the same position on a running server.
 # What rules may do is on the page about heuristics.
+#
+# **Time:** in miniature, one minute on two busy cores here. The whole wasn't measured.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
@@ -114,7 +116,7 @@ bench.show()
 
 def in_words(said):
     """What a rule said of a move: whether it allows it, or how much it prefers it."""
-    return {True: "allowed", False: "banned"}[said] if isinstance(said, bool) else said
+    return {True: "allowed", False: "banned"}[said] if isinstance(said, bool) else f"{said:.1f}"
 
 
 for turn in turns[:3]:
@@ -164,3 +166,10 @@ server.stop()
 for name in ("my_rule.py", "my_rule.py+flood", "flood", "classics"):
     print(f"\n{name}")
     print(table(evaluate(agents.make(name), [["greedy"], ["flood"]], num_games=6 if FAST else 100)))
+
+# %% [markdown]
+# ## Next
+#
+# * Ban less, and measure again until `my_rule.py+flood` is no weaker than `flood`.
+# * `procsnake match my_rule.py+flood flood --watch` shows a game in the terminal.
+# * Notebook 1 trains a snake; rules go on top of it, too.

@@ -16,6 +16,9 @@
 #
 # Sixteen games whose levels are made by a generator (Cobbe et al. 2020, [arXiv
 # 1912.01588](https://arxiv.org/abs/1912.01588)). Train on 200 levels, measure on all the others.
+#
+# **Time:** ten minutes of training by the clock, and 800 episodes. The whole wasn't measured, nor a
+# free host.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
@@ -146,6 +149,9 @@ for one in played:
         display(Picture(data=animation(one.world, one.options, shortest), format="gif", width=256))
 
 # %% [markdown]
-# More: `procsnake levels RUN --levels train,test` writes a page with curves and films;
-# `procgen-ppo-lars` and others are in `procsnake train --list`; several games and seeds are put
-# together as interquartile means by `procsnake levels RUN1 RUN2 …`.
+# ## Next
+#
+# * `procsnake levels RUN --levels train,test` writes a page with curves and films.
+# * `procgen-ppo-lars` and other experiments are in `procsnake train --list`.
+# * `procsnake levels RUN1 RUN2 …` puts several games and seeds together as interquartile means.
+# * Notebook 6 writes an entry in the format of AIcrowd's competition.

@@ -17,6 +17,8 @@
 # What a larger machine, or more of them, does to an experiment is worked out from its `scale` and
 # can be looked at before it costs money. Below, `--explain` tells it for the four cases of the
 # original workshops, and then the same code trains on a simulated cluster here.
+#
+# **Time:** five minutes of training by the clock. The whole wasn't measured, nor a free host.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
@@ -192,3 +194,10 @@ print(
 # %%
 ray.shutdown()
 cluster.shutdown()
+
+# %% [markdown]
+# ## Next
+#
+# * Machines that you have already: the page about several machines. Slurm, KubeRay, Ray jobs and
+#   EC2 have a page each.
+# * On SageMaker: `procsnake launch sagemaker … --stack NAME`, and the page about it.

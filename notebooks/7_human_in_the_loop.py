@@ -23,9 +23,9 @@
 # 3 snakes, 11×11 with 5, and 19×19 with 7. The rule that is told: no wall, no body that stays, no
 # neck (`envs.battlesnake.safety`).
 #
-# It trains 27 times (three learners, three boards, three seeds) for a minute and a half each: about
-# 50 minutes here and on a free host (an estimate; most of it is training by the clock). With fewer
-# `BOARDS` or `SEEDS` it is shorter.
+# **Time:** 40 minutes of training by the clock: 27 times a minute and a half, for three learners,
+# three boards and three seeds. The whole wasn't measured, nor a free host. With fewer `BOARDS` or
+# `SEEDS` it is shorter.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it

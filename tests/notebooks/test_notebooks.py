@@ -51,6 +51,13 @@ def first_cell(source: Path) -> str:
     return next(cell.source for cell in jupytext.read(source).cells if cell.cell_type == "code")
 
 
+@pytest.mark.parametrize("source", NOTEBOOKS, ids=by_name)
+def test_each_says_how_long_it_takes_and_what_comes_next(source):
+    first, *_, last = jupytext.read(source).cells
+    assert "**Time:**" in first.source
+    assert re.search("^## Next$", last.source, re.MULTILINE)
+
+
 def extras_of(source: Path) -> list[str]:
     return re.findall(r'set_up\("(.*?)"\)', first_cell(source))[0].split(",")
 
