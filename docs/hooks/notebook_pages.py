@@ -20,7 +20,10 @@ NOTE = """\
     clone of the repository: `pip install jupyterlab`, then `jupyter lab notebooks/{name}.ipynb`. On
     [Colab, Kaggle and SageMaker Studio](../hosted-notebooks.md) its first cell installs procsnake.
 """
-IN_MINIATURE = "Its outputs are of a run in miniature, with `FAST=1`."
+IN_MINIATURE = (
+    "Its outputs are of a run in miniature, with `FAST=1`, which is too short for some of what the"
+    " text says."
+)
 IN_FULL = "Its outputs are of one run, of {minutes:.0f} minutes on two shared cores."
 NO_OUTPUTS = "It is shown without what its cells print."
 
