@@ -35,14 +35,13 @@ pauses.
 """
 
 HELP = """\
-Shows a champion's game while what training needs is compiled, trains a snake by self-play,
-measures it against the built-in opponents, serves it and plays a game against it over HTTP.
-What an earlier run left is used again; a run that was interrupted goes on. This is what `make
-play` calls.
+Trains a snake by self-play, measures it against the built-in opponents, serves it, and plays
+a game against it over HTTP. While the engine compiles, you watch a first game. The command
+reuses a finished run and continues an interrupted one. `make play` calls it.
 
 examples:
-  procsnake quickstart                             # three minutes of training, then everything else
-  procsnake quickstart --minutes 10 --games 100    # a longer training, a shorter measurement
+  procsnake quickstart                             # train for three minutes, then measure and play
+  procsnake quickstart --minutes 10 --games 100    # train longer, measure less
   procsnake quickstart --experiment battlesnake-league  # another experiment
 """
 
@@ -53,20 +52,18 @@ def add_options(quickstart: argparse.ArgumentParser) -> None:
 
     add_json(quickstart)
     quickstart.add_argument(
-        "--experiment", default="battlesnake-ppo", help="what to train (default: %(default)s)"
+        "--experiment", default="battlesnake-ppo", help="experiment to train (default: %(default)s)"
     )
     quickstart.add_argument(
-        "--minutes", type=float, help="how long to train (default: as the experiment says)"
+        "--minutes", type=float, help="minutes of training (default: the experiment's)"
     )
     quickstart.add_argument(
-        "--games", type=at_least(1), default=400, help="games a match-up (default: %(default)s)"
+        "--games", type=at_least(1), default=400, help="games per match-up (default: %(default)s)"
     )
+    quickstart.add_argument("--runs", default="runs", help="folder for runs (default: %(default)s)")
+    hurried = f"{TURN_S:g}; 0 after {SHOWN_S:.0f} seconds"
     quickstart.add_argument(
-        "--runs", default="runs", help="folder of the runs (default: %(default)s)"
-    )
-    hurried = f"{TURN_S:g}, and none after {SHOWN_S:.0f} seconds"
-    quickstart.add_argument(
-        "--delay", type=pause, help=f"seconds between two turns on screen (default: {hurried})"
+        "--delay", type=pause, help=f"seconds per turn on screen (default: {hurried})"
     )
 
 

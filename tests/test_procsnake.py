@@ -84,7 +84,7 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["evaluate", "flood", "--width", "2"], "width is 2"),
         (["evaluate", "flood", "--games", "0"], "0 is less than 1"),
         (["evaluate", "flood", "--ruleset", "wraped"], "Did you mean 'wrapped'"),
-        (["evaluate", "flood", "--num-snakes", "2"], "--num-snakes is 2, but without --against"),
+        (["evaluate", "flood", "--num-snakes", "2"], "--num-snakes 2 needs an opponent"),
         (["solo", "flood", "--against", "flood"], "solo: unknown option '--against'"),
         (["evaluate", "flood", "--episodes", "5"], "evaluate: unknown option '--episodes'"),
         (["levels", "champion-fruitbot", "--games", "1"], "levels: unknown option '--games'"),

@@ -237,8 +237,8 @@ def progress_on_stderr(options: argparse.Namespace) -> AbstractContextManager[An
 def add_imports(parser: argparse.ArgumentParser) -> None:
     """Modules that register worlds, observation types or other parts of the user's own."""
     help_text = (
-        "a Python module with the policy's world or observation type; may be repeated (default: as"
-        " the run says, if yours)"
+        "Python module that registers the policy's world or observation type; may be repeated"
+        " (default: those of the run, if it is yours)"
     )
     parser.add_argument("--imports", action="append", default=[], metavar="MODULE", help=help_text)
 
@@ -246,7 +246,10 @@ def add_imports(parser: argparse.ArgumentParser) -> None:
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """Add the option `--seed`."""
     parser.add_argument(
-        "--seed", type=int, default=0, help="games repeat with their seed (default: %(default)s)"
+        "--seed",
+        type=int,
+        default=0,
+        help="random seed; the same seed repeats the games (default: %(default)s)",
     )
 
 
@@ -280,10 +283,10 @@ _GAME_OPTIONS = (
     ("map", "standard", "official map"),
 )
 _OFFICIAL_SETTINGS = (
-    ("foodSpawnChance", 15, "per cent of turns with new food"),
-    ("minimumFood", 1, "food is filled up to this number every turn"),
-    ("hazardDamagePerTurn", 14, "health that a hazard costs; negative heals"),
-    ("shrinkEveryNTurns", 25, "turns between two moves of a royale wall"),
+    ("foodSpawnChance", 15, "chance of new food each turn, in per cent"),
+    ("minimumFood", 1, "least food on the board at any time"),
+    ("hazardDamagePerTurn", 14, "health lost per turn in a hazard; negative values heal"),
+    ("shrinkEveryNTurns", 25, "royale: turns between new hazards"),
 )
 """The official command line's name of an option, its default there, and what it is."""
 

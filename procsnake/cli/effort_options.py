@@ -14,16 +14,14 @@ from procsnake.cli.command_line import at_least, positive
 
 def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
     """Add the options that limit what agents spend on a move."""
-    parser.add_argument(
-        "--nodes", type=at_least(1), help="nodes per move, for agents that count them"
-    )
+    parser.add_argument("--nodes", type=at_least(1), help="nodes per move, for agents that search")
     time = "processor time per move, for agents that search"
     parser.add_argument("--time", "--cpu-ms", type=positive, metavar="MS", help=time)
     if wall:
         parser.add_argument(
             "--wall",
             action="store_true",
-            help="--time is wall time: load counts, and games don't repeat",
+            help="--time is wall-clock time; results then depend on load and don't repeat",
         )
 
 

@@ -46,5 +46,5 @@ class OverviewParser(Parser):
             lines += ["", f"{title}:"]
             lines += [f"  {one.name:<{width}}  {one.summary}" for one in commands]
         quickstart = shell_command("quickstart")
-        lines += ["", f"Begin with: {quickstart}. Each command's --help has examples."]
+        lines += ["", f"Start with: {quickstart}. Each command's --help has examples."]
         return "\n".join(lines) + "\n"

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def add_position(parser: argparse.ArgumentParser) -> None:
     """Add the options that let games begin at a position."""
     what = (
-        "begin at a position: a file with a request to /move, or with a recorded game and --turn;"
-        " the first player is `you`"
+        "start from a position: a file with a /move request, or a recorded game with --turn; the"
+        " first player is `you`"
     )
     parser.add_argument("--position", metavar="FILE", help=what)
     parser.add_argument(
-        "--turn", type=at_least(0), help="with --position: the turn of the recorded game"
+        "--turn", type=at_least(0), help="with --position: turn of the recorded game"
     )
 
 

@@ -142,7 +142,8 @@ def test_a_turn_is_explained_by_the_shares_of_its_evaluation(capsys, game):
     assert told["score"] == pytest.approx(sum(share["points"] for share in told["shares"]), abs=3)
     code, _, err = run(capsys, "analyse", path, "--explain", "99999")
     assert code == 2
-    assert "--explain 99999 is no turn on which" in err
+    assert "--explain 99999: " in err
+    assert "chose no move on that turn" in err
 
 
 def test_the_evaluation_behind_the_scores_is_told(capsys):
@@ -215,9 +216,9 @@ def test_the_last_games_of_a_folder_leave_out_what_is_no_game_and_say_so(capsys,
         (["--last", "3"], "games.db; procsnake serve keeps its games in one"),
         (["--last", "3", "nowhere"], "there is no nowhere; name files or folders"),
         ([OFFICIAL, "--browser", "--json"], "leave out --browser"),
-        ([OFFICIAL, "--browser", "--last", "3"], "--last and --browser are two ways"),
-        ([OFFICIAL, "--all-snakes", "--snake", "c"], "--all-snakes can't be with --snake"),
-        ([OFFICIAL, "--all-snakes", "--browser"], "--all-snakes can't be with --browser"),
+        ([OFFICIAL, "--browser", "--last", "3"], "--last and --browser exclude each other"),
+        ([OFFICIAL, "--all-snakes", "--snake", "c"], "--all-snakes and --snake exclude each other"),
+        ([OFFICIAL, "--all-snakes", "--browser"], "--all-snakes and --browser exclude each other"),
         (["nowhere.jsonl", "--browser"], "there is no file nowhere.jsonl"),
         (["--fit"], "--fit needs stores of procsnake tournament"),
         (["--fit", "nowhere.db"], "there is no nowhere.db"),

@@ -35,7 +35,7 @@ def test_from_a_run_to_a_checked_entry(policy, tmp_path, capsys):
     assert procsnake.main(words) == 0
     assert "8,000,000 steps" in capsys.readouterr().out
     assert procsnake.main(["export", "check", entry]) == 0
-    assert "every rule is kept" in capsys.readouterr().out
+    assert "every rule is met" in capsys.readouterr().out
     assert procsnake.main(["export", "check", entry, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"findings": [], "is_local": False}
     (tmp_path / "entry" / "run.sh").unlink()

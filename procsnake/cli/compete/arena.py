@@ -39,37 +39,38 @@ from procsnake.cli.compete.arena_games import (
 TOKEN_PAGE = "/auth/github?cli=true"
 """Where Arena makes a token; it ends on a page that shows it."""
 HELP = """\
-Arena (https://arena.battlesnake.com) is where ranked games are played. This was tried against a
-stand-in of its API, not live.
+Arena (https://arena.battlesnake.com) hosts ranked games. These commands were tested against a
+stand-in for its API, not live.
 
-examples, of an evening:
-  procsnake arena login         # once: paste the token that the site made for you
+examples:
+  procsnake arena login         # once: paste the token from the site
   procsnake arena enter https://snake.example.org --name Hisser --public --ladder Standard
-  procsnake arena status        # your snakes, their ranks and their health
+  procsnake arena status        # your snakes with ranks and health
   procsnake arena play Hisser Rival --board 7x7 --type royale --games 5
   procsnake arena games --lost --since 12h
   procsnake arena fetch --all   # as recordings, each checked against the rules
-  procsnake arena leave Hisser  # off the ladders; enter brings it back
+  procsnake arena leave Hisser  # enter --ladder resumes it
 """
 LOGIN_HELP = """\
-Opens the page of Arena that makes a token, /auth/github?cli=true, and prints it. Asks for the
-token, tries it, and keeps it in a file that only you can read (mode 600). It is never taken
-from the command line, which other users of the machine can see.
+Opens and prints Arena's page for tokens, /auth/github?cli=true. Asks for the token, tries it, and
+saves it in a file that only you can read (mode 600). The token can't be an argument, because
+other users of the machine can see command lines.
 
 examples:
-  procsnake arena login                              # asks, and shows nothing of what you paste
-  procsnake arena login < token.txt                  # takes the first line
-  PROCSNAKE_ARENA_TOKEN=… procsnake arena status     # without a file; nothing is kept
+  procsnake arena login                              # asks, without showing what you paste
+  procsnake arena login < token.txt                  # reads the first line
+  PROCSNAKE_ARENA_TOKEN=… procsnake arena status     # without saving it
 """
 STATUS_HELP = """\
-Lists your snakes with rank, score (μ − 3σ), games, and what the four calls of Arena's health
-sweep give from here. Arena's own sweeps aren't in its API. A snake gets a rank after ten games.
+Lists your snakes with rank, score (μ − 3σ), games, and the results of the four calls of Arena's
+health sweep, made from here because Arena's API doesn't report its own. A snake gets a rank after
+ten games.
 
 examples:
   procsnake arena status
   procsnake arena status --no-sweep --json           # without calling your snakes
 
-exit code: 0 all is well, 1 a snake failed a call of the sweep, 2 Arena refused
+exit code: 0 if all is well, 1 if a snake failed a call, 2 if Arena refused
 """
 
 
@@ -85,16 +86,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         add_json(added)
         return added
 
-    add("login", run_login, "Keep the token of your account.", LOGIN_HELP)
+    add("login", run_login, "Save your account's token.", LOGIN_HELP)
     add_enter(add("enter", run_enter, "Register a snake and enter it on a ladder.", ENTER_HELP))
     _add_status(add("status", run_status, "Show your snakes' ranks and health.", STATUS_HELP))
-    add_play(add("play", run_play, "Have games played on Arena.", PLAY_HELP))
+    add_play(add("play", run_play, "Request games on Arena.", PLAY_HELP))
     add_games(add("games", run_games, "List your snakes' games.", GAMES_HELP))
     add_fetch(
         add(
             "fetch",
             run_fetch,
-            "Write games as recordings, and check each against the rules.",
+            "Download games as recordings, and check them against the rules.",
             FETCH_HELP,
         )
     )
@@ -120,9 +121,9 @@ def run_login(options: argparse.Namespace) -> int:
         print_json({"arena": arena, "token_file": token_file, "snakes": snakes})
         return 0
     if token_file:
-        where = f"the token is kept in {token_file}"
+        where = f"the token is saved in {token_file}"
     else:
-        where = f"the token of {VARIABLE} is right, and is kept nowhere else"
+        where = f"the token in {VARIABLE} works; it is not saved"
     print(f"logged in at {arena}: {where}")
     print(f"your snakes: {printable(', '.join(snakes)) or 'none yet'}")
     return 0
@@ -132,7 +133,7 @@ def _asked_for(arena: str) -> str:
     """What somebody pastes, or the first line of a pipe."""
     if sys.stdin.isatty():
         page = f"{arena}{TOKEN_PAGE}"
-        tell(f"Arena makes a token on {page}")
+        tell(f"get a token from Arena: {page}")
         with suppress(webbrowser.Error):
             webbrowser.open(page)
     try:
@@ -141,7 +142,7 @@ def _asked_for(arena: str) -> str:
         return sys.stdin.readline(1024)
     except EOFError as error:
         raise ConfigError(
-            f"no token was given; make one on {arena}{TOKEN_PAGE}, and paste it"
+            f"no token was given; get one from {arena}{TOKEN_PAGE}, and paste it"
         ) from error
 
 

@@ -13,33 +13,31 @@ from procsnake.cli.exit_codes import USER_ERROR
 from serve.ladder.records import BOARDS, GAME_TYPES
 
 ENTER_HELP = """\
-First examines the snake as procsnake doctor does: one that a platform would stumble over isn't
-entered. Then registers it; a snake of yours that has the name already gets the new URL. A
-ladder takes public snakes only; the standard one has four snakes on 11x11 and begins about 100
-games per day.
+Checks the snake as `procsnake doctor` does, and enters it only if it passes. If you already have
+a snake of this name, it gets the new URL. Ladders take public snakes only. The standard ladder
+plays four snakes on 11x11, about 100 games per day.
 
 examples:
   procsnake arena enter https://snake.example.org --name Hisser
   procsnake arena enter https://snake.example.org --name Hisser --public --ladder Standard
 
-exit code: 0 entered, 1 the snake isn't ready, 2 Arena refused
+exit code: 0 if entered, 1 if the snake isn't ready, 2 if Arena refused
 """
 LEAVE_HELP = """\
-Pauses the snake's entry: it keeps its rating, and enter --ladder has it play on. The snake
-itself stays registered.
+Pauses the snake's entry. It stays registered and keeps its rating; enter --ladder resumes it.
 
 examples:
   procsnake arena leave Hisser
   procsnake arena leave Hisser --ladder Standard
 """
 PLAY_HELP = """\
-Has games played between one and four snakes: yours by name, others that stand on a ladder by
-name, any public one by id. The same snake may take part several times. An account may begin 20
-games in ten minutes; the command waits for the next ones.
+Starts games between one to four snakes. Name your own snakes and those on a ladder; give the id
+of any other public snake. A snake may play in several seats. Arena allows 20 games in ten minutes
+per account, and the command waits when needed.
 
 examples:
   procsnake arena play Hisser Rival --board 7x7 --type royale --games 5
-  procsnake arena play Hisser Hisser --wait 300      # and wait up to 300 s for the ends
+  procsnake arena play Hisser Hisser --wait 300      # wait up to 300 s for the result
 """
 
 
@@ -48,7 +46,7 @@ def add_enter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", help="public URL of the snake")
     parser.add_argument("--name", required=True, help="its name on Arena, 1 to 64 characters")
     parser.add_argument(
-        "--public", action="store_true", help="let others play against it; ladders need that"
+        "--public", action="store_true", help="let others play against it, which ladders require"
     )
     parser.add_argument("--ladder", metavar="NAME", help="also enter it on this leaderboard")
 
@@ -56,9 +54,7 @@ def add_enter(parser: argparse.ArgumentParser) -> None:
 def add_leave(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake arena leave`."""
     parser.add_argument("name", help="name of your snake")
-    parser.add_argument(
-        "--ladder", metavar="NAME", help="only this leaderboard (default: all that it is on)"
-    )
+    parser.add_argument("--ladder", metavar="NAME", help="only this leaderboard (default: all)")
 
 
 def add_play(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +76,7 @@ def add_play(parser: argparse.ArgumentParser) -> None:
         type=at_least(0),
         default=0,
         metavar="S",
-        help="seconds to wait for the ends (default: none)",
+        help="seconds to wait for the games to end (default: 0)",
     )
 
 
@@ -98,13 +94,13 @@ def run_enter(options: argparse.Namespace) -> int:
         print(report.as_text())
         if not report.passed:
             print(
-                f"{options.name} was not entered: mend what is marked above first", file=sys.stderr
+                f"{options.name} was not entered; fix what is marked above first", file=sys.stderr
             )
             return 1
         snake = register(
             client, registered, name=options.name, url=options.url, public=options.public
         )
-        done = "has its new address" if registered else "is registered"
+        done = "has its new URL" if registered else "is registered"
         print(
             printable(
                 f"{snake.name} {done}: {snake.url}, {'public' if snake.is_public else 'private'}"
@@ -138,7 +134,7 @@ def run_leave(options: argparse.Namespace) -> int:
     (
         print_json({"left": ladders})
         if options.json
-        else print(printable(f"{options.name} plays no more on {', '.join(ladders)}"))
+        else print(printable(f"{options.name} no longer plays on {', '.join(ladders)}"))
     )
     return 0
 

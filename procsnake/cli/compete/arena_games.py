@@ -24,49 +24,50 @@ if TYPE_CHECKING:
     from serve.ladder.following import OwnGame
 
 GAMES_HELP = """\
-Lists your snakes' games, newest first. Arena tells the last 100 of each snake, but not those of
-its ladders: these are known from the archive of your server (--database). Times are UTC unless
-they name a zone.
+Lists your snakes' games, newest first. Arena reports the last 100 games of each snake, without
+ladder games. Those come from your server's archive (--database). Times without a zone are UTC.
 
 examples:
   procsnake arena games --lost --since 12h
   procsnake arena games --snake Hisser --since 2026-11-20 --json
 """
 FETCH_HELP = """\
-Writes games as recordings, one file per game, which replay, analyse and training read. Each is
-played again by our rules: the moves are read off the frames, and a turn that doesn't follow
-from the one before is named. Of a royale game the walls are compared with those that its id
-gives. A download that breaks off goes on where it stopped when the command is repeated. Games
-that are there already aren't fetched again.
+Downloads games as recordings, one file per game, for replay, analyse and train. Each game is
+played again by our rules, and turns that don't follow from the one before are reported. In royale
+games the hazards are also compared with those that the game's id gives. Repeat the command to
+continue an interrupted download; games that are already there aren't fetched again.
 
 examples:
   procsnake arena fetch 3b241101-e2bb-4255-8caf-4136c566a962
   procsnake arena fetch --all --lost --since 1d --out lost-games
-  procsnake arena fetch --all --keep                  # and procsnake serve shows them in its viewer
+  procsnake arena fetch --all --keep                  # also show them in the server's viewer
   procsnake replay show outputs/arena-games/3b241101-….jsonl  # and: replay animate, replay to-test
 
-exit code: 0 all were fetched, 1 some can't be (they are named), 2 Arena refused; what came
-before that stays
+exit code: 0 if all were fetched, 1 if some failed, 2 if Arena refused; games fetched before stay
 """
 
 
 def add_games(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake arena games`."""
     parser.add_argument(
-        "--snake", metavar="NAME", help="only games of this snake of yours (default: all)"
+        "--snake", metavar="NAME", help="only games of your snake NAME (default: all)"
     )
     parser.add_argument("--lost", action="store_true", help="only games that you lost")
     parser.add_argument(
-        "--since", metavar="WHEN", help="only games begun from then on: a date, or 90m, 12h, 3d ago"
+        "--since",
+        metavar="WHEN",
+        help="only games that began since then: a date, or 90m, 12h, 3d ago",
     )
     add_database(parser)
 
 
 def add_fetch(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake arena fetch`."""
-    parser.add_argument("games", nargs="*", metavar="GAME", help="ids of games, yours or others'")
     parser.add_argument(
-        "--all", action="store_true", help="all games of your snakes that the options below leave"
+        "games", nargs="*", metavar="GAME", help="ids of games, yours or other players'"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="all games of your snakes that match the options below"
     )
     add_games(parser)
     parser.add_argument(
@@ -78,7 +79,7 @@ def add_fetch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep",
         action="store_true",
-        help="also keep the games in the archive, whose viewer shows them",
+        help="also add the games to the archive, which the viewer shows",
     )
 
 
@@ -118,8 +119,8 @@ def _archived(database: str) -> Iterator[Iterable[Mapping[str, Any]]]:
             yield archive.every_game()
         else:
             tell(
-                f"no archive at {without_password(database)}, so the ladders' games aren't known;"
-                " --database names another"
+                f"no archive at {without_password(database)}, so ladder games are missing; name"
+                " another with --database"
             )
             yield ()
 
@@ -129,7 +130,7 @@ def run_fetch(options: argparse.Namespace) -> int:
     from serve.ladder.download import recording_path
 
     if bool(options.games) == options.all:
-        raise ConfigError("say which games: their ids, or --all for those of your snakes")
+        raise ConfigError("name the games by their ids, or use --all for those of your snakes")
     folder = Path(options.out)
     with client_for(options) as client, progress_on_stderr(options):
         if options.all:
@@ -153,7 +154,7 @@ def run_fetch(options: argparse.Namespace) -> int:
         there = len(own_games or set(options.games)) - len(missing)
         print(
             f"{len(fetched)} games fetched to {folder}"
-            + (f", {there} were there already" if there else "")
+            + (f", {there} were already there" if there else "")
         )
     if options.json:
         print_json(
@@ -174,7 +175,7 @@ def _keep_all(client: ArenaClient, files: list[Path], database: str) -> None:
     mine = frozenset(snake.name for snake in client.snakes())
     for file in files:
         names = keep(Recording.read(file), database, mine)
-        print(printable(f"{file}  kept as the game of {', '.join(names)}"))
+        print(printable(f"{file}  archived as a game of {', '.join(names)}"))
 
 
 def _fetch_all(

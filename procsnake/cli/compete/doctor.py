@@ -7,22 +7,21 @@ import argparse
 from procsnake.cli.command_line import add_json, at_least, print_json
 
 HELP = """\
-Does what a platform will do to your snake, and says what it would stumble over. It asks about a
-hundred things one by one (a few of them invalid), then plays some games at once; nothing here
-is more than a platform sends.
+Sends your snake what a platform would send, and reports what would go wrong there. It first makes
+about a hundred single requests, a few of them invalid, then plays several games at once.
 
 examples:
   procsnake doctor http://127.0.0.1:8000
   procsnake doctor https://snake.example.org/secret --timeout 300 --games 8
   procsnake doctor https://snake.example.org --json > report.json
 
-exit code: 0 a platform would be content, 1 it wouldn't, 2 this isn't the URL of a snake
+exit code: 0 if the snake is ready, 1 if it isn't, 2 if no snake answers at this URL
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake doctor`."""
-    parser.add_argument("url", help="URL of the snake, as you would give it to a platform")
+    parser.add_argument("url", help="URL of the snake, as a platform gets it")
     parser.add_argument(
         "--timeout",
         type=at_least(1),
@@ -33,19 +32,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--games",
         type=at_least(1),
         default=4,
-        help="games at a time (default: %(default)s, most: 20)",
+        help="parallel games (default: %(default)s, at most 20)",
     )
     parser.add_argument(
         "--moves",
         type=at_least(1),
         default=200,
-        help="moves in all (default: %(default)s, most: 2000)",
+        help="total moves (default: %(default)s, at most 2000)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=60.0,
-        help="begin nothing new after these (default: %(default)s)",
+        help="start nothing new after this time (default: %(default)s)",
     )
     add_json(parser)
 

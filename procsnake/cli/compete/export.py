@@ -28,19 +28,19 @@ from serve.aicrowd.competition import CLOSED
 
 HELP = """\
 examples:
-  # an entry to NeurIPS 2020 Procgen, which closed in 2020
+  # an entry for NeurIPS 2020 Procgen, which closed in 2020
   procsnake export aicrowd RUN --track generalization --out entry
-  procsnake export check entry                              # every rule of the competition, offline
+  procsnake export check entry                              # offline
   procsnake export submit entry --message "first try" --dry-run  # commit, tag and push it
-  procsnake export onnx RUN --out policy.onnx               # the policy for onnxruntime
+  procsnake export onnx RUN --out policy.onnx               # for onnxruntime
 """
 AICROWD_HELP = f"""\
 {CLOSED}
 
 Writes the whole repository for that stack: experiment, networks, wrapped games, callbacks,
-Dockerfile, README. An entry for the competition holds no weights, so an experiment needn't be
-trained before. What has no counterpart there is refused, with a command that does without. What
-you put into an older export, or into the clone of the starter kit, stays, and is told.
+Dockerfile, README. An entry holds no weights, so the experiment needn't be trained. A setting
+that the old stack lacks is refused, with a command that works without it. Your own files in an
+older export or in the starter kit's clone stay, and are listed.
 
 examples:
   procsnake export aicrowd procgen-dqn --set env.name=procgen/starpilot \\
@@ -49,14 +49,18 @@ examples:
      --author "Ada <ada@example.org>"
   procsnake export aicrowd RUN --track generalization --framework torch --out local --with-weights
 """
-CHECK_HELP = f"{CLOSED}\n\nEach finding comes with its fix. Exit code 2 if there are any."
+CHECK_HELP = (
+    f"{CLOSED}\n\nEach finding comes with its fix. The exit code is 2 if there are any."
+    "\n\nexamples:\n  procsnake export check entry\n"
+)
 SUBMIT_HELP = (
-    f"{CLOSED}\n\nChecks first. The tag is submission- and the message; pushing it to"
-    " gitlab.aicrowd.com is what hands in."
+    f"{CLOSED}\n\nChecks the entry, tags it as submission-MESSAGE, and pushes the tag to"
+    " gitlab.aicrowd.com, which submits it.\n\nexamples:\n"
+    '  procsnake export submit entry --message "first try" --dry-run\n'
 )
 ONNX_HELP = (
-    "The file of the bundle: observations (batch, …) → logits, values; card.json beside it tells"
-    " what they are."
+    "The model maps observations (batch, …) to logits and values; card.json beside it describes"
+    " them.\n\nexamples:\n  procsnake export onnx RUN --out policy.onnx\n"
 )
 
 
@@ -68,22 +72,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         add(
             "aicrowd",
             run_aicrowd,
-            "Write an entry to AIcrowd's NeurIPS 2020 Procgen.",
+            "Write an entry for AIcrowd's NeurIPS 2020 Procgen competition.",
             AICROWD_HELP,
         )
     )
     checking = add(
-        "check", run_check, "Read an entry for every rule of the competition.", CHECK_HELP
+        "check", run_check, "Check an entry against every rule of the competition.", CHECK_HELP
     )
     _add_directory(checking)
     add_json(checking)
-    _add_submit(add("submit", run_submit, "Hand an entry in.", SUBMIT_HELP))
+    _add_submit(add("submit", run_submit, "Submit an entry.", SUBMIT_HELP))
     add_savedmodel(
-        add("savedmodel", run_savedmodel, "Write a policy for TensorFlow Serving.", SAVEDMODEL_HELP)
+        add(
+            "savedmodel",
+            run_savedmodel,
+            "Export a policy for TensorFlow Serving.",
+            SAVEDMODEL_HELP,
+        )
     )
-    _add_onnx(
-        add("onnx", run_onnx, "Copy a policy's ONNX file out of its run or bundle.", ONNX_HELP)
-    )
+    _add_onnx(add("onnx", run_onnx, "Copy a policy's ONNX file from its run or bundle.", ONNX_HELP))
 
 
 def _add_aicrowd(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +104,7 @@ def _add_aicrowd(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="change a setting; as for procsnake train",
+        help="override a value, as for procsnake train",
     )
     parser.add_argument(
         "--track",
@@ -105,23 +112,25 @@ def _add_aicrowd(parser: argparse.ArgumentParser) -> None:
         help="sample-efficiency (all levels) or generalization (200 levels)",
     )
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help="folder to write; an older export is renewed"
+        "--out", required=True, metavar="DIR", help="folder to write; an older export is replaced"
     )
     parser.add_argument("--framework", default="tf", help="tf or torch (default: %(default)s)")
     parser.add_argument(
-        "--with-weights", action="store_true", help="a local package with the trained weights"
+        "--with-weights",
+        action="store_true",
+        help="include the trained weights, for local use only",
     )
     parser.add_argument(
         "--starter-kit",
         metavar="CLONE",
-        help="add to this clone of AIcrowd's kit, whose files stay",
+        help="add the entry to this clone of AIcrowd's starter kit, and keep its files",
     )
     parser.add_argument(
         "--author",
         action="append",
         default=[],
         metavar="NAME",
-        help="for aicrowd.json; can be given more than once",
+        help="author in aicrowd.json; may be repeated",
     )
 
 
@@ -131,11 +140,11 @@ def _add_directory(parser: argparse.ArgumentParser) -> None:
 
 def _add_submit(parser: argparse.ArgumentParser) -> None:
     _add_directory(parser)
-    parser.add_argument("--message", required=True, help="what is new; it also names the tag")
+    parser.add_argument("--message", required=True, help="what is new; also names the tag")
     parser.add_argument(
         "--remote", help="name or URL of the git remote (default: the one at gitlab.aicrowd.com)"
     )
-    parser.add_argument("--dry-run", action="store_true", help="check, and tell what would be done")
+    parser.add_argument("--dry-run", action="store_true", help="check, and show what would be done")
 
 
 def _add_onnx(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +195,7 @@ def _source(options: argparse.Namespace) -> str | dict[str, Any]:
             return options.source
         if options.with_weights:
             raise ConfigError(
-                "--set changes settings that the weights were not trained with; leave it away, or"
+                "--set changes settings that the weights were not trained with; leave it out, or"
                 " --with-weights"
             )
         settings = bundles.load(options.source).card.config
@@ -248,8 +257,8 @@ def run_check(options: argparse.Namespace) -> int:
             print(f"{len(findings)} to mend")
         else:
             print(
-                "every rule is kept"
-                + ("; a local package: it carries weights and can't be handed in" if local else "")
+                "every rule is met"
+                + ("; a local package: it includes weights and can't be submitted" if local else "")
             )
     if options.json:
         print_json({"findings": [asdict(finding) for finding in findings], "is_local": local})
@@ -284,7 +293,7 @@ def run_onnx(options: argparse.Namespace) -> int:
         replace_whole(target, bundle.onnx)
     except OSError as error:
         raise ConfigError(
-            f"{target} can't be written: {error.strerror or error}. Choose another place"
+            f"{target} can't be written: {error.strerror or error}. Choose another path"
         ) from error
     print(f"written: {target}")
     return 0

@@ -9,9 +9,9 @@ from pathlib import Path
 from procsnake.cli.command_line import add_json, at_least, print_json, progress_on_stderr
 
 SAVEDMODEL_HELP = """\
-OUT/1 is the model (TensorFlow Serving: --model_base_path=OUT), OUT/parity.json how alike it and
-the bundle answer, OUT/card.json what it sees and does. Signature serving_default: observations
-[batch, …] → logits [batch, actions] and values [batch].
+OUT/1 is the model (TensorFlow Serving: --model_base_path=OUT), OUT/parity.json compares it with
+the bundle, and OUT/card.json describes its inputs and actions. Signature serving_default:
+observations [batch, …] → logits [batch, actions] and values [batch].
 
 examples:
   procsnake export savedmodel runs/battlesnake-ppo-… --out served
@@ -30,7 +30,7 @@ def add_savedmodel(parser: argparse.ArgumentParser) -> None:
         "--states",
         type=at_least(1),
         default=1000,
-        help="observations to compare (default: %(default)s)",
+        help="observations on which to compare (default: %(default)s)",
     )
     add_json(parser)
 

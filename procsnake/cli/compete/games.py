@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 HELP = """\
 examples:
   procsnake games list
-  procsnake games export games/  # every finished game as a recording, to look at or to learn from
+  procsnake games export games/
 """
 
 
@@ -35,12 +35,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the commands."""
     add = Commands(parser)
     for command in (
-        add("list", lambda options: _on_archive(_list, options), "List them.", ""),
+        add(
+            "list",
+            lambda options: _on_archive(_list, options),
+            "List the games.",
+            "examples:\n  procsnake games list --snake flood\n",
+        ),
         _with_directory(
-            add("export", lambda options: _on_archive(_export, options), "Write recordings.", "")
+            add(
+                "export",
+                lambda options: _on_archive(_export, options),
+                "Export finished games as recordings.",
+                "examples:\n  procsnake games export games/\n",
+            )
         ),
     ):
-        command.add_argument("--snake", help="only what this snake of ours played")
+        command.add_argument("--snake", help="only games of this snake")
         add_json(command)
         add_database(command)
 
@@ -50,7 +60,7 @@ def _with_directory(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
         "directory",
         nargs="?",
         default=kept_at("games"),
-        help="where to export to (default: %(default)s)",
+        help="folder to write (default: %(default)s)",
     )
     return parser
 
@@ -64,8 +74,8 @@ def _on_archive(
     with closing(GameArchive(options.database)) as archive:
         if not archive.exists:
             raise GamesUnavailableError(
-                f"there is no {options.database}; procsnake serve keeps its games in one,"
-                " --database says which"
+                f"there is no {options.database}; name the database of procsnake serve with"
+                " --database"
             )
         return act(archive, options)
 

@@ -8,16 +8,16 @@ from envs.common.shell_command import shell_command
 from procsnake.cli.command_line import add_json, print_json, progress_on_stderr
 
 HELP = """\
-Writes one commit with the bundle's four files. The README becomes a model card: its metadata hold
-the card's ratings and what procsnake evaluate measured of the run, with their intervals. The token
-is HF_TOKEN, or what `hf auth login` keeps.
+Writes one commit with the bundle's four files. The README becomes a model card, whose metadata
+hold the ratings and win rates with their intervals. The token is HF_TOKEN, or the one that `hf
+auth login` saved.
 
 examples:
   procsnake push runs/battlesnake-ppo-… hf://user/my-snake
   procsnake push RUN hf://user/my-snake --private --message "trained for a night"
   procsnake push champion-duel hf://user/my-snake --revision trial --license apache-2.0
-  procsnake match hf://user/my-snake flood --watch   # the newest commit, wherever a bundle fits
-  procsnake serve hf://user/my-snake@COMMIT          # always this one; later without a network
+  procsnake match hf://user/my-snake flood --watch     # the newest commit
+  procsnake serve hf://user/my-snake@COMMIT                    # a fixed commit, which is cached
 """
 
 
@@ -29,12 +29,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target",
         metavar="hf://USER/NAME",
-        help="where to; the repository is made if it isn't there",
+        help="repository on the Hub, which is created if needed",
     )
     parser.add_argument(
         "--private",
         action="store_true",
-        help="make a private repository; one that is public is refused",
+        help="create a private repository; a public one is refused",
     )
     parser.add_argument(
         "--revision",
@@ -44,8 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--message", help="the commit's message (default: the bundle's name)")
     license = (
-        "for the model card, by the Hub's name of it, such as apache-2.0 (default: the card says"
-        " nothing)"
+        "license in the model card, by its name on the Hub, such as apache-2.0 (default: none)"
     )
     parser.add_argument("--license", metavar="ID", help=license)
     add_json(parser)
@@ -67,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
             license=options.license,
         )
         print(f"pushed: {pushed.url}")
-        print(f"for ever the same: {pushed.address}")
+        print(f"permanent address: {pushed.address}")
         print(f"play it: {shell_command('match', pushed.address, 'flood', '--watch')}")
     if options.json:
         print_json({"url": pushed.url, "address": pushed.address})

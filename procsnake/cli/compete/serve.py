@@ -22,14 +22,14 @@ from procsnake.cli.worlds import register_worlds
 from serve.archive.option import SQLITE
 
 HELP = """\
-An agent is the name of a built-in one, a run folder or a policy bundle (folder, zip or
-hf://user/name); NAME=AGENT gives it another name.
+An agent is a built-in one, a run folder or a policy bundle (folder, zip or hf://user/name).
+NAME=AGENT renames it.
 
 examples:
   procsnake serve runs/battlesnake-ppo-… --port 8000 --color '#3E338F' --head evil
   # two snakes, at /snakes/flood and /snakes/slow
   procsnake serve flood slow=greedy --color flood='#3E338F'
-  procsnake serve flood --workers 2 --host 0.0.0.0   # what a server on the internet runs
+  procsnake serve flood --workers 2 --host 0.0.0.0      # on the internet
   battlesnake play -u http://127.0.0.1:8000 -n me …  # the official engine plays against it
 
 Games are kept in outputs/games.db and shown at http://127.0.0.1:8000 to browsers on this
@@ -40,13 +40,13 @@ _MOST_MIB = 1 << 40
 """Bounds that mean "for ever" and "all", and whose seconds and bytes any database can compute
 with.
 """
-LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "author": "who made it"}
+LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "author": "author"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake serve`."""
     parser.add_argument(
-        "agents", nargs="+", metavar="AGENT", help="agents to serve; the first answers at /"
+        "agents", nargs="+", metavar="AGENT", help="agents to serve, the first at /"
     )
     _add_address(parser)
     _add_look(parser)
@@ -82,8 +82,8 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
     """How the snakes look."""
     for part, what in LOOK_PARTS.items():
         help_text = (
-            f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: as the"
-            " bundle says)"
+            f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: the"
+            " bundle's)"
         )
         kind = _color if part == "color" else str
         parser.add_argument(
@@ -93,26 +93,20 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     """Who may call, how often, and for how long a call may think."""
-    secret = "first part of the snakes' paths, to keep strangers out (default: PROCSNAKE_SECRET)"
+    secret = "secret first part of the snakes' paths (default: PROCSNAKE_SECRET)"
     _add_secret(parser, "secret", "PROCSNAKE_SECRET", "SECRET", secret)
     parser.add_argument(
         "--rate-limit",
         type=float,
         metavar="N",
-        help=(
-            "requests per second that one address may send to each of the --workers (default: no"
-            " limit)"
-        ),
+        help="requests per second from one address to each worker (default: no limit)",
     )
     parser.add_argument(
         "--trusted-proxy",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help=(
-            "proxy, or network of proxies, whose X-Forwarded-For says who calls; may be repeated"
-            " (default: none)"
-        ),
+        help="proxy or network whose X-Forwarded-For is trusted; may be repeated (default: none)",
     )
     parser.add_argument(
         "--drain",
@@ -120,27 +114,23 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="SECONDS",
         help=(
-            "answer on for so long after SIGTERM while /health says 503, so that a proxy moves on"
-            " (default: %(default)s)"
+            "seconds to keep answering after SIGTERM while /health returns 503, so that a proxy"
+            " moves on (default: %(default)s)"
         ),
     )
     think = (
-        "the most milliseconds that one call may think, whatever a game's time-out is (default:"
-        " %(default)s)"
+        "most milliseconds of thought per call, whatever the game's time-out (default: %(default)s)"
     )
     parser.add_argument(
         "--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think
     )
-    token = (
-        "whoever has this token may watch games and read metrics from elsewhere (default:"
-        " PROCSNAKE_TOKEN)"
-    )
+    token = "token that lets other machines watch games and read metrics (default: PROCSNAKE_TOKEN)"
     _add_secret(parser, "viewer-token", "PROCSNAKE_TOKEN", "TOKEN", token)
 
 
 def _add_games(parser: argparse.ArgumentParser) -> None:
     """Which games are kept, for how long, and where."""
-    parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
+    parser.add_argument("--no-games", action="store_true", help="don't record or show games")
     days = between(1, _MOST_DAYS)
     mib = between(1, _MOST_MIB)
     parser.add_argument(
@@ -176,7 +166,7 @@ def _add_secret(
     parser.add_argument(
         f"--{name}-file",
         metavar="FILE",
-        help=f"file with the {value.lower()}, which then shows in no `ps`",
+        help=f"file with the {value.lower()}, which `ps` then doesn't show",
     )
 
 
@@ -198,8 +188,8 @@ def _read_secrets(options: argparse.Namespace) -> list[str]:
                 raise ConfigError(f"{flag}-file {file} can't be read: {reason(error)}") from error
         elif value not in (None, os.environ.get(variable)):
             notices.append(
-                f"the list of processes shows {flag} to all users of this machine; {variable} and"
-                f" {flag}-file don't"
+                f"other users of this machine can see {flag} in the process list; use {variable}"
+                f" or {flag}-file instead"
             )
     return notices
 
@@ -219,7 +209,7 @@ def run(options: argparse.Namespace) -> int:
     forks = processes.can_fork()
     if options.workers > 1 and not forks:
         raise ConfigError(
-            f"--workers {options.workers} needs gunicorn and a system that can fork; leave it away"
+            f"--workers {options.workers} needs gunicorn and a system that can fork; leave it out"
         )
     with bind(options.host, options.port) as listener:
         print("warming up …", flush=True)

@@ -31,27 +31,20 @@ if TYPE_CHECKING:
     from envs.battlesnake.recording import Recording
 
 HELP = """\
-A game is a file of `procsnake match --record`, `battlesnake play --output` or `procsnake arena
-fetch`, a log of requests to /move, a single request, or the id of a game that a server has kept
-or that was fetched. The search scores every move of every turn; a fitted curve turns scores
-into probabilities of winning. A move that costs 5 points (hundredths of a won game) is an
-inaccuracy, 10 a mistake, 20 a blunder.
+The search scores every move of every turn, and a fitted curve turns scores into win
+probabilities. A move that costs 5 percentage points is an inaccuracy, 10 a mistake, 20 a
+blunder. A game is a file written by `procsnake match --record`, `battlesnake play --output` or
+`procsnake arena fetch`, a log of /move requests, a single request, or the id of a game that
+was fetched or served here.
 
 examples:
-  procsnake analyse game.jsonl        # the turns that mattered, and the one where the game was lost
+  procsnake analyse game.jsonl        # the turns that mattered, and where it was lost
   procsnake analyse game.jsonl --snake flood --all-turns
-  # beside the boards, from every snake's side; Ctrl-C ends the show
-  procsnake analyse game.jsonl --browser
-  procsnake analyse --browser         # a page that analyses the game files which you drop on it
-  procsnake analyse request.json      # what is best in a single request, and what it is worth
-  # what the evaluation of that turn's position is made of
-  procsnake analyse game.jsonl --explain 31
-  # more thought per turn; everything, for programs
-  procsnake analyse game.jsonl --nodes 1000000 --json
-  # what kills it: the last games that procsnake serve has kept
-  procsnake analyse --last 50 --snake flood
-  procsnake analyse --last 20 outputs/arena-games  # the newest recordings of a folder
-  # fit win probabilities to tournaments
+  procsnake analyse game.jsonl --browser        # beside the boards, for every snake
+  procsnake analyse request.json                # the best move of a single request
+  procsnake analyse game.jsonl --explain 31     # the terms of that turn's evaluation
+  procsnake analyse --last 50 --snake flood     # how it died in the games that the server recorded
+  procsnake analyse --last 20 outputs/arena-games
   procsnake analyse --fit outputs/duels.db outputs/fours.db --out curves.json
 """
 _LAST_NODES = 20_000
@@ -65,23 +58,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "games",
         nargs="*",
         metavar="GAME",
-        help="file or id; with --last a folder, with --fit stores",
+        help="file or id of a game; a folder with --last, stores with --fit",
     )
     parser.add_argument(
         "--snake",
         metavar="NAME",
-        help="whose moves, by name or id (default: for whom it was recorded)",
+        help=(
+            "name or id of the snake to analyse (default: the one for which the game was recorded)"
+        ),
     )
     parser.add_argument(
-        "--all-snakes", action="store_true", help="every snake's moves, one report after the other"
+        "--all-snakes", action="store_true", help="analyse every snake, one report per snake"
     )
     parser.add_argument(
         "--browser",
         action="store_true",
-        help="show the analysis in the browser; without GAME, drop files there",
+        help="show the analysis in the browser; without GAME, open a page to drop files on",
     )
     nodes = (
-        f"nodes of search per turn (default: 50000; {_LAST_NODES} with --last, {_FIT_NODES} with"
+        f"search nodes per turn (default: 50000; {_LAST_NODES} with --last, {_FIT_NODES} with"
         " --fit)"
     )
     parser.add_argument("--nodes", type=at_least(100), help=nodes)
@@ -89,21 +84,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--last",
         type=at_least(1),
         metavar="N",
-        help="sum up the last N games of the archive or of a folder",
+        help="summarise the last N games of the archive or of a folder",
     )
     parser.add_argument(
-        "--all-turns", action="store_true", help="show every turn, not only those that mattered"
+        "--all-turns", action="store_true", help="show every turn, not only the ones that mattered"
     )
     parser.add_argument(
         "--explain",
         type=at_least(0),
         metavar="TURN",
-        help="tell what a position's evaluation is made of",
+        help="show the terms of this turn's evaluation",
     )
     parser.add_argument(
         "--jobs",
         type=at_least(1),
-        help="processes, at most as many as there are cores (the default)",
+        help="parallel processes (default and maximum: one per core)",
     )
     parser.add_argument(
         "--curves",
@@ -113,7 +108,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fit",
         action="store_true",
-        help="fit win probabilities to stores of tournaments, and write --out",
+        help="fit win probabilities to tournament stores, and write --out",
     )
     out_help = f"file that --fit writes (default: {_fitted()})"
     parser.add_argument("--out", metavar="FILE", help=out_help)
@@ -146,8 +141,8 @@ def _explain(options: argparse.Namespace) -> int:
         first = game.positions[0].turn
         last = game.positions[-1].turn
         raise ConfigError(
-            f"--explain {options.explain} is no turn on which {game.name} chose; those are"
-            f" {first} to {last}"
+            f"--explain {options.explain}: {game.name} chose no move on that turn; choose one"
+            f" from {first} to {last}"
         )
     explanation = explain(*position.state())
     answer = {"snake": game.name, "turn": position.turn, **explanation.to_dict()}
@@ -170,12 +165,11 @@ def _check(options: argparse.Namespace) -> None:
     chosen_ways = [name for name, value in ways.items() if value is not None and value is not False]
     if len(chosen_ways) > 1:
         raise ConfigError(
-            f"--{chosen_ways[0]} and --{chosen_ways[1]} are two ways to use this command;"
-            " leave one out"
+            f"--{chosen_ways[0]} and --{chosen_ways[1]} exclude each other; leave one out"
         )
     if options.all_snakes and (chosen_ways or options.snake):
         raise ConfigError(
-            f"--all-snakes can't be with --{(chosen_ways or ['snake'])[0]}; leave one out"
+            f"--all-snakes and --{(chosen_ways or ['snake'])[0]} exclude each other; leave one out"
         )
     if options.out is not None and not options.fit:
         raise ConfigError(f"--out is {options.out}, but only --fit writes a file; leave it out")
@@ -189,7 +183,7 @@ def _check(options: argparse.Namespace) -> None:
         and not (options.browser and not options.games)
     ):
         raise ConfigError(
-            f"analyse takes one game, not {len(options.games)}; with --last N it sums up several"
+            f"analyse takes one game, not {len(options.games)}; to summarise several, use --last N"
         )
 
 
@@ -282,7 +276,7 @@ def _sum_up(options: argparse.Namespace) -> int:
         print(printable(reason), file=sys.stderr)
     if not analyses:
         raise ConfigError(
-            "there is no game to sum up:"
+            "there is no game to summarise:"
             f" {printable(left_out[0]) if left_out else _no_games(options)}"
         )
     figures = summary(analyses)
@@ -335,7 +329,8 @@ def _fit(options: argparse.Namespace) -> int:
 
     if not options.games:
         raise ConfigError(
-            "--fit needs stores of procsnake tournament: of duels on 11×11, and of games of four"
+            "--fit needs stores of procsnake tournament with duels on 11×11 and with four-snake"
+            " games"
         )
     out = Path(options.out or _fitted())
     make_place_for(str(out))

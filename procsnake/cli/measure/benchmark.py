@@ -10,7 +10,7 @@ from procsnake.cli.measure import benchmark_battlesnake, benchmark_procgen
 HELP = """\
 examples:
   procsnake benchmark battlesnake --minutes 15 --seeds 3  # DQN, APEX, PPO at equal time
-  procsnake benchmark procgen --dry-run                   # what it would train, and how long
+  procsnake benchmark procgen --dry-run                   # the plan and its hours
 """
 
 

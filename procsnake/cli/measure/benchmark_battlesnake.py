@@ -34,23 +34,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--minutes",
         type=positive,
         default=15.0,
-        help="minutes of each training (default: %(default)g)",
+        help="minutes per training (default: %(default)g)",
     )
     parser.add_argument(
         "--seeds",
         type=at_least(1),
         default=3,
-        help="trainings of each contender (default: %(default)s)",
+        help="trainings per contender (default: %(default)s)",
     )
     parser.add_argument(
         "--contenders",
-        help="names with commas (default: mxnet-dqn,mxnet-equal,dqn-1,dqn-all,apex,ppo; also"
-        " mxnet-own)",
+        help=(
+            "names separated by commas (default: mxnet-dqn,mxnet-equal,dqn-1,dqn-all,apex,ppo;"
+            " also mxnet-own)"
+        ),
     )
     parser.add_argument(
         "--out",
         default=kept_at("benchmarks/battlesnake"),
-        help="folder of runs and results (default: %(default)s)",
+        help="folder for runs and results (default: %(default)s)",
     )
     add_json(parser)
 

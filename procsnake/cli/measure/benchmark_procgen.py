@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from train.comparison.procgen_protocol import Protocol
 
 HELP = """\
-Trains each game with each seed, measures it on levels that it never saw, and writes one page
-with curves, scores beside published ones, aggregates with intervals, and films. The same command
-continues after an interruption.
+Trains each game with each seed, measures it on unseen levels, and writes one page with curves,
+scores beside published ones, aggregates with intervals, and films. Repeat the command to
+continue after an interruption.
 
 presets:
   small   coinrun, starpilot, bigfish; easy, 200 levels, 30 minutes each: for ablations
@@ -34,13 +34,13 @@ presets:
   all     sixteen games, easy, all levels, 25 million decisions each (sample efficiency)
 
 examples:
-  procsnake benchmark procgen --dry-run         # what it would train, hours, and cost
+  procsnake benchmark procgen --dry-run         # the plan, its hours and cost
   procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun  # a first look
   procsnake benchmark procgen --out outputs/a   # coinrun, starpilot, bigfish: 3 seeds of 30 minutes
   procsnake benchmark procgen --experiment procgen-ppo-cpu  # settings for machines without a GPU
   procsnake benchmark procgen --out outputs/b --set ppo.num_epochs=2 \\
      --against outputs/a/benchmark.json
-  # a training per CPU of a Ray cluster
+  # one training per CPU of a Ray cluster
   procsnake benchmark procgen --preset easy --cluster auto --out /shared/easy
 """
 _FIELDS = ("experiment", "seeds", "distribution_mode", "levels", "minutes", "steps", "episodes")
@@ -51,21 +51,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset", default="small", help="small, easy, hard or all (default: %(default)s)"
     )
-    changes = parser.add_argument_group("in the preset's place")
-    changes.add_argument("--games", help="games with commas, without procgen/")
+    changes = parser.add_argument_group("overriding the preset")
+    changes.add_argument("--games", help="games separated by commas, without procgen/")
     changes.add_argument(
-        "--experiment", help="experiment that each game is trained with (default: procgen-ppo)"
+        "--experiment", help="experiment to train each game with (default: procgen-ppo)"
     )
-    changes.add_argument("--seeds", type=at_least(1), help="trainings of each game (default: 3)")
+    changes.add_argument("--seeds", type=at_least(1), help="trainings per game (default: 3)")
     changes.add_argument(
         "--mode", dest="distribution_mode", choices=("easy", "hard"), help="distribution mode"
     )
-    changes.add_argument("--levels", help="levels of training: train:N or all")
+    changes.add_argument("--levels", help="training levels: train:N or all")
     budget = changes.add_mutually_exclusive_group()
-    budget.add_argument("--minutes", type=positive, help="minutes of each training")
-    budget.add_argument("--steps", type=at_least(1), help="decisions of each training")
+    budget.add_argument("--minutes", type=positive, help="minutes per training")
+    budget.add_argument("--steps", type=at_least(1), help="decisions per training")
     changes.add_argument(
-        "--episodes", type=at_least(1), help="episodes of each measurement (default: 512)"
+        "--episodes", type=at_least(1), help="episodes per measurement (default: 512)"
     )
     changes.add_argument(
         "--set",
@@ -77,30 +77,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         type=at_least(1),
-        help="trainings at a time; the cores are shared (default: one per core)",
+        help="parallel trainings, which share the cores (default: one per core)",
     )
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="train on this Ray cluster, whose machines see --out; auto: this machine's",
+        help=(
+            "train on this Ray cluster, whose machines share --out; auto: the one that this"
+            " machine is in"
+        ),
     )
     parser.add_argument(
         "--out",
         default=kept_at("benchmarks/procgen"),
-        help="folder of runs and results (default: %(default)s)",
+        help="folder for runs and results (default: %(default)s)",
     )
     parser.add_argument(
         "--against",
         metavar="FILE",
-        help="benchmark.json of another benchmark: the probability of improvement",
+        help="benchmark.json to compare with, by probability of improvement",
     )
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="say what would be trained, for how long and what it costs; end",
+        help="show what would be trained, for how long and at what cost, and exit",
     )
     parser.add_argument(
-        "--price", type=positive, help="price of an hour of this machine: the plan tells the cost"
+        "--price", type=positive, help="price of this machine per hour, for the cost in the plan"
     )
     add_json(parser)
 
@@ -206,11 +209,11 @@ def _plan_in_words(protocol: Protocol, plan: Mapping[str, Any]) -> str:
         how = "by their minutes"
     else:
         speed = f"{plan['steps_per_second']:.0f}"
-        how = f"at {speed} decisions a second each, as docs/procgen.md measured them"
+        how = f"at {speed} decisions per second each, as measured in docs/procgen.md"
     lines = [
         f"{counted(plan['trainings'], 'training')}, {plan['finished']} finished:"
         f" {', '.join(protocol.games)}, with {seeds}",
-        f"{plan['at_a_time']} at a time, with {counted(plan['threads_each'], 'thread')} each",
+        f"{plan['at_a_time']} in parallel, with {counted(plan['threads_each'], 'thread')} each",
         f"hours by the clock, for all trainings: {plan['hours']:.1f}"
         f" ({how}; measuring comes on top)",
     ]

@@ -10,12 +10,12 @@ from envs.common.outputs import kept_at, make_place_for
 from procsnake.cli.command_line import add_json, positive, print_json
 
 HELP = """\
-Compares what the runs had reached at equal time, with intervals over seeds, and tests each group
-of seeds against the first group. `procsnake benchmark battlesnake` trains DQN, APEX and PPO for
-such a comparison.
+Compares the runs' results at equal time, with intervals over seeds, and tests each group of seeds
+against the first. `procsnake benchmark battlesnake` trains DQN, APEX and PPO for such a
+comparison.
 
 examples:
-  procsnake compare runs/*             # which settings are better? the first run's are the baseline
+  procsnake compare runs/*             # the first run's settings are the baseline
   procsnake compare runs/* --x agent_steps --at 1000000 --metrics win_rate
 """
 
@@ -25,28 +25,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folders of runs")
     add_curve_options(parser, "compared")
     parser.add_argument(
-        "--at", type=positive, help="at this many of --x (default: where the shortest run ends)"
+        "--at",
+        type=positive,
+        help="value of --x at which to compare (default: the end of the shortest run)",
     )
     parser.add_argument(
         "--out",
         default=kept_at("compared"),
-        help="where .html and .json are written (default: %(default)s)",
+        help="path of the .html and .json to write (default: %(default)s)",
     )
     add_json(parser)
 
 
 def add_curve_options(parser: argparse._ActionsContainer, done: str) -> None:
     """Add the options that say what of several runs is `done`, and along what."""
-    usual = "return, length, win rate; for algorithms without them what those measure"
+    usual = "return, length and win rate, or else what the algorithm measures"
     parser.add_argument(
-        "--metrics", help=f"columns of progress.csv, with commas (default: {usual})"
+        "--metrics", help=f"columns of progress.csv, separated by commas (default: {usual})"
     )
     axes = ("minutes", "agent_steps", "env_steps")
     parser.add_argument(
         "--x",
         choices=axes,
         default="minutes",
-        help=f"what they are {done} along (default: %(default)s)",
+        help=f"x axis along which runs are {done} (default: %(default)s)",
     )
 
 

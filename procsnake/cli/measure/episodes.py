@@ -20,7 +20,7 @@ from procsnake.cli.command_line import (
 from procsnake.cli.worlds import register_worlds
 
 HELP = """\
-Plays episodes of the world in which a policy was trained, beside random play.
+Plays the policy in the world it was trained in, and compares it with random play.
 
 examples:
   procsnake episodes runs/corridor-… --episodes 500
@@ -31,7 +31,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("policy", metavar="POLICY", help="run folder or policy bundle")
     parser.add_argument(
-        "--episodes", type=at_least(1), default=200, help="how many (default: %(default)s)"
+        "--episodes",
+        type=at_least(1),
+        default=200,
+        help="number of episodes (default: %(default)s)",
     )
     add_seed(parser)
     add_json(parser)
@@ -66,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if policy := policy_of(run):
         file = WorldRecord(policy=policy, scores=scores).write(run)
         print(
-            f"written: {file}; into the run's report: {shell_command('report', run)}",
+            f"written: {file}; to add it to the run's report: {shell_command('report', run)}",
             file=sys.stderr,
         )
     return 0

@@ -33,12 +33,12 @@ _SEATS = 4
 """Snakes in a game of `evaluate` against one opponent, unless it says how many."""
 _GAMES = 200
 HELP = """\
-An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle
-(folder, zip or hf://user/name). Policies of other worlds are measured by `procsnake levels`
-(Procgen) and `procsnake episodes`.
+An agent is a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder, zip
+or hf://user/name). For policies of other worlds, use `procsnake levels` (Procgen) or `procsnake
+episodes`.
 
 examples:
-  # against all built-in opponents, three at a time and in duels
+  # against three of each built-in agent, and in duels
   procsnake evaluate runs/battlesnake-ppo-…
   procsnake evaluate flood --against greedy --games 1000
   procsnake evaluate RUN --against greedy --num-snakes 2 --ruleset wrapped
@@ -51,12 +51,10 @@ _SEATS = 4
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("agent", help="who is measured")
+    parser.add_argument("agent", help="agent to measure")
     parser.add_argument(
         "--against",
-        help=(
-            "one opponent for all other seats (default: each built-in one, by threes and in duels)"
-        ),
+        help="opponent in all other seats (default: three of each built-in agent, then one)",
     )
     parser.add_argument(
         "--num-snakes",
@@ -79,8 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.num_snakes and not options.against:
         raise ConfigError(
-            f"--num-snakes is {options.num_snakes}, but without --against the games are against"
-            " three of each built-in agent and against one; leave it out, or name the opponent:"
+            f"--num-snakes {options.num_snakes} needs an opponent; leave it out, or add one:"
             " --against flood"
         )
     players = list(filter(None, (options.agent, options.against)))
@@ -144,10 +141,7 @@ def _opponents(
         return STANDARD_OPPONENTS
     others = len(position.names) - 1
     if num_snakes or not others:
-        raise ConfigError(
-            f"the position has {others + 1} snakes, of which the first is the agent's; leave out"
-            " --num-snakes"
-        )
+        raise ConfigError(f"the position already has {others + 1} snakes; leave out --num-snakes")
     names = dict.fromkeys(name for group in STANDARD_OPPONENTS for name in group)
     if against:
         return [list(against) * others]
@@ -166,5 +160,6 @@ def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Na
         run
     )
     print(
-        f"written: {file}; into the run's report: {shell_command('report', run)}", file=sys.stderr
+        f"written: {file}; to add it to the run's report: {shell_command('report', run)}",
+        file=sys.stderr,
     )

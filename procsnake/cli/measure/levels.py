@@ -18,13 +18,13 @@ from procsnake.cli.command_line import (
 from procsnake.cli.worlds import register_worlds
 
 HELP = """\
-Measures policies of Procgen, beside the random agent: on levels that they never saw, or on
-others. Of several runs it tells the interquartile mean and the optimality gap, too.
+Measures policies on unseen levels (test) or on those of training (train), and compares them with
+the random agent. For several runs it adds the interquartile mean and the optimality gap.
 
 examples:
   procsnake levels runs/procgen-ppo-… --levels train,test --episodes 500
   procsnake levels champion-starpilot
-  procsnake levels runs/a runs/b runs/c --report all.html      # several: with aggregates
+  procsnake levels runs/a runs/b runs/c --report all.html        # with aggregates
 """
 
 
@@ -36,13 +36,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--levels",
         default="test",
-        help="train, test, start:num, or several with commas (default: %(default)s)",
+        help="train, test, start:num, or several separated by commas (default: %(default)s)",
     )
     parser.add_argument(
-        "--episodes", type=at_least(1), default=200, help="how many (default: %(default)s)"
+        "--episodes",
+        type=at_least(1),
+        default=200,
+        help="number of episodes (default: %(default)s)",
     )
     parser.add_argument(
-        "--greedy", action="store_true", help="the likeliest action in place of a drawn one"
+        "--greedy", action="store_true", help="play the likeliest action instead of sampling"
     )
     parser.add_argument(
         "--report",

@@ -34,18 +34,18 @@ def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: str)
         default=500,
         help="milliseconds for a URL's move (default: %(default)s)",
     )
-    default = f"{jobs}; with --cluster: its CPUs"
+    default = f"{jobs}; with --cluster: one per CPU"
+    parser.add_argument("--jobs", type=at_least(1), help=f"parallel games (default: {default})")
     parser.add_argument(
-        "--jobs", type=at_least(1), help=f"games at the same time (default: {default})"
-    )
-    parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="play on this Ray cluster; auto: this machine's"
+        "--cluster",
+        metavar="ADDRESS",
+        help="play on this Ray cluster; auto: the one that this machine is in",
     )
     parser.add_argument(
         "--per-server",
         type=at_least(1),
         default=1,
-        help="games at a time per server (default: %(default)s)",
+        help="parallel games per server (default: %(default)s)",
     )
     parser.add_argument(
         "--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn"
@@ -56,7 +56,7 @@ def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: str)
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="execute files of rules that a store of another machine names",
+        help="execute the files of rules that a store from another machine names",
     )
     add_json(parser)
     add_game_options(parser)
@@ -111,9 +111,8 @@ def refuse_strangers_rules(store: Store[Any], stored: Match, options: argparse.N
     rules = [player.spec for player in stored.players if player.runs_code]
     if rules and not options.trust and not store.is_own():
         raise ConfigError(
-            f"{options.store} was not made on this machine, and its player {rules[0]!r} is a file"
-            " of rules, which would be executed. If you trust it, or made the store yourself with"
-            " an older procsnake, add --trust"
+            f"{options.store} comes from another machine, and its player {rules[0]!r} is a file"
+            " of rules, which would be executed. If you trust it, add --trust"
         )
 
 

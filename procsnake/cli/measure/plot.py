@@ -11,15 +11,12 @@ from procsnake.cli.command_line import add_json, print_json, progress_on_stderr
 from procsnake.cli.measure.compare import add_curve_options
 
 HELP = """\
-Runs that differ only in their seed become one line: the mean over seeds, with a band that says
-how sure the mean is. The page also has a table of what was reached, and needs no network; the
-picture is a PNG.
+Runs that differ only in their seed become one line: their mean, with a confidence band. The
+page also has a table of the final values, and opens without a network.
 
 examples:
-  procsnake plot runs/*                                     # return, length and win rate by minutes
-  # docs/trainers.html and docs/trainers.png
-  procsnake plot runs/* --metrics win_rate_vs_random --out docs/trainers
-  procsnake plot runs/* --x agent_steps --interval student  # by decisions, whatever time they took
+  procsnake plot runs/*  # return, length and win rate over minutes
+  procsnake plot runs/* --metrics win_rate --x agent_steps --out outputs/wins
 """
 INTERVALS = ("bootstrap", "student", "none")
 
@@ -31,13 +28,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     curves = parser.add_argument_group("curves")
     add_curve_options(curves, "drawn")
     interval_help = (
-        "the band over seeds, 95 %%: by bootstrap, by Student's t, or none (default: %(default)s)"
+        "95 %% band over seeds: by bootstrap, by Student's t, or none (default: %(default)s)"
     )
     curves.add_argument("--interval", choices=INTERVALS, default="bootstrap", help=interval_help)
     curves.add_argument(
         "--out",
         default=kept_at("curves"),
-        help="where .html and .png are written (default: %(default)s)",
+        help="path of the .html and .png to write (default: %(default)s)",
     )
 
 

@@ -23,47 +23,74 @@ if TYPE_CHECKING:
 
 
 HELP = """\
-A recording is what `procsnake match --record` and `battlesnake play --output` write, a log of
-requests to /move (one per line), a single request, or the frames of a game of Arena or of the
-engine before it.
+A recording is a file of `procsnake match --record` or `battlesnake play --output`, a log of /move
+requests (one per line), a single request, or the frames of a game of Arena or its predecessor.
 
 examples:
-  procsnake replay show game.jsonl                    # watch it again; --turn 40 shows one board
+  procsnake replay show game.jsonl                    # --turn 40 shows one board
   procsnake replay animate game.jsonl --out game.gif  # or .svg, or .mp4
   procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
-  procsnake replay ask request.json --agent champion-standard    # what would it play here, and why?
+  procsnake replay ask request.json --agent champion-standard
   procsnake replay to-test request.json --allow up,left --agent champion-standard
-  procsnake replay show frames.json --width 11 --height 11      # frames don't tell the board's size
+  procsnake replay show frames.json --width 11 --height 11      # frames lack the board's size
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the commands."""
     add = Commands(parser)
-    show = _with_recording(add("show", run_show, "Draw it in the terminal.", ""))
-    show.add_argument("--turn", type=at_least(0), help="draw this turn alone")
+    show = _with_recording(
+        add(
+            "show",
+            run_show,
+            "Show a game in the terminal.",
+            "examples:\n  procsnake replay show game.jsonl\n",
+        )
+    )
+    show.add_argument("--turn", type=at_least(0), help="show only this turn")
     show.add_argument(
         "--delay",
         type=pause,
         default=0.12,
         help="seconds between two turns (default: %(default)s)",
     )
-    animate = _with_recording(add("animate", run_animate, "Make a moving picture.", ""))
-    animate.add_argument("--out", metavar="FILE", help=".gif, .svg or .mp4 (default: .gif)")
-    ask = _with_recording(add("ask", run_ask, "Ask an agent what it would play, and why.", ""))
+    animate = _with_recording(
+        add(
+            "animate",
+            run_animate,
+            "Animate a game as .gif, .svg or .mp4.",
+            "examples:\n  procsnake replay animate game.jsonl --out game.gif\n",
+        )
+    )
+    animate.add_argument(
+        "--out", metavar="FILE", help="file to write, .gif, .svg or .mp4 (default: .gif)"
+    )
+    ask = _with_recording(
+        add(
+            "ask",
+            run_ask,
+            "Ask an agent for its move, and why.",
+            "examples:\n  procsnake replay ask game.jsonl --turn 40 --snake me --agent alphabeta\n",
+        )
+    )
     ask.add_argument("--turn", type=at_least(0), help="turn to ask about")
-    ask.add_argument("--snake", help="id or name of the snake (default: the one that was asked)")
-    ask.add_argument("--agent", default="flood", help="who is asked (default: %(default)s)")
+    ask.add_argument("--snake", help="id or name of the snake (default: the one in the request)")
+    ask.add_argument("--agent", default="flood", help="agent to ask (default: %(default)s)")
     add_json(ask)
-    test = _with_recording(add("to-test", run_to_test, "Make a test of a turn.", ""))
+    test = _with_recording(
+        add(
+            "to-test",
+            run_to_test,
+            "Turn a position into a test.",
+            "examples:\n  procsnake replay to-test game.jsonl --turn 40 --snake me\n",
+        )
+    )
     test.add_argument("--turn", type=at_least(0), help="turn to test")
     test.add_argument(
-        "--snake", help="id or name of the snake to test (default: the first that dies then)"
+        "--snake", help="id or name of the snake to test (default: the first to die on this turn)"
     )
-    test.add_argument(
-        "--agent", default="flood", help="who has to pass the test (default: %(default)s)"
-    )
-    test.add_argument("--allow", metavar="MOVES", help="the moves that pass, as in up,left")
+    test.add_argument("--agent", default="flood", help="agent to test (default: %(default)s)")
+    test.add_argument("--allow", metavar="MOVES", help="moves that pass, such as up,left")
     test.add_argument("--out", metavar="FILE", help="file to write (default: print it)")
 
 
@@ -73,7 +100,7 @@ def _with_recording(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
         parser.add_argument(
             f"--{side}",
             type=at_least(1),
-            help=f"{side} of the board, for frames of an arena game without it",
+            help=f"board {side}, for arena frames without it",
         )
     return parser
 

@@ -19,7 +19,7 @@ from procsnake.cli.measure.evaluate import refuse_other_worlds
 from procsnake.cli.worlds import register_worlds
 
 HELP = """\
-Each agent plays alone on square boards, and the turns that it survives are counted.
+Each agent plays alone on square boards.
 
 examples:
   procsnake solo flood champion-standard --games 50                # on Arena's three boards
@@ -29,12 +29,12 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("agents", nargs="+", metavar="AGENT", help="who plays")
+    parser.add_argument("agents", nargs="+", metavar="AGENT", help="agents to measure")
     parser.add_argument(
         "--boards",
         default="7,11,19",
         metavar="SIDES",
-        help="sides of the boards (default: %(default)s, Arena's)",
+        help="sides of the square boards, separated by commas (default: %(default)s, as on Arena)",
     )
     parser.add_argument(
         "--max-turns",
@@ -61,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
     sides = options.boards.split(",")
     if not all(side.isdecimal() and len(side) < 3 for side in sides):
         raise ConfigError(
-            f"--boards is {options.boards!r}; it is the sides of square boards with commas between,"
-            " as 7,11,19"
+            "--boards takes the sides of square boards separated by commas, such as 7,11,19,"
+            f" not {options.boards!r}"
         )
     effort = effort_of(options)
     tell_own_efforts(effort, ((player, player) for player in options.agents))

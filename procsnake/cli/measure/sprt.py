@@ -27,25 +27,25 @@ from procsnake.cli.measure.match_options import (
 )
 
 HELP = """\
-Is A stronger than B? H0 says by no more than --elo0, H1 by --elo1 or more (normalised Elo: the
-mean in units of one game's deviation). Games are played in pairs, from the same start with the
-same food, with seats swapped, until the likelihoods of H0 and H1 differ enough: no sooner, no
-later. If elo0 is the truth, H1 is accepted in at most alpha of all tests; if elo1 is the truth,
-H0 in at most beta. A clear difference takes dozens of pairs, 10 points some 3 000.
+H0: A is stronger than B by at most --elo0. H1: by at least --elo1. Both are normalised Elo: the
+mean score in units of one game's standard deviation. The two games of a pair have the same start
+and food, with seats swapped. The test stops as soon as the likelihoods of H0 and H1 differ
+enough. It accepts H1 with probability at most alpha if elo0 is true, and H0 with probability at
+most beta if elo1 is true. A clear difference takes dozens of pairs, 10 Elo about 3 000.
 
-A player is whatever `tournament` takes; NAME?option=value gives an agent options. Effort is
-equal by --nodes, by --time (milliseconds of the thread's processor time, so that a loaded
-machine decides nothing), or by --time with --wall. Agents that don't search, and snakes behind
-URLs, keep their own effort. Games are kept in --store as they end: the same command goes on.
+Players are those of `tournament`; NAME?option=value sets options. Both sides get the same --nodes
+or --time per move. --time is processor time, so load doesn't matter, unless --wall is given.
+Agents that don't search and snakes behind URLs ignore these limits. Games are stored in --store
+as they end, so repeating the command continues the test.
 
 examples:
-  procsnake sprt new=alphabeta?near=9 alphabeta --nodes 2000  # does a wider view pay? 0 against 10
+  procsnake sprt new=alphabeta?near=9 alphabeta --nodes 2000    # 0 against 10 Elo
   procsnake sprt alphabeta mcts --time 20 --elo0 0 --elo1 30
-  # one against three, all four seats
+  # one against three, in all four seats
   procsnake sprt alphabeta champion-standard --snakes 4 --nodes 2000
-  # 500 openings to share; then: --book book.jsonl
+  # 500 openings to share; play them with --book book.jsonl
   procsnake sprt flood greedy --write-book book.jsonl --games 1000
-  procsnake sprt                                              # go on with the store's
+  procsnake sprt                                              # continue the stored test
 """
 _BETWEEN_LINES_S = 10.0
 _BETWEEN_REDRAWS_S = 0.5
@@ -55,7 +55,7 @@ _BOOK_GAMES = 1000
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
-        "players", nargs="*", metavar="PLAYER", help="A and B (default: the store's players)"
+        "players", nargs="*", metavar="PLAYER", help="A and B (default: the store's)"
     )
     parser.add_argument(
         "--elo0",
@@ -64,25 +64,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="normalised Elo of A over B under H0 (default: %(default)s)",
     )
     parser.add_argument(
-        "--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)"
+        "--elo1",
+        type=float,
+        default=10.0,
+        help="normalised Elo of A over B under H1 (default: %(default)s)",
     )
     parser.add_argument(
         "--alpha",
         type=float,
         default=0.05,
-        help="risk of accepting H1 where elo0 holds (default: %(default)s)",
+        help="risk of accepting H1 if elo0 is true (default: %(default)s)",
     )
     parser.add_argument(
         "--beta",
         type=float,
         default=0.05,
-        help="risk of accepting H0 where elo1 holds (default: %(default)s)",
+        help="risk of accepting H0 if elo1 is true (default: %(default)s)",
     )
     parser.add_argument(
         "--snakes",
         type=int,
         default=2,
-        help="2 to 4 per game: one is A, the rest B (default: %(default)s)",
+        help="snakes per game, 2 to 4: one A, the rest B (default: %(default)s)",
     )
     parser.add_argument(
         "--opening-turns",
@@ -92,12 +95,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     book = parser.add_mutually_exclusive_group()
     book.add_argument(
-        "--book", metavar="FILE", help="starts from this file in their place; the test ends with it"
+        "--book",
+        metavar="FILE",
+        help="openings from this file instead; the test ends when they are used up",
     )
     book.add_argument(
         "--write-book",
         metavar="FILE",
-        help="write this test's openings, for --games games, and end",
+        help="write openings for --games games, and exit",
     )
     parser.add_argument(
         "--games",
@@ -107,7 +112,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", metavar="FILE", help="HTML page (default: the store's name with .html)"
     )
-    add_match_options(parser, store="sprt.db", jobs="as many as cores")
+    add_match_options(parser, store="sprt.db", jobs="one per core")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -120,7 +125,8 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.players and not os.path.isfile(options.store):
         raise ConfigError(
-            f"there is no {options.store} to go on with, and nobody to begin with. Name two players"
+            f"there is no {options.store} to continue, and no players to start with. Name two"
+            " players"
         )
     if options.write_book:
         return _write_book(options)

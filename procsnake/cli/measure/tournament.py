@@ -27,18 +27,18 @@ from procsnake.cli.measure.match_options import (
 )
 
 HELP = """\
-A player is the name of a built-in agent, a run folder, a policy bundle, a file of rules, or the
-URL of any Battlesnake server; NAME=PLAYER gives it another name. Games are kept in --store as
-they end: the same command goes on with it.
+A player is a built-in agent, a run folder, a policy bundle, a file of rules, or the URL of any
+Battlesnake server. NAME=PLAYER renames it. Games are stored in --store as they end, so repeating
+the command continues the tournament.
 
 examples:
   procsnake tournament flood greedy classics alphabeta --games 10
   procsnake tournament mine=http://127.0.0.1:8000 flood alphabeta mcts --seats 4 \\
      --report report.html
   procsnake tournament old=runs/a new=runs/b flood --form ladder --rounds 5 --jobs 2
-  # single elimination, best of 3
+  # single elimination, best of three
   procsnake tournament alphabeta flood greedy classics random --form bracket --games 3
-  procsnake tournament --rounds 10  # go on with it; --replay 0/3 --out game.gif: show a game
+  procsnake tournament --rounds 10    # continue it
 """
 _BETWEEN_TABLES_S = 0.5
 
@@ -46,7 +46,7 @@ _BETWEEN_TABLES_S = 0.5
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
-        "players", nargs="*", metavar="PLAYER", help="who takes part (default: the store's players)"
+        "players", nargs="*", metavar="PLAYER", help="players (default: the store's)"
     )
     parser.add_argument(
         "--form",
@@ -59,10 +59,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds",
         type=at_least(1),
-        help="how many (default: 1; swiss: 5, ladder: as many as players)",
+        help="number of rounds (default: 1; swiss: 5; ladder: one per player)",
     )
     games = (
-        "games of each group per round (default: 2); in a bracket a match is the best of so many"
+        "games per group and round (default: 2); in a bracket, games per match, best of N"
         " (default: 3)"
     )
     parser.add_argument("--games", type=at_least(1), help=games)
@@ -71,15 +71,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--replays",
         type=at_least(0),
         default=10,
-        help="moving pictures beside it (default: %(default)s)",
+        help="animated games in the report (default: %(default)s)",
     )
-    think = (
-        "agents here think until the time-out, too, and games no longer repeat with the seed:"
-        " --time TIMEOUT --wall"
-    )
+    think = "let local agents think until the time-out; short for --time TIMEOUT --wall"
     parser.add_argument("--think", action="store_true", help=think)
     parser.add_argument(
-        "--replay", metavar="ROUND/NUMBER", help="show a game of the store, or write it to --out"
+        "--replay", metavar="ROUND/NUMBER", help="show a stored game, or write it to --out"
     )
     parser.add_argument("--out", metavar="FILE", help="with --replay: .jsonl, .gif, .svg or .mp4")
     add_match_options(parser, store="tournament.db", jobs="1")
@@ -97,13 +94,11 @@ def run(options: argparse.Namespace) -> int:
     if options.replay:
         refuse_given(options, ("report",), "the standings; leave it out to see a game by --replay")
     else:
-        refuse_given(
-            options, ("out",), "--replay alone; leave it out, or say which game: --replay 0/3"
-        )
+        refuse_given(options, ("out",), "--replay; leave it out, or name a game: --replay 0/3")
     if not options.players and not os.path.isfile(options.store):
         raise ConfigError(
-            f"there is no {options.store} to go on with, and nobody to begin with. Name two players"
-            " or more"
+            f"there is no {options.store} to continue, and no players to start with. Name two"
+            " players or more"
         )
     make_place_for(options.store)
     with Store(options.store, Tournament) as store:
@@ -182,7 +177,7 @@ def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:
     settings = match_settings(options)
     is_bracket = options.form == "bracket"
     if is_bracket and options.rounds:
-        raise ConfigError("a bracket has as many rounds as it takes; leave out --rounds")
+        raise ConfigError("a bracket's number of players sets its rounds; leave out --rounds")
     rounds = options.rounds or {"swiss": 5, "ladder": len(players)}.get(options.form, 1)
     return Tournament(
         players=tuple(players),
@@ -206,7 +201,8 @@ def _replay(store: Any, options: argparse.Namespace) -> int:
     games = [game for game in store.games() if f"{game.round}/{game.number}" == options.replay]
     if not games:
         raise ConfigError(
-            f"{options.store} holds no game {options.replay!r}; it looks like 0/3, round/number"
+            f"{options.store} holds no game {options.replay!r}; name one as ROUND/NUMBER, such"
+            " as 0/3"
         )
     target = Path(options.out) if options.out else None
     if target is not None and target.suffix == ".jsonl":

@@ -7,14 +7,13 @@ import shlex
 from typing import Any
 
 HELP = """\
-For a few machines of your own that ssh reaches without a password and that have procsnake
-installed at the same place. For other clusters of Ray this isn't needed; procsnake train
---cluster works on them.
+The machines need ssh without a password, and procsnake installed at the same path. An existing
+Ray cluster doesn't need this command: use `procsnake train --cluster`.
 
 examples:
-  procsnake cluster up gpu-box cpu-1 cpu-2                    # the first one leads
-  procsnake cluster up gpu-box --rollout cpu-1 cpu-2          # gpu-box learns, the others play
-  procsnake cluster up gpu-box cpu-1 --print                  # show the commands, and end
+  procsnake cluster up gpu-box cpu-1 cpu-2                    # gpu-box is the head
+  procsnake cluster up gpu-box --rollout cpu-1 cpu-2          # gpu-box only learns
+  procsnake cluster up gpu-box cpu-1 --print                  # show the commands, and exit
   procsnake cluster down gpu-box cpu-1 cpu-2
 """
 
@@ -23,26 +22,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command."""
     parser.add_argument("action", choices=["up", "down"])
     parser.add_argument(
-        "machines", nargs="+", metavar="MACHINE", help="host or user@host; the first one leads"
+        "machines", nargs="+", metavar="MACHINE", help="host or user@host; the first is the head"
     )
     parser.add_argument(
         "--rollout",
         nargs="+",
         default=[],
         metavar="MACHINE",
-        help="machines that play; the others only learn",
+        help="machines that collect experience; the others only learn",
     )
     parser.add_argument(
         "--python", default="python3", help="Python on the machines (default: %(default)s)"
     )
     parser.add_argument(
         "--head-address",
-        help="the address of the first machine that the others use, if it has several",
+        help="address at which the other machines reach the head, if it has several",
     )
     parser.add_argument(
-        "--ssh-option", action="append", default=[], metavar="KEY=VALUE", help="as after ssh -o"
+        "--ssh-option", action="append", default=[], metavar="KEY=VALUE", help="option for ssh -o"
     )
-    parser.add_argument("--print", action="store_true", help="show the commands, and end")
+    parser.add_argument("--print", action="store_true", help="show the commands, and exit")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -28,16 +28,16 @@ from train.sagemaker.images import (
 )
 
 HELP = """\
-Without options it prints Docker's commands. With --stack AWS builds the image and keeps it, and
-Docker isn't needed here; that costs some cents for each build. training is SageMaker's image,
-cluster that of Kubernetes and EC2.
+Without options it prints the Docker commands. With --stack, AWS builds and stores the image for
+some cents, without Docker here. training is the image for SageMaker, cluster the one for
+Kubernetes and EC2.
 
 examples:
   procsnake image training       # print the commands
-  # AWS builds it: CodeBuild, in the stack of stack.yaml
+  # build it on AWS with CodeBuild
   procsnake image training --gpu --stack procsnake
   procsnake image lambda --bundle runs/my-run --stack procsnake
-  procsnake image serving --run  # Docker builds it here
+  procsnake image serving --run  # build it here
 """
 _SOURCE_KEY = "procsnake/source/procsnake.zip"
 _POLL_SECONDS = 10.0
@@ -48,25 +48,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument(
         "--tag",
-        help="name of the image, as for docker; with --stack the tag alone (default: the time)",
+        help="image name for docker, or with --stack the tag alone (default: the time)",
     )
     parser.add_argument(
-        "--gpu", action="store_true", help="torch for NVIDIA's GPUs; for images that train"
+        "--gpu", action="store_true", help="with torch for NVIDIA GPUs, in training images"
     )
     parser.add_argument(
         "--mlflow",
         action="store_true",
-        help="with MLflow, for launch sagemaker --mlflow; for images that train",
+        help="with MLflow, for launch sagemaker --mlflow, in training images",
     )
-    parser.add_argument(
-        "--bundle", type=Path, metavar="RUN", help="a trained snake that the image serves"
-    )
+    parser.add_argument("--bundle", type=Path, metavar="RUN", help="trained snake to serve")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--run", dest="runs_docker", action="store_true", help="have Docker build it here"
+        "--run", dest="runs_docker", action="store_true", help="build it here with Docker"
     )
     where.add_argument(
-        "--stack", help="have the build project of this CloudFormation stack build and keep it"
+        "--stack", help="build and store it with this CloudFormation stack's build project"
     )
     parser.add_argument(
         "--region", help="with --stack: AWS region (default: that of aws configure)"
@@ -75,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--poll-seconds",
         type=non_negative,
         default=_POLL_SECONDS,
-        help="seconds between two looks (default: %(default)s)",
+        help="seconds between status checks (default: %(default)s)",
     )
 
 

@@ -15,11 +15,11 @@ from procsnake.cli.exit_codes import INTERRUPTED
 HELP = """\
 examples:
   procsnake job list                            # the newest jobs
-  procsnake job follow NAME                     # watch it, then bring its run home
-  procsnake job stop NAME                       # save and end
-  procsnake job resume NAME                     # go on from its last checkpoint, as a new job
-  procsnake job resume NAME --set scale.workers=8    # the same with another number of env runners
-  procsnake job download NAME                   # bring its run home as it is now
+  procsnake job follow NAME                     # watch it, then download its run
+  procsnake job stop NAME                       # save and stop
+  procsnake job resume NAME                     # continue from its last checkpoint, as a new job
+  procsnake job resume NAME --set scale.workers=8    # with another number of env runners
+  procsnake job download NAME                   # download its run as it is now
 """
 _FAILED = 1
 
@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="with resume: scale.workers=…",
     )
-    parser.add_argument("name", nargs="?", help="name of the job; of two jobs, the one that learns")
+    parser.add_argument("name", nargs="?", help="name of the job; with two jobs, the learner's")
     add_json(parser)
     add_following(parser)
 
@@ -47,17 +47,15 @@ def add_following(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="INSTANCE=DOLLARS",
-        help="per hour; may be repeated",
+        help="price per hour; may be repeated",
     )
     parser.add_argument(
         "--poll-seconds",
         type=non_negative,
         default=15.0,
-        help="seconds between two looks (default: %(default)s)",
+        help="seconds between status checks (default: %(default)s)",
     )
-    parser.add_argument(
-        "--runs", default="runs", help="where run folders are put (default: %(default)s)"
-    )
+    parser.add_argument("--runs", default="runs", help="folder for runs (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,11 +66,9 @@ def run(options: argparse.Namespace) -> int:
     from train.sagemaker.following import describe
 
     if options.set and options.action != "resume":
-        raise ConfigError(f"--set goes with job resume; job {options.action} changes nothing")
+        raise ConfigError(f"--set works only with job resume, not with job {options.action}")
     if options.json and options.action != "list":
-        raise ConfigError(
-            f"--json goes with job list; job {options.action} tells what happens as it goes"
-        )
+        raise ConfigError(f"--json works only with job list, not with job {options.action}")
     prices = parse_prices(options.price)
     account = Account.of(options.region)
     if options.action == "list":
@@ -130,11 +126,11 @@ def follow_home(
         described = follow(account, names, say, poll_seconds=options.poll_seconds)
     except (KeyboardInterrupt, AWSError) as ending:
         print(
-            "\nthe job goes on",
+            "\nthe job continues",
             f"watch it again: {shell_command('job', 'follow', names[0])}",
             sep="\n",
         )
-        print(f"end it: {shell_command('job', 'stop', names[0])}", flush=True)
+        print(f"stop it: {shell_command('job', 'stop', names[0])}", flush=True)
         if isinstance(ending, AWSError):
             raise
         return INTERRUPTED
@@ -150,12 +146,12 @@ def follow_home(
     except jobs.RunError as error:
         if completed:
             raise
-        print(f"no run was brought home: {error}", file=sys.stderr)
+        print(f"no run was downloaded: {error}", file=sys.stderr)
     except AWSError:
-        print(f"bring its run home: {shell_command('job', 'download', names[0])}", flush=True)
+        print(f"download its run: {shell_command('job', 'download', names[0])}", flush=True)
         raise
     if not completed:
-        print(f"go on from its last checkpoint: {shell_command('job', 'resume', names[0])}")
+        print(f"continue from its last checkpoint: {shell_command('job', 'resume', names[0])}")
     return 0 if completed else _FAILED
 
 

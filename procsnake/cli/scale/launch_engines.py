@@ -22,8 +22,8 @@ Prepared = tuple[dict[Path, str], list[str]]
 """The files to write, and what the user does next."""
 _IMAGE = "registry.example.org/procsnake-training:1"
 _FIRST = """\
-Nothing is submitted: a file is written, and the next command is told. docs/engines.md says what
-was tried. {machines}
+Writes a file and prints the next command; it submits nothing. docs/engines.md says what was
+tested. {machines}
 
 examples:
   procsnake launch {engine} battlesnake-ppo --instances '{one}' --explain
@@ -44,10 +44,10 @@ _EC2 = """\
      --image registry/procsnake:1 --region us-west-2
 """
 _SIZES = (
-    "Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib, or by AWS's types of"
-    " instances, as ml.c5.4xlarge."
+    "Name machines by size, such as 16cpu-60gib or 8cpu-1gpu-32gib, or by AWS instance type,"
+    " such as ml.c5.4xlarge."
 )
-_TYPES = "Machines are named by AWS's types of instances."
+_TYPES = "Name machines by AWS instance type."
 
 
 def add_engines(add: Commands) -> None:
@@ -76,14 +76,14 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         "--max-hours",
         type=positive,
         default=24.0,
-        help="hours until the job is ended (default: %(default)s)",
+        help="hours until the job is stopped (default: %(default)s)",
     )
     parser.add_argument("--name", help="name of the job (default: the experiment's, with the time)")
     parser.add_argument(
         "--out", metavar="FILE", help="file to write (default: outputs/NAME.yaml or .sh)"
     )
     parser.add_argument(
-        "--explain", action="store_true", help="show what follows from the machines, and end"
+        "--explain", action="store_true", help="show what would run on these machines, and exit"
     )
     add_json(parser)
 
@@ -94,17 +94,15 @@ def _add_kuberay(add: Commands) -> None:
     parser = add("kuberay", lambda options: _run(options, ".yaml", _prepare_kuberay), summary, text)
     _add_common(parser)
     _add_image(parser)
-    parser.add_argument(
-        "--claim", help="volume claim for the run folder, which stays when the job has ended"
-    )
-    _add_runs(parser, "in the place of --claim")
+    parser.add_argument("--claim", help="volume claim for the run folder, which outlasts the job")
+    _add_runs(parser, "instead of --claim")
     parser.add_argument(
         "--service-account",
         default="",
         metavar="NAME",
-        help="of the pods, with the rights to --runs",
+        help="service account of the pods, with access to --runs",
     )
-    nodes = "of the nodes with GPUs (of all, if none is asked for); may be repeated"
+    nodes = "of GPU nodes (of all nodes if the job needs no GPU); may be repeated"
     parser.add_argument(
         "--node-selector", action="append", default=[], metavar="KEY=VALUE", help=f"label {nodes}"
     )
@@ -143,14 +141,14 @@ def _add_slurm(add: Commands) -> None:
 
 def _add_ec2(add: Commands) -> None:
     summary = (
-        "Write a file for ray up, which starts machines on EC2. They cost money until ray down."
+        "Write a file for ray up, which starts machines on EC2. You pay for them until ray down."
     )
     text = _FIRST.format(engine="ec2", one="2*ml.c5.4xlarge", machines=_TYPES) + _EC2
     parser = add("ec2", lambda options: _run(options, ".yaml", _prepare_ec2), summary, text)
     _add_common(parser)
     _add_image(parser)
     parser.add_argument("--region", help="region of AWS")
-    _add_runs(parser, "which stays if the head is lost (default: the head's disk)")
+    _add_runs(parser, "which outlasts the head (default: the head's disk)")
     parser.add_argument(
         "--ami", default="", help="machine image with Docker (default: Ray's for the region)"
     )
@@ -239,7 +237,10 @@ def _own_modules(experiment: Any) -> list[str]:
     if not experiment.modules:
         return []
     return [
-        f"the machines must have your own {', '.join(experiment.modules)}, which isn't sent along"
+        (
+            f"install your own {', '.join(experiment.modules)} on the machines; it isn't sent with"
+            " the job"
+        )
     ]
 
 
@@ -247,7 +248,7 @@ def _asked(options: argparse.Namespace, name: str, example: str) -> str:
     """The value of an option without which an engine can do nothing."""
     value = getattr(options, name)
     if not value:
-        raise ConfigError(f"{options.command} needs --{name}; e.g. --{name} {example}")
+        raise ConfigError(f"{options.command} needs --{name}, such as --{name} {example}")
     return str(value)
 
 
@@ -267,7 +268,7 @@ def _prepare_kuberay(options: argparse.Namespace, plan: Any, path: Path) -> Prep
     next_commands = [
         f"submit it: {shlex.join(['kubectl', 'apply', *there, '-f', str(path)])}",
         f"watch it: {shlex.join(['kubectl', *there, 'get', 'rayjob', plan.name, '--watch'])}",
-        f"end it: {shlex.join(['kubectl', 'delete', *there, '-f', str(path)])}",
+        f"stop it: {shlex.join(['kubectl', 'delete', *there, '-f', str(path)])}",
     ]
     return {path: kuberay.manifest(plan, place)}, next_commands
 
@@ -283,7 +284,7 @@ def _prepare_slurm(options: argparse.Namespace, plan: Any, path: Path) -> Prepar
     )
     next_commands = [
         f"submit it: {shlex.join(['sbatch', str(path)])}",
-        "save and end: scancel --batch --signal=USR1 JOB",
+        "save and stop: scancel --batch --signal=USR1 JOB",
     ]
     return {path: slurm.script(plan, place)}, next_commands
 
@@ -298,7 +299,7 @@ def _prepare_ec2(options: argparse.Namespace, plan: Any, path: Path) -> Prepared
     what = (
         "start the machines, which costs money",
         "train",
-        "bring the runs home",
+        "download the runs",
         "remove the machines",
     )
     next_commands = [

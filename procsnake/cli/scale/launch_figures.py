@@ -98,6 +98,6 @@ def own_speed(options: argparse.Namespace) -> float | None:
     speeds = parse_speeds(options.speed, options.instances or "")
     if other := next((name for name in speeds if name != (options.instances or "")), None):
         raise ConfigError(
-            f"--speed is of {other}, but the job has other instances; those are for --compare"
+            f"--speed names {other}, but the job has other instances; use it with --compare"
         )
     return next(iter(speeds.values()), None)

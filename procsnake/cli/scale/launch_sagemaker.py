@@ -12,8 +12,8 @@ from procsnake.cli.command_line import add_json, at_least, positive, print_json
 from procsnake.cli.scale.job import add_following, follow_home, say
 
 HELP = """\
-The run comes back as a folder under runs/, like one that was trained here. Nothing is sent with
---explain, --print-request or --dry-run. Costs money: see docs/sagemaker.md.
+The run is downloaded to runs/, like one trained here. --explain, --print-request and --dry-run
+send nothing. Jobs cost money: see docs/sagemaker.md.
 
 examples:
   procsnake launch sagemaker battlesnake-ppo --instances ml.c5.4xlarge --explain
@@ -69,7 +69,7 @@ def _add_time_and_money(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spot",
         action="store_true",
-        help="on spare capacity: cheaper; continues by itself if interrupted",
+        help="use spot instances: cheaper, and continued automatically after an interruption",
     )
     parser.add_argument(
         "--max-hours",
@@ -80,20 +80,20 @@ def _add_time_and_money(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-wait-hours",
         type=positive,
-        help="the same with waiting for --spot (default: twice --max-hours)",
+        help="the same including the wait for --spot (default: twice --max-hours)",
     )
     parser.add_argument(
         "--max-cost",
         type=positive,
         metavar="DOLLARS",
-        help="stop the job before its instances cost more",
+        help="stop the job before it costs more",
     )
     parser.add_argument(
         "--speed",
         action="append",
         default=[],
         metavar="[INSTANCES=]DECISIONS",
-        help="per second, as you measured it",
+        help="measured decisions per second",
     )
 
 
@@ -104,7 +104,7 @@ def _add_instances(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="file or folder that the job needs",
+        help="file or folder to send with the job",
     )
     parser.add_argument(
         "--volume",
@@ -113,7 +113,7 @@ def _add_instances(parser: argparse.ArgumentParser) -> None:
         help="disk of each instance, GiB (default: %(default)s)",
     )
     parser.add_argument(
-        "--keep-alive-minutes", type=positive, help="how long instances wait for the next job"
+        "--keep-alive-minutes", type=positive, help="minutes that instances wait for the next job"
     )
     parser.add_argument(
         "--tag", action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
@@ -123,14 +123,14 @@ def _add_instances(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="for the containers; not for secrets",
+        help="environment variable of the containers; not for secrets",
     )
 
 
 def _add_protection(parser: argparse.ArgumentParser) -> None:
     """How the job's data are kept from others."""
     parser.add_argument(
-        "--encrypt", action="store_true", help="encrypt what the instances send to each other"
+        "--encrypt", action="store_true", help="encrypt traffic between the instances"
     )
     parser.add_argument(
         "--kms-key",
@@ -139,7 +139,7 @@ def _add_protection(parser: argparse.ArgumentParser) -> None:
         help="ID or ARN of the KMS key for source, token, output, disks",
     )
     parser.add_argument(
-        "--isolate", action="store_true", help="let the containers reach nothing but each other"
+        "--isolate", action="store_true", help="let the containers reach only each other"
     )
 
 
@@ -149,7 +149,7 @@ def _add_watching(parser: argparse.ArgumentParser) -> None:
         "--retries",
         type=at_least(0),
         default=0,
-        help="starts after faults of AWS's (default: %(default)s)",
+        help="restarts after AWS faults (default: %(default)s)",
     )
     parser.add_argument(
         "--remote-debug",
@@ -159,7 +159,7 @@ def _add_watching(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dashboard",
         action="store_true",
-        help="the same, and Ray's dashboard and metrics by a tunnel of SSM",
+        help="the same, with Ray's dashboard and metrics through an SSM tunnel",
     )
     parser.add_argument(
         "--experiment",
@@ -169,22 +169,22 @@ def _add_watching(parser: argparse.ArgumentParser) -> None:
         help="make the job a trial of this SageMaker Experiment",
     )
     parser.add_argument(
-        "--mlflow", default="", metavar="ARN", help="log to this managed MLflow server, too"
+        "--mlflow", default="", metavar="ARN", help="also log to this managed MLflow server"
     )
 
 
 def _add_places(parser: argparse.ArgumentParser) -> None:
     """Where in AWS the job runs and writes."""
     places = parser.add_argument_group(
-        "places (or PROCSNAKE_ROLE, PROCSNAKE_IMAGE, …, or what a stack says)"
+        "account (or PROCSNAKE_ROLE, PROCSNAKE_IMAGE, …, or from a stack)"
     )
     places.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
     for name, text in (
         ("role", "ARN of the job's role"),
         ("image", "URI of the image"),
         ("bucket", "S3 bucket"),
-        ("subnets", "IDs, with commas"),
-        ("security-groups", "IDs, with commas"),
+        ("subnets", "IDs, separated by commas"),
+        ("security-groups", "IDs, separated by commas"),
     ):
         place: Any = places.add_argument(f"--{name}", help=text)
         # What is said of the form of a bucket's name is more to the point than that it is no path.
@@ -198,19 +198,19 @@ def _add_rehearsals(parser: argparse.ArgumentParser) -> None:
     """What is done instead of following a job."""
     show = parser.add_mutually_exclusive_group()
     show.add_argument(
-        "--explain", action="store_true", help="show what follows from the instances, and end"
+        "--explain", action="store_true", help="show what would run on these instances, and exit"
     )
     show.add_argument(
         "--compare",
         nargs="*",
         metavar="TEXT",
-        help="show what a dollar buys on these instances and on each with a --price",
+        help="compare what a dollar buys on these instances and on each one with a --price",
     )
     show.add_argument(
-        "--print-request", action="store_true", help="check and print the request, and end"
+        "--print-request", action="store_true", help="check and print the request, and exit"
     )
     show.add_argument("--dry-run", action="store_true", help="do everything but call AWS")
-    show.add_argument("--no-follow", action="store_true", help="end once the job is created")
+    show.add_argument("--no-follow", action="store_true", help="exit once the job is created")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -228,8 +228,7 @@ def run(options: argparse.Namespace) -> int:
         return compare(options)
     if options.max_wait_hours is not None and not options.spot:
         raise ConfigError(
-            f"--max-wait-hours {options.max_wait_hours:g} goes with --spot, which waits for"
-            " capacity; add it, or leave both out"
+            f"--max-wait-hours {options.max_wait_hours:g} needs --spot; add it, or leave both out"
         )
     overrides, notes = own_overrides(options.experiment, _overrides(options))
     for note in notes:
@@ -239,14 +238,14 @@ def run(options: argparse.Namespace) -> int:
     require_processes(experiment, "jobs")
     if isinstance(experiment.scale, Local):
         raise ConfigError(
-            "the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge"
+            "the experiment's scale is local; name instances, such as --instances ml.c5.4xlarge"
         )
     if size := next(
         (one.instance for one in machines(experiment.scale) if is_size(one.instance)), None
     ):
         raise ConfigError(
-            f"{size!r} is a size, but SageMaker's machines are types, e.g. --instances"
-            " ml.c5.4xlarge; sizes are for other engines: procsnake launch kuberay or slurm"
+            "SageMaker takes instance types, such as --instances ml.c5.4xlarge, not the size"
+            f" {size!r}; sizes are for procsnake launch kuberay and slurm"
         )
     prices = parse_prices(options.price)
     seconds = max_seconds(options, experiment, prices)
@@ -254,10 +253,7 @@ def run(options: argparse.Namespace) -> int:
         explain(options, experiment, prices, seconds)
         return 0
     if options.json and not options.print_request:
-        raise ConfigError(
-            "--json goes with --explain, --compare and --print-request; a job that runs is told as"
-            " it goes"
-        )
+        raise ConfigError("--json needs --explain, --compare or --print-request")
     return _launch(options, experiment, overrides, prices, seconds)
 
 
@@ -266,7 +262,7 @@ def _overrides(options: argparse.Namespace) -> list[str]:
 
     if options.two_jobs and not options.instances:
         raise ConfigError(
-            "--two-jobs goes with --instances; in an experiment it is scale.mode: two-jobs"
+            "--two-jobs needs --instances; in an experiment, set scale.mode: two-jobs"
         )
     if options.instances:
         instances = scale_overrides(options.instances, two_jobs=options.two_jobs)

@@ -13,7 +13,7 @@ from procsnake.cli.command_line import positive, print_json
 from procsnake.cli.train.tune import add_search_options, overrides_of
 
 HELP = """\
-Each trial is a training job of its own on SageMaker, which costs money.
+Each trial is a SageMaker training job, which costs money.
 
 examples:
   procsnake tune-sagemaker battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log \\
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--instances",
         metavar="TEXT",
-        help="of each trial: INSTANCE, N*INSTANCE or LEARNER+N*PLAYER",
+        help="instances per trial: INSTANCE, N*INSTANCE or LEARNER+N*PLAYER",
     )
     parser.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
     for name, text in (
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="hours until a trial is stopped (default: %(default)s)",
     )
     parser.add_argument(
-        "--print-request", action="store_true", help="check and print the request, and end"
+        "--print-request", action="store_true", help="check and print the request, and exit"
     )
 
 
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     require_processes(experiment, "jobs")
     if isinstance(experiment.scale, Local):
         raise ConfigError(
-            "the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge"
+            "the experiment's scale is local; name instances, such as --instances ml.c5.4xlarge"
         )
     account = Account.of(options.region)
     named = {name: getattr(options, name) for name in ("role", "image", "bucket")}

@@ -10,12 +10,12 @@ from procsnake.cli.command_line import (
 )
 
 HELP = """\
-A champion's name can stand wherever a policy bundle or an agent is asked for.
+You can use a champion's name wherever a command takes a policy bundle or an agent.
 
 examples:
   procsnake match champion-standard flood flood flood --watch
   procsnake evaluate champion-standard
-  procsnake watch champion-starpilot --record film.mp4      # one of Procgen; --seed draws the level
+  procsnake watch champion-starpilot --record film.mp4        # --seed picks the level
   procsnake levels champion-starpilot --levels train,test --episodes 500
 """
 

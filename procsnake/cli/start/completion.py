@@ -7,11 +7,11 @@ import argparse
 SHELLS = ("bash", "zsh", "fish")
 
 HELP = """\
-The Tab key then completes commands, options, and the names of experiments, players, runs, maps
-and worlds. Put the shell's line into its own file, and open a new terminal.
+Completes commands, options, and the names of experiments, players, runs, maps and worlds. Add
+your shell's line to its startup file, and open a new terminal.
 
 examples:
-  procsnake completion bash                    # print the script, for those who want to read it
+  procsnake completion bash                    # print the script
   eval "$(procsnake completion bash)"          # in ~/.bashrc
   eval "$(procsnake completion zsh)"           # in ~/.zshrc, below: autoload -U compinit; compinit
   source (procsnake completion fish | psub)    # in ~/.config/fish/config.fish
@@ -20,7 +20,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell that you type commands into")
+    parser.add_argument("shell", choices=SHELLS, help="your shell")
 
 
 def run(options: argparse.Namespace) -> int:

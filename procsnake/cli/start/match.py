@@ -34,20 +34,20 @@ from procsnake.cli.start.watching import tell_ending, watch
 from procsnake.cli.worlds import register_worlds
 
 HELP = """\
-A player is the name of a built-in agent or a champion, a run folder, a policy bundle, a file of
-rules, or the URL of any Battlesnake server; NAME=PLAYER gives it another name.
+A player is a built-in agent, a champion, a run folder, a policy bundle, a file of rules, or the
+URL of any Battlesnake server. NAME=PLAYER renames it.
 
 examples:
-  procsnake match flood greedy alphabeta mcts     # who wins, and how everybody fared
+  procsnake match flood greedy alphabeta mcts     # who wins, and how each snake died
   procsnake match flood my_rule.py+flood --watch  # in the terminal
   procsnake match me=http://127.0.0.1:8000 flood --map royale --shrinkEveryNTurns 10 \\
      --hazardDamagePerTurn 30
   procsnake match champion-standard flood flood flood --browser
-  # play on from a request, first as its `you`
+  # continue from a /move request; the first player is its `you`
   procsnake match me=http://127.0.0.1:8000 flood --position request.json
   procsnake match flood greedy --position game.jsonl --turn 40
   procsnake match runs/battlesnake-ppo-… flood --record game.jsonl --seed 7
-  # 20 ms of processor time per move, whatever the time-out is
+  # each search gets 20 ms of processor time per move
   procsnake match alphabeta mcts --time 20
 """
 _ANIMATIONS = (".mp4", ".gif", ".svg")
@@ -63,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "players",
         nargs="+",
         metavar="PLAYER",
-        help="two to sixteen players, or one for a solo game",
+        help="two to sixteen players, or one to play solo",
     )
     add_imports(parser)
     parser.add_argument("--watch", action="store_true", help="draw the game in the terminal")
@@ -72,20 +72,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     result.add_argument(
         "--browser",
         action="store_true",
-        help="show it in the browser, turn by turn; Ctrl-C ends the show",
+        help="show the game in the browser; Ctrl-C ends it",
     )
     parser.add_argument(
-        "--delay", type=pause, default=0.12, help="seconds between two turns that are watched"
+        "--delay", type=pause, default=0.12, help="with --watch or --browser: seconds per turn"
     )
-    parser.add_argument(
-        "--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move"
-    )
+    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds per move")
     add_effort(parser)
     add_position(parser)
     parser.add_argument(
         "--record",
         metavar="FILE",
-        help="write the game as JSON lines, as the official command line does",
+        help="write the game as JSON lines, in the official format",
     )
     add_game_options(parser)
 

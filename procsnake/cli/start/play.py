@@ -33,11 +33,11 @@ _TEXT_BROWSERS = ("www-browser", "links", "elinks", "lynx", "w3m")
 
 
 HELP = """\
-Your snake meets the snakes behind --against, in the browser, or in the terminal where no
-browser is found. Arrow keys move.
+You play against the snakes named by --against, in the browser or the terminal. Steer with the
+arrow keys.
 
 examples:
-  procsnake play                                          # you play against two good snakes
+  procsnake play                                          # against two good snakes
   procsnake play --against alphabeta --clock 0.5 --record mine.jsonl
   procsnake play --terminal --against flood --map royale --width 7 --height 7
 """
@@ -49,43 +49,40 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--against",
         nargs="*",
         metavar="PLAYER",
-        help="your opponents; without a name you play alone (default: champion-standard flood)",
+        help="your opponents; none to play alone (default: champion-standard flood)",
     )
     parser.add_argument(
         "--clock",
         type=_clock,
         metavar="SECONDS",
-        help="seconds a turn takes, whether you have moved or not (default: turns wait for you)",
+        help="seconds per turn, whether or not you have moved (default: wait for you)",
     )
     parser.add_argument(
         "--hint",
         metavar="PLAYER",
-        help=(
-            "who tells what it would play when you ask for a hint (default: alphabeta at 200000"
-            " nodes)"
-        ),
+        help="player that gives you hints (default: alphabeta at 200000 nodes)",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--terminal",
         action="store_true",
-        help="play in the terminal, which is what happens where no browser is found",
+        help="play in the terminal (default if no browser is found)",
     )
     where.add_argument(
         "--browser",
         action="store_true",
-        help="serve the page even if no browser is found here, and print its address",
+        help="serve the page and print its address, even if no browser is found",
     )
     parser.add_argument(
         "--timeout",
         type=at_least(1),
         default=500,
-        help="milliseconds an opponent has for a move (default: %(default)s)",
+        help="milliseconds per move for opponents (default: %(default)s)",
     )
     parser.add_argument(
         "--record",
         metavar="FILE",
-        help="write the game as JSON lines, as the official command line does",
+        help="write the game as JSON lines, in the official format",
     )
     add_effort(parser)
     add_imports(parser)

@@ -11,14 +11,13 @@ from procsnake.cli.command_line import add_json, print_json
 from serve.warm_up import Compiled, compile_parts, parts_of
 
 HELP = """\
-Whatever is compiled is kept in ~/.cache/procsnake, or where the environment variable
-PROCSNAKE_CACHE says.
+Compiled code is kept in ~/.cache/procsnake, or in the folder that the environment variable
+PROCSNAKE_CACHE names.
 
 examples:
-  procsnake warm-up           # all built-in players, and the world in which trainers train
-  # what these players need to play and to be served, as images do
-  procsnake warm-up flood snake.zip
-  procsnake warm-up training  # what trainers need, as an image for training does
+  procsnake warm-up           # all built-in players, and training
+  procsnake warm-up flood snake.zip   # what these players need, for a serving image
+  procsnake warm-up training          # what trainers need, for a training image
 """
 
 
@@ -28,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "players",
         nargs="*",
         metavar="player",
-        help="names or bundles, or the word training (default: all that there is)",
+        help="players to compile for, or the word training (default: everything)",
     )
     add_json(parser)
 

@@ -29,24 +29,27 @@ if TYPE_CHECKING:
     from agents.measure.evaluation.episodes import ShownEpisode
 
 HELP = """\
-After the name of a world comes who plays in it: random (default), a run folder or a policy
-bundle. A policy alone plays in its own world.
+A policy is random, a run folder or a policy bundle.
 
 examples:
-  procsnake watch procgen/coinrun                    # random play in one of Procgen's games
+  procsnake watch procgen/coinrun                    # random play
   procsnake watch procgen/coinrun runs/coinrun-… --levels test:100 --record film.mp4
-  procsnake watch runs/corridor-… --record film.mp4  # an episode of another world, with a film
+  procsnake watch runs/corridor-… --record film.mp4  # your own world
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("world", metavar="WORLD|POLICY", help="what is watched")
-    parser.add_argument("player", nargs="?", metavar="POLICY", help="who plays in that world")
     parser.add_argument(
-        "--delay", type=pause, help="seconds between two pictures (default: the world's)"
+        "world",
+        metavar="WORLD|POLICY",
+        help="world to watch, or policy to watch in its own world",
     )
-    parser.add_argument("--record", metavar="FILE", help="write a film, too: .mp4, .gif or .webp")
+    parser.add_argument(
+        "player", nargs="?", metavar="POLICY", help="who plays in the world (default: random)"
+    )
+    parser.add_argument("--delay", type=pause, help="seconds per frame (default: the world's)")
+    parser.add_argument("--record", metavar="FILE", help="also write a film: .mp4, .gif or .webp")
     parser.add_argument(
         "--levels",
         help=(

@@ -13,11 +13,11 @@ from procsnake.cli.command_line import (
 )
 
 HELP = """\
-Curves, causes of death, speed, configuration and versions in one file that needs no network.
-Each run writes it when it ends.
+The report shows curves, causes of death, speed, configuration and versions, and opens without
+a network. Each run writes it when it ends.
 
 examples:
-  procsnake report runs/battlesnake-ppo-…             # write it anew, also while the run goes on
+  procsnake report runs/battlesnake-ppo-…             # also while the run is training
 """
 
 

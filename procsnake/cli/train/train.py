@@ -33,24 +33,21 @@ examples:
   procsnake train --list                    # what can be trained
   # every key that --set takes, with its default and meaning
   procsnake train battlesnake-ppo --help-keys
-  procsnake train battlesnake-ppo           # three minutes of self-play on 11×11 with four snakes
+  procsnake train battlesnake-ppo           # three minutes of four-snake self-play on 11×11
   procsnake train battlesnake-ppo --minutes 30 --set ppo.learning_rate=3e-4 --set seed=1
-  # seeds 0 to 4, one after the other, then curves and means with intervals
+  # train seeds 0 to 4, then plot their curves and print means with intervals
   procsnake train battlesnake-ppo --seeds 5
   # clone a snake
   procsnake train battlesnake-imitation --from-games outputs/arena-games --snakes Hisser --minutes 5
-  # PPO, from the weights of that policy
+  # continue from those weights with PPO
   procsnake train battlesnake-league --init-from runs/battlesnake-imitation-…
-  procsnake train --resume runs/battlesnake-ppo-…  # go on after Ctrl-C or a crash
-  # train further: ten minutes more, also of a run that has ended
-  procsnake train --resume RUN --minutes 10
-  procsnake train --resume RUN --finish     # end it where it is, with the policy that it has so far
-  # the same with more processes; nothing else may change
+  procsnake train --resume runs/battlesnake-ppo-…  # continue after Ctrl-C or a crash
+  procsnake train --resume RUN --minutes 10    # ten minutes more, even if the run has ended
+  procsnake train --resume RUN --finish        # end the run now, and export its policy
+  # continue with more processes; no other setting may change
   procsnake train --resume RUN --set num_env_runners=4
-  # go on with a run that another machine made; this executes its code
-  procsnake train --resume RUN --trust
-  procsnake train --config runs/…/config.yaml  # the same run once more
-  # on all machines of the Ray cluster that this one belongs to
+  procsnake train --resume RUN --trust         # continue a run from another machine
+  procsnake train --config runs/…/config.yaml  # repeat a run
   procsnake train battlesnake-apex --cluster auto
 """
 
@@ -63,10 +60,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     resume: Any = source.add_argument(
         "--resume",
         metavar="RUN",
-        help="run to continue: its folder, the beginning of its name, latest, or an address",
+        help="run to continue: its folder, the beginning of its name, an address, or latest",
     )
     source.add_argument("--list", action="store_true", help="list the experiments")
-    ended = "with --resume: end the run where it is, and export the policy that it has so far"
+    ended = "with --resume: end the run now, and export its policy"
     parser.add_argument("--finish", action="store_true", help=ended)
     parser.add_argument(
         "--set",
@@ -76,29 +73,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="override a value; may be repeated",
     )
     games = (
-        "learn what snakes played in these recordings, folders of them, or games by their ids"
-        " (fetched, or served here)"
+        "imitate the snakes in these recordings, folders of recordings, or ids of games that"
+        " were fetched or served here"
     )
     parser.add_argument("--from-games", nargs="+", metavar="PATH", help=games)
-    whom = "with --from-games: whom, by names (default: the snake for whom each game was recorded)"
+    whom = (
+        "with --from-games: names of the snakes to imitate (default: the one for which each game"
+        " was recorded)"
+    )
     parser.add_argument("--snakes", nargs="+", metavar="NAME", help=whom)
-    begin = "begin with the weights and the network of a run, a bundle or a champion"
+    begin = "start from the network and weights of a run, bundle or champion"
     parser.add_argument("--init-from", metavar="BUNDLE", help=begin)
     parser.add_argument(
-        "--help-keys", action="store_true", help="list every key that --set takes, and end"
+        "--help-keys", action="store_true", help="list every key that --set takes, and exit"
     )
     parser.add_argument(
         "--minutes",
         type=float,
-        help="short for --set budget.max_minutes=…; with --resume: so many more",
+        help="short for --set budget.max_minutes=…; with --resume: extra minutes",
     )
-    seeds = (
-        "train with N seeds, one after the other; called again, it goes on with those that aren't"
-        " finished"
-    )
+    seeds = "train N seeds in sequence; run the command again to continue unfinished ones"
     parser.add_argument("--seeds", type=at_least(2), metavar="N", help=seeds)
     add_json(parser)
-    runs_help = "where run folders are made, or s3://bucket/folder or gs://… (default: %(default)s)"
+    runs_help = "folder for runs, or s3://bucket/folder or gs://… (default: %(default)s)"
     runs: Any = parser.add_argument("--runs", default="runs", help=runs_help)
     # Other commands refuse addresses.
     resume.schemes = runs.schemes = ("s3", "gs")
@@ -106,7 +103,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         ("wandb", "Weights & Biases"),
         ("mlflow", "MLflow (MLFLOW_TRACKING_URI)"),
     ):
-        help_text = f"log to {tracker}, too"
+        help_text = f"also log to {tracker}"
         parser.add_argument(
             f"--{name}",
             dest="trackers",
@@ -115,19 +112,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             default=[],
             help=help_text,
         )
-    trusted = (
-        "with --resume: go on with a run that this machine didn't make, and execute the code that"
-        " it brings"
-    )
+    trusted = "with --resume: continue a run from another machine, and execute the code in it"
     parser.add_argument("--trust", action="store_true", help=trusted)
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="play and learn on this Ray cluster; auto: this machine's",
+        help="train on this Ray cluster; auto: the one that this machine is in",
     )
     patience = (
-        "with --cluster: if it is too small, ask its autoscaler for more, and wait so long"
-        " (default: don't wait)"
+        "with --cluster: minutes to wait for the autoscaler if the cluster is too small"
+        " (default: 0)"
     )
     parser.add_argument("--wait", type=positive, metavar="MINUTES", help=patience)
 

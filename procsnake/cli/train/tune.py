@@ -17,22 +17,16 @@ from procsnake.cli.command_line import (
 from procsnake.cli.exit_codes import INTERRUPTED
 
 HELP = """\
-Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune
-section. A search such as alphabeta is tuned by `procsnake tune-search`. In self-play the mean
-return is nearly constant, so score snakes by the win rate in evaluations, as here.
+Each trial is an ordinary run folder. The experiment's tune section may also list values to try.
+In self-play the mean return is nearly constant, so score snakes by their win rate in
+evaluations, as below. To tune a search such as alphabeta, use `procsnake tune-search`.
 
 examples:
   procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --metric win_rate \\
       --minutes 2
-  procsnake tune battlesnake-ppo --search ppo.num_epochs=1,2,4 \\
-     --search ppo.ent_coef=0.001..0.03:log --trials 12 \\
-      --scheduler asha --metric win_rate --minutes 2
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna \\
-     --trials 20 \\
+  procsnake tune battlesnake-ppo --search ppo.num_epochs=1,2,4 --scheduler asha --trials 12 \\
       --metric win_rate --minutes 2
-  procsnake tune --resume runs/battlesnake-ppo-tune-…     # go on with a search that was interrupted
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --cluster auto \\
-     --runs /shared/runs
+  procsnake tune --resume runs/battlesnake-ppo-tune-…     # continue an interrupted search
 """
 
 
@@ -43,13 +37,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--resume",
         metavar="SEARCH",
-        help="go on with the search in this folder, which was interrupted",
+        help="continue the interrupted search in this folder",
     )
     add_search_options(parser)
     parser.add_argument(
-        "--runs", default="runs", help="where the search's folder is made (default: %(default)s)"
+        "--runs", default="runs", help="folder for the search (default: %(default)s)"
     )
-    shared = "search on this Ray cluster, whose machines see --runs; auto: this machine's"
+    shared = (
+        "search on this Ray cluster, whose machines share --runs; auto: the one that this"
+        " machine is in"
+    )
     parser.add_argument("--cluster", metavar="ADDRESS", help=shared)
     add_json(parser)
 
@@ -61,7 +58,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=SPACE",
-        help="low..high, with :log or :discount, or a,b,c",
+        help="values to try: low..high (add :log or :discount for the scale), or a,b,c",
     )
     parser.add_argument("--searcher", help="random or optuna: short for --set tune.searcher=…")
     parser.add_argument("--scheduler", help="random, asha or pbt: short for --set tune.scheduler=…")
@@ -70,7 +67,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--concurrent",
         type=at_least(1),
-        help="trials at the same time: short for --set tune.concurrent=…",
+        help="parallel trials: short for --set tune.concurrent=…",
     )
     parser.add_argument(
         "--set",

@@ -10,21 +10,17 @@ from procsnake.cli.command_line import Commands, add_json, add_seed, at_least
 from procsnake.cli.train.tuning_conditions import add_conditions, add_opening_and_length
 
 HELP = """\
-SPSA (games) moves all parameters at once, up or down by coins, plays the two sides against each
-other, and steps towards the better one. Texel's method (results) fits weights to the results of
-recorded games. Either way the result is a file of options, which is not accepted until a
-sequential test has found it better: accept plays that test. learn fits many weights of
-alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option
-evaluation; procsnake train battlesnake-evaluation is the same as a run with tests, generation
-after generation. Games are kept as they end: the same command goes on.
+games tunes by SPSA: it shifts all parameters at once in random directions, plays the two
+shifted players against each other, and steps towards the better one. results fits weights to
+recorded games by Texel's method. Both write a file of options. accept plays the sequential
+test that such a file has to pass. learn fits alphabeta's evaluation of duels to self-play;
+`procsnake train battlesnake-evaluation` does so over several generations, with tests. Games
+are stored as they end, so repeating a command continues it.
 
 examples:
   procsnake tune-search parameters alphabeta
   procsnake tune-search games alphabeta --parameters weights.length,weights.hunger \\
      --pairs 2000 --nodes 300
-  # NAME:C_END:R_END
-  procsnake tune-search games alphabeta --parameters near:2,weights.cell:1:0.01 --pairs 2000 \\
-     --nodes 300
   procsnake tune-search results alphabeta outputs/sprt.db outputs/tournament.db --parameters weights
   procsnake tune-search accept alphabeta outputs/tuned-alphabeta.yaml --nodes 300
   procsnake tune-search learn alphabeta outputs/learned.json --games 2400 --nodes 300
@@ -34,26 +30,57 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the commands."""
     add = Commands(parser)
-    _add_parameters(add("parameters", _list_parameters, "List what can be tuned.", ""))
-    _add_games(add("games", _by_games, "Tune by games, with SPSA.", ""))
-    _add_results(
-        add("results", _by_results, "Tune weights by recorded games, with Texel's method.", "")
+    _add_parameters(
+        add(
+            "parameters",
+            _list_parameters,
+            "List what can be tuned.",
+            "examples:\n  procsnake tune-search parameters alphabeta\n",
+        )
     )
-    _add_accept(add("accept", _accept, "Play the test that a tuned file has to pass.", ""))
-    _add_learn(add("learn", _learn, "Learn an evaluation of duels from self-play.", ""))
+    _add_games(
+        add(
+            "games",
+            _by_games,
+            "Tune by games, with SPSA.",
+            "examples:\n  procsnake tune-search games alphabeta --parameters weights --nodes 300\n",
+        )
+    )
+    _add_results(
+        add(
+            "results",
+            _by_results,
+            "Tune weights by recorded games, with Texel's method.",
+            "examples:\n  procsnake tune-search results alphabeta STORE --parameters weights\n",
+        )
+    )
+    _add_accept(
+        add(
+            "accept",
+            _accept,
+            "Play the test that a tuned file has to pass.",
+            "examples:\n  procsnake tune-search accept alphabeta FILE --nodes 300\n",
+        )
+    )
+    _add_learn(
+        add(
+            "learn",
+            _learn,
+            "Learn an evaluation of duels from self-play.",
+            "examples:\n  procsnake tune-search learn alphabeta outputs/learned.json\n",
+        )
+    )
 
 
 def _add_player(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "player",
-        help="the search; NAME?option=value&... gives it fixed options, and starting values",
+        help="search to tune; NAME?option=value&... sets fixed options and starting values",
     )
 
 
 def _add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--jobs", type=at_least(1), help="games at the same time (default: as many as cores)"
-    )
+    parser.add_argument("--jobs", type=at_least(1), help="parallel games (default: one per core)")
 
 
 def _add_tuned(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +88,10 @@ def _add_tuned(parser: argparse.ArgumentParser) -> None:
         "--parameters",
         required=True,
         metavar="NAMES",
-        help="what is tuned, with commas: names, weights, or all",
+        help=(
+            "parameters to tune, separated by commas (each NAME or NAME:C_END:R_END), or"
+            " weights, or all"
+        ),
     )
     parser.add_argument(
         "--out",
@@ -85,12 +115,12 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
         "--batch",
         type=at_least(1),
         default=8,
-        help="pairs between two steps (default: %(default)s)",
+        help="pairs per step (default: %(default)s)",
     )
     parser.add_argument(
         "--r-end",
         type=float,
-        help="last step as a part of c_end (default: 0.002, for tens of thousands)",
+        help="last step as a fraction of c_end (default: 0.002, for tens of thousands of pairs)",
     )
     parser.add_argument(
         "--store", metavar="FILE", help="SQLite file of the games (default: outputs/tune-SEARCH.db)"
@@ -102,22 +132,24 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
 def _add_results(parser: argparse.ArgumentParser) -> None:
     _add_player(parser)
     parser.add_argument(
-        "recorded", nargs="+", metavar="STORE", help="stores of tournaments and of tests"
+        "recorded", nargs="+", metavar="STORE", help="stores of tournaments or of tests"
     )
     _add_tuned(parser)
     parser.add_argument(
         "--every",
         type=at_least(1),
         default=3,
-        help="turns between positions (default: %(default)s)",
+        help="turns between two positions (default: %(default)s)",
     )
-    parser.add_argument("--games", type=at_least(2), help="games of a store at most (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="of the test that is suggested then")
+    parser.add_argument(
+        "--games", type=at_least(2), help="most games to use per store (default: all)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the suggested test")
 
 
 def _add_accept(parser: argparse.ArgumentParser) -> None:
     _add_player(parser)
-    parser.add_argument("file", metavar="FILE", help="the tuned file of options")
+    parser.add_argument("file", metavar="FILE", help="tuned file of options")
     parser.add_argument(
         "--elo0",
         type=float,
@@ -125,7 +157,7 @@ def _add_accept(parser: argparse.ArgumentParser) -> None:
         help="normalised Elo under H0 (default: %(default)s)",
     )
     parser.add_argument(
-        "--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)"
+        "--elo1", type=float, default=10.0, help="normalised Elo under H1 (default: %(default)s)"
     )
     parser.add_argument(
         "--games",
@@ -142,7 +174,7 @@ def _add_accept(parser: argparse.ArgumentParser) -> None:
 
 def _add_learn(parser: argparse.ArgumentParser) -> None:
     _add_player(parser)
-    parser.add_argument("out", metavar="FILE", help="file of the evaluation to write")
+    parser.add_argument("out", metavar="FILE", help="evaluation file to write")
     parser.add_argument(
         "--nodes", type=at_least(1), default=300, help="nodes per move (default: %(default)s)"
     )
@@ -158,7 +190,7 @@ def _add_learn(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         metavar="DIR",
-        help="folder of the positions (default: outputs/learn-alphabeta)",
+        help="folder for the positions (default: outputs/learn-alphabeta)",
     )
     add_json(parser)
     _add_jobs(parser)

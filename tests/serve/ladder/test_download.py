@@ -76,7 +76,7 @@ def test_a_game_is_fetched_once(arena, command, game):
     code, out, _ = command("fetch", game)
     assert code == 0
     assert "0 games fetched" in out
-    assert "1 were there already" in out
+    assert "1 were already there" in out
     assert len(pages(arena)) == count == 3
 
 
@@ -297,7 +297,7 @@ def test_all_fetches_what_is_over_and_not_there(arena, command, game, frames):
 def test_fetch_wants_to_know_which(arena, command, words):
     code, _, err = command("fetch", *words)
     assert code == 2
-    assert "say which games" in err
+    assert "name the games by their ids" in err
 
 
 def test_games_lists_results_and_filters_them(arena, command):

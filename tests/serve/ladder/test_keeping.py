@@ -24,7 +24,7 @@ def test_the_archive_shows_it_as_ones_own_game(command, game, capsys, tmp_path):
     archive = f"sqlite:///{tmp_path / 'games.db'}"
     code, out, _ = command("fetch", game, "--keep", "--database", archive)
     assert code == 0
-    assert "kept as the game of Snake s1" in out
+    assert "archived as a game of Snake s1" in out
     (row,) = json.loads(run(capsys, "games", "list", "--database", archive, "--json")[1])
     last = long_game()[-1]["snakes"][1]
     assert (row["id"], row["snake"]) == (game, "Snake s1")

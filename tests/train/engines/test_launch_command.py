@@ -127,7 +127,7 @@ def test_all_engines_get_the_same_experiment(capsys):
         (("launch", "slurms", "battlesnake-ppo", "--instances", "16cpu"), "Did you mean 'slurm'?"),
         (
             ("launch", "sagemaker", "battlesnake-ppo", "--instances", "2*16cpu"),
-            "'16cpu' is a size, but SageMaker's machines are types",
+            "such as --instances ml.c5.4xlarge, not the size '16cpu'",
         ),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value[1:]),
@@ -151,11 +151,11 @@ def test_a_warning_tells_what_is_not_sent_along_and_json_tells_the_same(capsys):
     own = ("--set", "env.imports=[this]", "--name", "mine")
     code, out, _ = run(capsys, *SLURM, *own)
     assert code == 0
-    assert "warning: the machines must have your own this, which isn't sent along" in out
+    assert "warning: install your own this on the machines; it isn't sent with the job" in out
     code, out, _ = run(capsys, *SLURM, *own, "--json")
     told = json.loads(out)
     assert told["written"] == ["outputs/mine.sh"]
-    assert "the machines must have your own this, which isn't sent along" in told["warnings"]
+    assert "install your own this on the machines; it isn't sent with the job" in told["warnings"]
     assert told["next"][0] == "submit it: sbatch outputs/mine.sh"
 
 

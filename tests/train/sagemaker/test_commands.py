@@ -583,7 +583,7 @@ def test_places_come_from_the_stack(aws, capsys):
         ),
         (
             ("launch", "sagemaker", "battlesnake-ppo", "--two-jobs", *PLACES),
-            "--two-jobs goes with --instances",
+            "--two-jobs needs --instances",
         ),
         (
             (
@@ -660,8 +660,8 @@ def test_places_come_from_the_stack(aws, capsys):
         ),
         ((*SINGLE, "--max-hours", "700"), "the most is 2419200, which is 28 days"),
         ((*SINGLE, "--max-wait-hours", "inf"), "inf is no number"),
-        ((*SINGLE, "--max-wait-hours", "5"), "--max-wait-hours 5 goes with --spot"),
-        ((*SINGLE, "--max-wait-hours", "5", "--explain"), "--max-wait-hours 5 goes with --spot"),
+        ((*SINGLE, "--max-wait-hours", "5"), "--max-wait-hours 5 needs --spot"),
+        ((*SINGLE, "--max-wait-hours", "5", "--explain"), "--max-wait-hours 5 needs --spot"),
         ((*SINGLE, "--max-cost", "5"), "add --price ml.c5.4xlarge=DOLLARS"),
         ((*SINGLE, "--max-cost", "0.01", "--price", "ml.c5.4xlarge=0.5"), "raise --max-cost"),
         ((*SINGLE, "--price", "ml.c5.4xlarge=nan"), "no amount of money"),

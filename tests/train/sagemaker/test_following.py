@@ -186,7 +186,7 @@ def test_when_following_ends_early_it_says_that_the_job_goes_on(
     with pytest.raises(AWSError, match=f"asking about {NAME}"):
         job_command.follow_home(options, account, [NAME], {})
     out = capsys.readouterr().out
-    assert "the job goes on" in out
+    assert "the job continues" in out
     assert f"job follow {NAME}" in out
 
 

@@ -121,7 +121,7 @@ def test_whom_the_effort_does_not_reach_is_said(capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "nobody to begin with"),
+        ([], "no players to start with"),
         (["flood"], "between two players, not 1"),
         (["flood", "gredy"], "Did you mean 'greedy'"),
         (["flood", "greedy", "--elo0", "10"], "elo0 is 10 and elo1 10"),

@@ -164,7 +164,7 @@ def test_the_command_tells_the_bracket_as_table_json_and_page(tmp_path, capsys):
     assert max(final["wins"]) == 2
     assert "semifinal" in Page((tmp_path / "t.html").read_text()).text
     assert procsnake.main([*words, "--rounds", "2"]) == 2
-    assert "as many rounds as it takes" in capsys.readouterr().err
+    assert "number of players sets its rounds" in capsys.readouterr().err
 
 
 def test_a_place_where_no_report_can_be_is_refused_before_the_games(tmp_path, capsys):

@@ -130,4 +130,4 @@ def test_the_command_shows_a_table_or_json(capsys):
         "--speed",
         "ml.g5.xlarge=3",
     )
-    assert "those are for --compare" in run(capsys, *words)[2]
+    assert "use it with --compare" in run(capsys, *words)[2]
