@@ -123,7 +123,7 @@ def load(path: str | os.PathLike[str]) -> Bundle:
     else:
         raise BundleError(
             f"there is no policy bundle at {source}. The built-in ones:"
-            f" {shell_command('champions')}; what can be trained:"
+            f" {shell_command('champions')}; the experiments to train one:"
             f" {shell_command('train', '--list')}"
         )
     if CARD not in contents:
@@ -132,7 +132,7 @@ def load(path: str | os.PathLike[str]) -> Bundle:
         card = Card.from_dict(parse_json(contents[CARD]))
     except ValueError as error:
         raise BundleError(
-            f"{source}: {CARD} is cut off or not JSON ({error}). Export the bundle anew"
+            f"{source}: {CARD} is cut off or not JSON ({error}). Export the bundle again"
         ) from error
     except BundleError as error:
         raise BundleError(f"{source}: {error}") from error
@@ -181,25 +181,26 @@ def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
         names.append(README)
     for name in names:
         if name not in contents:
-            raise BundleError(f"{source} lacks {name}. Export or copy the bundle anew")
+            raise BundleError(f"{source} lacks {name}. Export or copy the bundle again")
         digest = hashlib.sha256(contents[name]).hexdigest()
         if digest != card.files.get(name):
             raise BundleError(
-                f"{source}: {name} ({len(contents[name])} bytes, SHA-256 {digest[:12]}…) is not the"
-                f" file that {CARD} describes: cut off or changed. Export or copy the bundle anew"
+                f"{source}: {name} ({len(contents[name])} bytes, SHA-256 {digest[:12]}…) is not"
+                f" the file that {CARD} describes: cut off or changed. Export or copy the bundle"
+                " again"
             )
     header_bytes = int.from_bytes(contents[WEIGHTS][:8], "little")
     if header_bytes > _MAX_HEADER_BYTES:
         raise BundleError(
-            f"{source}: {WEIGHTS} has a header of {header_bytes} bytes, and {_MAX_HEADER_BYTES} are"
-            " the most. Export the bundle anew"
+            f"{source}: {WEIGHTS} has a header of {header_bytes} bytes, more than"
+            f" {_MAX_HEADER_BYTES}. Export the bundle again"
         )
     try:
         if has_external_data(contents[ONNX]):
-            raise ValueError("it refers to data in other files, which nothing vouches for")
+            raise ValueError("it refers to data in other files, which are not verified")
     except ValueError as error:
         raise BundleError(
-            f"{source}: {ONNX} is not played, because {error}. Export the bundle anew"
+            f"{source}: {ONNX} is refused, because {error}. Export the bundle again"
         ) from error
 
 
@@ -253,7 +254,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) ->
     refuse_unbounded(info)
     # No more than this comes out of the archive, whatever has been packed.
     if info.file_size > limit:
-        raise ValueError(f"{info.filename} has {info.file_size} bytes, and {limit} are the most")
+        raise ValueError(f"{info.filename} has {info.file_size} bytes, more than {limit}")
     with archive.open(info) as file:
         return b"".join(iter(lambda: file.read(PIECE_BYTES), b""))
 

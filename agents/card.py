@@ -160,7 +160,7 @@ def _check_fields(data: Mapping[str, Any]) -> None:
     for name, declaration in declared.items():
         if name not in data:
             if declaration.default is MISSING and declaration.default_factory is MISSING:
-                raise BundleError(f"card.json lacks the field {name!r}; export the bundle anew")
+                raise BundleError(f"card.json lacks the field {name!r}; export the bundle again")
             continue
         kind = _JSON_TYPES[str(declaration.type).partition("[")[0]]
         if not isinstance(data[name], kind) or isinstance(data[name], bool):

@@ -89,8 +89,8 @@ def spread(
         return [future.result() for future in pending]
     except BrokenProcessPool as error:
         raise WorkerLostError(
-            "a process that did a part of the work was killed, maybe for want of memory. Try again"
-            " with fewer processes"
+            "a process that did a part of the work was killed, perhaps for lack of memory. Try"
+            " again with fewer processes"
         ) from error
     finally:
         # If a piece or `tell` raises, nobody waits for the rest.

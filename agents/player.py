@@ -106,7 +106,7 @@ class Player:
                 raise ValueError("there are none")
         except ValueError as error:
             raise ConfigError(
-                f"the options of {self.spec!r} can't be read; they look like"
+                f"the options of {self.spec!r} can't be read; write them as"
                 f" {stem}?option=value&option=value"
             ) from error
         return options

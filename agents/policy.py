@@ -80,8 +80,9 @@ class Policy(Agent):
         self._observation = observation_from_contract(self.card.observation)
         if self.card.action["num_actions"] != self._observation.num_actions:
             raise BundleError(
-                f"{bundle.path}: its card speaks of {self.card.action['num_actions']} actions, but"
-                f" its observation type has {self._observation.num_actions}. Export the bundle anew"
+                f"{bundle.path}: its card declares {self.card.action['num_actions']} actions,"
+                f" but its observation type has {self._observation.num_actions}. Export the"
+                " bundle again"
             )
         self._views = None
         if symmetries:
@@ -259,9 +260,9 @@ def onnx_forward(bundle: Bundle, threads: int) -> Forward:
 def _needs_memory(bundle: Bundle) -> BundleError:
     measure = shell_command("levels", bundle.path)
     return BundleError(
-        f"{bundle.path}: the policy has a memory (LSTM), but here each observation is looked at by"
-        " itself, as by a server that gets requests. Train snakes with ppo.lstm_units=0; measure"
-        f" one for Procgen: {measure}"
+        f"{bundle.path}: the policy has a memory (LSTM), but here each observation is evaluated"
+        " on its own, as in a server that answers requests. Train snakes with ppo.lstm_units=0;"
+        f" measure one for Procgen: {measure}"
     )
 
 
@@ -316,13 +317,13 @@ def _ask_once(bundle: Bundle, session: Any, memory: dict[str, np.ndarray]) -> No
     if np.shape(logits) != (_ASKED, card.action["num_actions"]) or logits.dtype.kind != "f":
         raise BundleError(
             f"{bundle.path}: policy.onnx answers {logits.dtype} {np.shape(logits)} for {_ASKED}"
-            f" observations; its card speaks of {card.action['num_actions']} actions. Export the"
-            " bundle anew"
+            f" observations; its card declares {card.action['num_actions']} actions. Export the"
+            " bundle again"
         )
     if np.shape(values) != (_ASKED,) or values.dtype.kind != "f":
         raise BundleError(
             f"{bundle.path}: policy.onnx answers values {values.dtype} {np.shape(values)} for"
-            f" {_ASKED} observations; each has one value. Export the bundle anew"
+            f" {_ASKED} observations; each has one value. Export the bundle again"
         )
     _check_finite(bundle, logits, values)
 
@@ -331,9 +332,9 @@ def _check_finite(bundle: Bundle, logits: np.ndarray, values: np.ndarray) -> Non
     """A search takes the values for results of games, so they have to be numbers as well."""
     if not (np.isfinite(logits).all() and np.isfinite(values).all()):
         raise BundleError(
-            f"{bundle.path}: the network answers with numbers that are none (NaN or infinite): its"
-            " training diverged, or its weights are damaged. Export an earlier checkpoint, or"
-            " train with a lower learning rate"
+            f"{bundle.path}: the network returns values that aren't finite (NaN or infinite):"
+            " its training diverged, or its weights are damaged. Export an earlier checkpoint,"
+            " or train with a lower learning rate"
         )
 
 
@@ -408,7 +409,7 @@ def _network_of(bundle: Bundle) -> Any:
         raise BundleError(
             f"{bundle.path}: network {card.network['name']!r} with the card's options has {size}"
             f" bytes of weights, and weights.safetensors has {len(bundle.weights)}. Export the"
-            " bundle anew"
+            " bundle again"
         )
     return networks.build(*described, **options)
 

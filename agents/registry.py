@@ -66,8 +66,8 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     player = Player.of(name)
     if player.is_remote:
         raise ConfigError(
-            f"{player.made} is the URL of a server, but this needs an agent of this machine; match,"
-            " play, tournament and sprt take one"
+            f"{player.made} is the URL of a server, but this command needs a local agent; match,"
+            " play, tournament and sprt take URLs"
         )
     own_options = dict(player.own_options)
     if player.has_evaluation:
@@ -171,7 +171,7 @@ def _load_policy(path: str, options: dict[str, Any]) -> Agent:
     if not is_champion and not looks_like_a_path:
         known_names = {*names(), *champions.names()}
         raise UnknownNameError(
-            "agent", path, known_names, hint="The path of a policy bundle does as well."
+            "agent", path, known_names, hint="A path to a policy bundle works as well."
         )
     from agents.policy import Policy
 

@@ -155,7 +155,7 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     _headline(f"1  train: {experiment.name}, by {experiment.algorithm}")
     finished = [run for run in runs if (run / "bundle" / "card.json").is_file()]
     if finished:
-        print(f"using the run that is there: {finished[-1]} (remove it to train anew)")
+        print(f"using the run that is there: {finished[-1]} (remove it to train again)")
         return finished[-1]
     result = train_and_tell(
         None if runs else experiment, options.runs, str(runs[-1]) if runs else None

@@ -74,8 +74,8 @@ def export_savedmodel(
     part = target / f".{VERSION}.part"
     if not (target / PARITY).is_file() and any(path != part for path in target.iterdir()):
         raise BundleError(
-            f"{target} holds something else than an export, so it is not replaced. Choose another"
-            " folder"
+            f"{target} holds something other than an export, so it is not replaced. Choose"
+            " another folder"
         )
     shape = (None, *card.observation_shape)
     inputs = tf.TensorSpec(shape, card.observation_dtype, name="observations")
@@ -102,8 +102,8 @@ def export_savedmodel(
         shutil.rmtree(part, ignore_errors=True)
     if not parity.holds:
         raise BundleError(
-            f"TensorFlow answers differently than the bundle ({parity}), so no model is left;"
-            f" {target / PARITY}"
+            f"TensorFlow answers differently than the bundle ({parity}), so the model was"
+            f" removed; {target / PARITY}"
         )
     return parity
 

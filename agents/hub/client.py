@@ -50,7 +50,7 @@ def asking(address: Address) -> Iterator[None]:
     except errors.GatedRepoError as error:
         page = f"{_endpoint()}/{address.repository}"
         raise HubError(
-            f"{address} is gated: accept its terms at {page}, and be known there. {LOG_IN}"
+            f"{address} is gated: accept its terms at {page}, and log in. {LOG_IN}"
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise HubError(_no_repository(address)) from error
@@ -60,7 +60,7 @@ def asking(address: Address) -> Iterator[None]:
         raise HubError(_refused(address, error)) from error
     except httpx2.TimeoutException as error:
         raise HubError(
-            f"{address}: {_endpoint()} didn't go on within {READ_S:g} s. Try again later"
+            f"{address}: {_endpoint()} sent nothing for {READ_S:g} s. Try again later"
         ) from error
     except (httpx2.HTTPError, ConnectionError) as error:
         raise HubError(_no_network(address, error)) from error
@@ -68,7 +68,7 @@ def asking(address: Address) -> Iterator[None]:
         raise HubError(f"{address}: {_quoted(error)} {_quoted(error.__cause__ or '')}") from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise HubError(
-            f"{address}: {_endpoint()} answers what can't be read: {_quoted(error)}"
+            f"{address}: {_endpoint()} sent an unreadable answer: {_quoted(error)}"
         ) from error
 
 

@@ -43,8 +43,8 @@ def fetch(text: str, limits: Mapping[str, int]) -> Path:
         write_folder(place, contents)
     except OSError as error:
         raise HubError(
-            f"{address} can't be kept in {place}: {error.strerror or error}. The environment"
-            " variable PROCSNAKE_CACHE names another folder"
+            f"{address} can't be stored in {place}: {error.strerror or error}. Choose another"
+            " folder with the environment variable PROCSNAKE_CACHE"
         ) from error
     return place
 
@@ -83,8 +83,7 @@ def _look_up(address: Address) -> tuple[Address, dict[str, int | None]]:
     is_other = address.is_pinned and pinned_address != address
     if is_other or not pinned_address.is_pinned:
         raise HubError(
-            f"{address}: the Hub answers with commit {str(info.sha)[:40]!r}, which isn't what was"
-            " asked for"
+            f"{address}: the Hub answers with commit {str(info.sha)[:40]!r}, not the one requested"
         )
     if pinned_address != address:
         print(f"{address} is now {pinned_address}", file=sys.stderr, flush=True)
@@ -107,8 +106,7 @@ def _sizes_of_bundle(
         size = sizes[address.inside(name)]
         if not isinstance(size, int) or not 0 <= size <= limit:
             raise HubError(
-                f"{address}: {name} has {size} bytes; {limit} are the most that it may have, so it"
-                " is not fetched"
+                f"{address}: {name} has {size} bytes, more than {limit}, so it is not downloaded"
             )
         sizes_by_name[name] = size
     return sizes_by_name
@@ -152,8 +150,7 @@ def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
     with get_session().stream("GET", url, headers=headers, timeout=READ_S) as response:
         if response.status_code in (401, 403):
             raise HubError(
-                f"{what} is gated: accept the terms on the model's page, and be known to the Hub."
-                f" {LOG_IN}"
+                f"{what} is gated: accept the terms on the model's page, and log in. {LOG_IN}"
             )
         if response.status_code != 200:
             raise HubError(
@@ -163,12 +160,13 @@ def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
             content += piece
             if len(content) > size:
                 raise HubError(
-                    f"{what} is longer than the {size} bytes that the Hub told; it is not kept"
+                    f"{what} is longer than the {size} bytes that the Hub announced; it is"
+                    " discarded"
                 )
             if time.monotonic() - start > _PATIENCE_S + size / _SLOWEST_BYTES_PER_S:
                 raise HubError(
-                    f"{what} comes too slowly: {len(content)} of {size} bytes so far. Try again"
-                    " later"
+                    f"{what} downloads too slowly: {len(content)} of {size} bytes so far. Try"
+                    " again later"
                 )
             progress.add(len(piece))
     if len(content) < size:

@@ -63,9 +63,7 @@ def _repository(target: str, branch: str) -> Address:
             " names a branch"
         )
     if address.at(branch).is_pinned:
-        raise HubError(
-            f"--revision {branch} is a commit, and nothing can be added to one; name a branch"
-        )
+        raise HubError(f"--revision {branch} is a commit, which can't be pushed to; name a branch")
     # What is written in full is checked in full.
     return Address.parse(str(address.at(branch)))
 
@@ -91,7 +89,7 @@ def _make_repository(api: Any, address: Address, *, private: bool) -> None:
     api.create_repo(address.repository, private=private or None, exist_ok=True)
     if private and not api.model_info(address.repository, timeout=READ_S).private:
         raise HubError(
-            f"{address.repository} is there already, and public. Leave --private out, or push to"
+            f"{address.repository} already exists and is public. Leave out --private, or push to"
             " another name"
         )
     if address.revision != "main":

@@ -73,9 +73,9 @@ def _lengthened(board: Board, point: Point, name: str) -> list[Snake]:
     tail = body[-1]
     if abs(tail["x"] - point["x"]) + abs(tail["y"] - point["y"]) > 1:
         raise InvalidStateError(
-            f"the tail of {name!r} is at ({tail['x']}, {tail['y']}), so its body can't go on at"
-            f" ({point['x']}, {point['y']}); click a neighbour, or erase the snake and begin with"
-            " its head"
+            f"the tail of {name!r} is at ({tail['x']}, {tail['y']}), so its body can't continue"
+            f" at ({point['x']}, {point['y']}); click a neighbour, or erase the snake and start"
+            " with its head"
         )
     snakes[name] = {**snakes[name], "body": [*body, point]}
     return list(snakes.values())
@@ -101,7 +101,7 @@ def read_position(text: str) -> tuple[Board, Settings]:
     a board that no game can have."""
     try:
         if len(text) > _MAX_CHARACTERS:
-            raise ValueError(f"it has {len(text)} characters, and {_MAX_CHARACTERS} are the most")
+            raise ValueError(f"it has {len(text)} characters, more than {_MAX_CHARACTERS}")
         data = parse_json(text)
     except ValueError as error:
         raise RecordingError(

@@ -139,7 +139,7 @@ class Bench:
         """Play from the position. Sets `turns`, with one entry per board, and returns them."""
         state, names = self._state(self.board)
         if not names:
-            raise ConfigError("there is no snake on the board; click one together, or deal")
+            raise ConfigError("there is no snake on the board; place one by clicking, or deal")
         players = [make_player(self._player_of(name)) for name in names]
         state.seed(self.seed)
         running = np.ones(1, np.bool_)

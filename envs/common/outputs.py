@@ -37,5 +37,6 @@ def make_place_for(path: str) -> None:
             (OUTPUTS / ".gitignore").write_text("*\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"{path} has no place: {error.strerror or error}. Choose another one, or another folder"
+            f"{path} can't be created: {error.strerror or error}. Choose another path, or work"
+            " in another folder"
         ) from error

@@ -272,8 +272,8 @@ class ProcgenVectorEnv(BatchEnv):
             raise InvalidActionError("the games have not begun; call reset() or restart() first")
         if self._native.closed:
             raise InvalidActionError(
-                f"{self.game} plays on num_threads={self._options['num_threads']} threads, which a"
-                " fork doesn't have; begin anew with restart(seed) in this process, or play with"
+                f"{self.game} plays on num_threads={self._options['num_threads']} threads, which"
+                " a fork doesn't have; call restart(seed) in this process, or play with"
                 " num_threads=0"
             )
 
@@ -327,8 +327,8 @@ class ProcgenVectorEnv(BatchEnv):
             # over a state's options.
             if not isinstance(state, GameState) or state.checksum != self._checksum(state.native):
                 raise InvalidStateError(
-                    f"states[{place}] is of another game than {self.game}, of other options than"
-                    " this batch's, or damaged; pass what get_state returned, as it is"
+                    f"states[{place}] is of another game than {self.game}, has other options"
+                    " than this batch, or is damaged; pass what get_state returned, unchanged"
                 )
         if self._native is None:
             self.restart()

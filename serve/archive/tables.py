@@ -224,8 +224,8 @@ class Database:
         strange = strange_entry(entries, expected)
         if strange is not None:
             raise UnsafeDatabaseError(
-                f"{self.file} is no archive of games: it holds {strange[:40]!r}, which is not as"
-                " procsnake makes it. Choose another --database"
+                f"{self.file} is no archive of games: it holds {strange[:40]!r}, which doesn't"
+                " match procsnake's schema. Choose another --database"
             )
 
     def _migrate(self, connection: sa.Connection, *, is_new: bool) -> None:

@@ -105,7 +105,7 @@ def test_a_file_that_unpacks_to_more_than_the_limit_is_refused(bundle_path, tmp_
     path = zipped(bundle_path, tmp_path / "snake.zip")
     monkeypatch.setitem(bundle.MAX_FILE_BYTES, "policy.onnx", 1 << 12)
     for there in (path, bundle_path):
-        with pytest.raises(BundleError, match="4096 are the most"):
+        with pytest.raises(BundleError, match="more than 4096"):
             bundle.load(there)
 
 
@@ -132,7 +132,7 @@ def test_a_small_zip_that_unpacks_to_much_is_refused_before_it_does(copied, tmp_
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("card.json", bytes(240 << 20))
-    with pytest.raises(BundleError, match="1048576 are the most"):
+    with pytest.raises(BundleError, match="more than 1048576"):
         bundle.load(path)
     path.write_bytes(
         path.read_bytes().replace((240 << 20).to_bytes(4, "little"), (100).to_bytes(4, "little"))

@@ -302,7 +302,7 @@ def _decisions_of(recording: Recording, snake: str) -> Iterator[_Decision]:
         board = boards[place]
         if boards[place + 1]["turn"] != board["turn"] + 1:
             raise ConfigError(
-                f"turn {board['turn'] + 1} is missing, so what was played can't be told"
+                f"turn {board['turn'] + 1} is missing, so the move before it is unknown"
             )
         move = recording.moves_played(place).get(snake)
         decided = (

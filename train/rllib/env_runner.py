@@ -277,7 +277,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             except Exception as error:
                 if not self.config.restart_failed_sub_environments:
                     raise
-                _LOGGER.warning("a world failed and is made anew: %s", cause_of(error))
+                _LOGGER.warning("a world failed and is created again: %s", cause_of(error))
                 self.metrics.log_value(NUM_ENV_STEP_FAILURES_LIFETIME, 1, reduce="lifetime_sum")
                 self._make_world_anew()
         return self._play(steps, explore, random_actions)

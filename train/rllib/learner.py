@@ -113,8 +113,8 @@ class FragmentLearner(TorchLearner):
             if not (training_data.episodes or self._spare):
                 raise LostExperienceError(
                     "all fragments of a learner's first batch were lost with the machines or"
-                    " processes that played them; look at their logs, and begin anew or go on with:"
-                    " train --resume"
+                    " processes that played them; look at their logs, and start again or"
+                    " continue with: train --resume"
                 )
             training_data.episodes = training_data.episodes or self._spare
             self._spare = training_data.episodes[:1]

@@ -146,8 +146,9 @@ def fit_curve(group: str, positions: Sequence[Position]) -> Curve:
     open_ones = np.abs(scores) <= SURE
     if open_ones.sum() < _LEAST:
         raise ConfigError(
-            f"there are {open_ones.sum()} positions of the group {group!r} with no proven score; at"
-            f" least {_LEAST} are needed. Give stores of duels on 11×11 and of games of four"
+            f"there are {open_ones.sum()} positions of the group {group!r} with no proven score;"
+            f" at least {_LEAST} are needed. Add stores of duels on 11×11 and of four-snake"
+            " games"
         )
     features = np.column_stack([scores[open_ones] / _UNIT, np.ones(open_ones.sum())])
     slope, offset = ridge_regression(features, results[open_ones], np.zeros(len(features)), _RIDGE)

@@ -117,19 +117,18 @@ def game_of(recording: Recording, snake: str | None = None) -> SnakeGame:
     settings = recording.settings
     if settings.solo:
         raise ConfigError(
-            "this is a solo game, in which there is nobody to win against; analyse needs two snakes"
-            " or more"
+            "this is a solo game, which nobody can win; analyse needs two snakes or more"
         )
     if settings.map in UNREADABLE_MAPS:
         raise ConfigError(
-            f"the map {settings.map} moves the snakes by itself, so moves on it can't be judged"
+            f"the map {settings.map} moves the snakes itself, so their moves can't be judged"
         )
     first = _find_snake(boards[0], snake, recording.requests[0].get("you"))
     snake_id = first["id"]
     positions = tuple(_positions(recording, boards, settings, snake_id))
     if not positions:
         raise ConfigError(
-            f"{name_of(first)} had nothing to choose in this game of {len(boards)} turns"
+            f"{name_of(first)} never had a choice in this game of {len(boards)} turns"
         )
     return SnakeGame(
         game_id=str(recording.game.get("id", "")),
@@ -195,8 +194,8 @@ def _positions(
             break
         if positions and board["turn"] != positions[-1].turn + 1:
             raise ConfigError(
-                f"turn {positions[-1].turn + 1} is missing in this recording, so what was played"
-                " can't be told"
+                f"turn {positions[-1].turn + 1} is missing in this recording, so the move before"
+                " it is unknown"
             )
         moves = {one: MOVE_NAMES.index(move) for one, move in recording.moves_played(n).items()}
         positions.append(Position(board, settings, snake, moves))

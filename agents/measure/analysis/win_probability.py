@@ -56,7 +56,7 @@ class Curve:
             and all(0 <= share <= 1 for share in shares)
         ):
             raise ConfigError(
-                f"{self} can't be: a scale is above 0, and shares lie between 0 and 1"
+                f"{self} is invalid: the scale must be above 0, and shares between 0 and 1"
             )
 
     def __call__(self, score: int) -> float:

@@ -208,7 +208,7 @@ def wilson_interval(successes: float, n: int, confidence: float = 0.95) -> tuple
     """
     if not 0 <= successes <= n or not 0 < confidence < 1:
         raise ConfigError(
-            f"no interval for {successes} successes of {n} at confidence {confidence}"
+            f"no interval exists for {successes} successes of {n} at confidence {confidence}"
         )
     if n == 0:
         return 0.0, 1.0

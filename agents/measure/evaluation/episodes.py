@@ -76,9 +76,9 @@ def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
         env_settings = bundle.card.config.get("env")
         modules = env_settings.get("imports") if isinstance(env_settings, dict) else None
         raise ConfigError(
-            f"{bundle.path} was trained in the world {name!r}, which nothing here registers. Name"
-            f" the module that does: --imports MODULE (it is {modules or 'unknown'} in its"
-            " configuration)"
+            f"{bundle.path} was trained in the world {name!r}, which isn't registered here. Name"
+            " the module that registers it: --imports MODULE (its configuration says"
+            f" {modules or 'unknown'})"
         )
     try:
         return envs.make(name, **options)

@@ -125,7 +125,7 @@ def _load(path: str) -> Bundle:
     if not is_procgen(bundle.card):
         raise BundleError(
             f"{path} was trained in {bundle.card.environment['name']!r}, not in Procgen; leave"
-            " --levels away"
+            " out --levels"
         )
     return bundle
 

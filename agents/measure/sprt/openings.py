@@ -63,7 +63,7 @@ def opening(test: Sprt, block: int) -> Opening:
         if candidate is not None:
             return candidate
     raise ConfigError(
-        f"of {_ATTEMPTS} random openings of {test.opening_turns} turns none left everybody with a"
+        f"of {_ATTEMPTS} random openings of {test.opening_turns} turns none left every snake a"
         " chance. Ask for fewer turns"
     )
 
@@ -122,9 +122,9 @@ def write_book(path: Path, test: Sprt, openings: Iterable[Opening]) -> int:
         size += len(lines[-1])
         if number > _MAX_OPENINGS or size > _MAX_BYTES:
             raise BookError(
-                f"{path} isn't written: a book has at most {_MAX_OPENINGS} openings and"
-                f" {_MAX_BYTES} bytes, and there are more. Ask for at most --games"
-                f" {(number - 1) * test.seats}, or for fewer --opening-turns"
+                f"{path} isn't written: it would exceed {_MAX_OPENINGS} openings or {_MAX_BYTES}"
+                f" bytes. Ask for at most --games {(number - 1) * test.seats}, or for fewer"
+                " --opening-turns"
             )
     write_whole(path, "".join(lines))
     return number
@@ -143,8 +143,8 @@ def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
             )
         if len(lines) > _MAX_OPENINGS:
             raise BookError(
-                f"{path} has {len(lines)} openings, and {_MAX_OPENINGS} are the most. Make two"
-                " books of it"
+                f"{path} has {len(lines)} openings, more than {_MAX_OPENINGS}. Split it into two"
+                " books"
             )
         board = _Board(*(head[name] for name in ("seats", "width", "height", "settings")))
         openings = tuple(_opening(line) for line in lines)
@@ -165,8 +165,8 @@ def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
     for number, one in enumerate(openings, 1):
         if not _can_be_played(test, one):
             raise BookError(
-                f"opening {number} of {path} doesn't leave {test.seats} snakes alive in a game that"
-                " goes on"
+                f"opening {number} of {path} doesn't leave {test.seats} snakes alive in a"
+                " running game"
             )
     return openings
 

@@ -181,8 +181,8 @@ class Tournament(Match):
             raise UnknownNameError("form of tournament", self.form, FORMS)
         if not 2 <= self.seats <= MAX_SEATS or self.seats > len(self.players):
             raise ConfigError(
-                f"seats is {self.seats} with {len(self.players)} players; 2 to {MAX_SEATS}, and no"
-                " more than there are"
+                f"seats is {self.seats} with {len(self.players)} players; 2 to {MAX_SEATS}, at"
+                " most one seat per player"
             )
         for name in ("rounds", "games"):
             if getattr(self, name) < 1:

@@ -135,8 +135,8 @@ class Store(Generic[M]):
         strange = strange_entry(schema, schema_after(STATEMENTS[:version]))
         if strange is not None:
             raise StoreError(
-                f"{self.path} is no {self._holds.kind}'s file: it holds {strange[:40]!r}, which is"
-                " not as procsnake makes it. Choose another --store"
+                f"{self.path} is no {self._holds.kind}'s file: it holds {strange[:40]!r}, which"
+                " doesn't match procsnake's schema. Choose another --store"
             )
 
     def _migrate(self) -> None:
@@ -186,8 +186,8 @@ class Store(Generic[M]):
             version, length, config = row
             if version != _VERSION:
                 raise StoreError(
-                    f"{self.path} has version {version}, this procsnake reads {_VERSION}. Begin a"
-                    " new file: --store"
+                    f"{self.path} has version {version}, this procsnake reads {_VERSION}. Start"
+                    " a new file: --store"
                 )
             if length > _MAX_CONFIG:
                 raise ValueError(f"its description has {length} characters")
@@ -209,8 +209,8 @@ class Store(Generic[M]):
             other = self._differences(match)
             if other and self._has_games():
                 raise ConfigError(
-                    f"{self.path} holds another {match.kind}: {other} differ. Name neither players"
-                    " nor these to go on with it, or choose another --store"
+                    f"{self.path} holds another {match.kind}: {other} differ. To continue it,"
+                    " leave out the players and these options; or choose another --store"
                 )
             own = {_KIND: match.kind, _SIGNATURE: signature, _CONTENTS: {**contents, **before}}
             config = json.dumps({**match.to_dict(), **own})
@@ -229,9 +229,9 @@ class Store(Generic[M]):
         for spec, content in _contents(match).items():
             if before.get(spec, content) != content:
                 raise ConfigError(
-                    f"{self.path} has games of {spec} as it was before; its rules, policy,"
-                    " evaluation or file of options have changed since. Choose another --store, or"
-                    " bring back what was there"
+                    f"{self.path} has games of an earlier version of {spec}; its rules, policy,"
+                    " evaluation or file of options have changed since. Choose another --store,"
+                    " or restore the old version"
                 )
 
     def _contents_before(self) -> dict[str, Any]:
@@ -260,8 +260,8 @@ class Store(Generic[M]):
         other = self._differences(match)
         if other:
             raise StoreError(
-                f"{self.path} holds another {match.kind} by now: {other} differ. Another procsnake"
-                " has begun it there before a game of this one had ended; choose another --store"
+                f"{self.path} now holds another {match.kind}: {other} differ. Another procsnake"
+                " started it there in the meantime; choose another --store"
             )
 
     def _differences(self, match: M) -> str:
@@ -299,7 +299,7 @@ class Store(Generic[M]):
         except sqlite3.IntegrityError as error:
             raise StoreError(
                 f"{self.path} holds game {game.number} of round {game.round} already: another"
-                " procsnake plays the same match into it. Let that one end, or choose another"
+                " procsnake plays the same match there. Wait for it to end, or choose another"
                 " --store"
             ) from error
 
@@ -371,8 +371,8 @@ class Store(Generic[M]):
                 self._database.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError):
                 raise StoreError(
-                    f"{self.path} can't be written: {error}. The games in it are kept; mend that"
-                    " and go on with it, or choose another --store"
+                    f"{self.path} can't be written: {error}. Its games are kept; fix that and"
+                    " continue, or choose another --store"
                 ) from error
             raise
 
@@ -402,9 +402,9 @@ def _checked(game: Game, num_players: int) -> Game:
             raise ValueError("a seat's cause of death or failure is no text")
         times = (seat.latency_ms, seat.slowest_ms, seat.cpu_ms)
         if not all(isinstance(time, int | float) and 0 <= time <= _MAX_TIME_MS for time in times):
-            raise ValueError("a seat's times are none that a move takes")
+            raise ValueError("a seat's times are impossible for a move")
     if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
-        raise ValueError(f"game {game.round}/{game.number} has numbers that no game has")
+        raise ValueError(f"game {game.round}/{game.number} has impossible numbers")
     if not 2 <= len(seats) <= MAX_SEATS or not all(seat.player < num_players for seat in seats):
         raise ValueError(
             f"game {game.round}/{game.number} has {len(seats)} seats, or players that don't take"
@@ -416,5 +416,5 @@ def _checked(game: Game, num_players: int) -> Game:
             " moves that don't exist"
         )
     if not any(seat.place == 1 for seat in seats):
-        raise ValueError(f"game {game.round}/{game.number} has nobody in the first place")
+        raise ValueError(f"game {game.round}/{game.number} has nobody in first place")
     return game

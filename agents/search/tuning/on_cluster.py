@@ -50,5 +50,5 @@ def blocks_on_cluster(settings: SelfPlay, blocks: Sequence[int]) -> Iterator[tup
         raise cannot_play(error) from error
     except RayError as error:
         raise WorkerLostError(
-            f"workers of the cluster were lost again and again ({type(error).__name__})"
+            f"workers of the cluster were lost repeatedly ({type(error).__name__})"
         ) from error

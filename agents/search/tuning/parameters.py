@@ -150,7 +150,7 @@ def choose(
             selection[name] = replace(usual, r_end=step)
     if not selection:
         raise ConfigError(
-            "nothing to tune: name parameters, as in --parameters"
+            "nothing to tune: name parameters, such as --parameters"
             f" {next(iter(parameters))},weights, or all"
         )
     return tuple(selection.values())
@@ -178,7 +178,7 @@ def _read(text: str) -> tuple[str, float | None, float | None]:
             raise ValueError("there are too many numbers")
     except ValueError as error:
         raise ConfigError(
-            f"{text!r} can't be read; a parameter looks like NAME, NAME:C_END or NAME:C_END:R_END"
+            f"{text!r} can't be read; write a parameter as NAME, NAME:C_END or NAME:C_END:R_END"
         ) from error
     return name, c_end, r_end
 

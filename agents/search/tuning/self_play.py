@@ -83,8 +83,8 @@ class SelfPlay:
             raise ConfigError(f"{self.player!r} can't use a learned evaluation; only alphabeta can")
         if Player("", self.player).runs_code:
             raise ConfigError(
-                f"{self.player!r} plays by rules, which an evaluation isn't learned with; leave the"
-                " rules out"
+                f"{self.player!r} plays with rules, which an evaluation can't be learned for;"
+                " leave out the rules"
             )
         counts_are_possible = (
             min(self.nodes, self.every) >= 1 and min(self.opening_turns, self.inner_positions) >= 0
@@ -378,5 +378,5 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
             return {name: block[name] for name in names}
     except DAMAGED_ARRAYS as error:
         raise ConfigError(
-            f"{path} can't be read ({error}); remove it, and its games are played again"
+            f"{path} can't be read ({error}); remove it to play its games again"
         ) from error

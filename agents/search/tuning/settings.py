@@ -34,8 +34,7 @@ class Tuning(Sprt):
     def __post_init__(self) -> None:
         if self.seats % 2:
             raise ConfigError(
-                "a tuning is by games of 2 or 4 snakes, half of them on each side, not of"
-                f" {self.seats}"
+                f"tuning games have 2 or 4 snakes, half of them on each side, not {self.seats}"
             )
         for name in ("pairs", "batch"):
             if getattr(self, name) < 1:

@@ -42,8 +42,8 @@ def fit_scale(scores: np.ndarray, results: np.ndarray) -> float:
     inverse = float(_regress(scores[:, None], results, np.zeros(len(scores)), np.zeros(1))[0])
     if not inverse > 0:
         raise ConfigError(
-            f"the evaluation foretells nothing of these {len(results)} positions' results (1 / K"
-            f" would be {inverse:.3g}); record more games, of stronger players"
+            f"the evaluation predicts nothing about these {len(results)} positions' results (1 /"
+            f" K would be {inverse:.3g}); record more games, of stronger players"
         )
     return 1 / inverse
 

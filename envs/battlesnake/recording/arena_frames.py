@@ -67,8 +67,9 @@ def game_and_requests(
     size = {"width": about.get("width") or width, "height": about.get("height") or height}
     if not all(size.values()):
         raise ValueError(
-            'frames don\'t tell the board\'s size; add "Game": {"Width": 11, "Height": 11} to them,'
-            " or pass --width and --height to procsnake replay (Python: width= and height=)"
+            'the frames lack the board\'s size; add "Game": {"Width": 11, "Height": 11} to'
+            " them, or pass --width and --height to procsnake replay (Python: width= and"
+            " height=)"
         )
     game = _game(about)
     return game, [_request(_lower(frame), size, game) for frame in page["frames"]]

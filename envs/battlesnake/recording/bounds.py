@@ -51,7 +51,9 @@ def _snake(snake: Mapping[str, Any]) -> None:
         if not isinstance(snake.get(name) or "", str):
             raise ValueError(f"{name} is {_short(snake[name])}; expected a text")
     if snake.get("eliminatedCause") == CAUSE_NAMES[ABSENT]:
-        raise ValueError(f"eliminatedCause is {CAUSE_NAMES[ABSENT]!r}, of which no snake dies")
+        raise ValueError(
+            f"eliminatedCause is {CAUSE_NAMES[ABSENT]!r}, which isn't a cause of death"
+        )
 
 
 def _points(name: str, points: Any) -> None:

@@ -52,9 +52,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         if not self.requests:
-            raise RecordingError(
-                "the recording holds no turns; was the game ended before it began?"
-            )
+            raise RecordingError("the recording holds no turns; did the game end before it began?")
         if not isinstance(self.game, dict):
             raise RecordingError(
                 f"the recorded game is {type(self.game).__name__}; expected an object"
@@ -181,7 +179,7 @@ class Recording:
                 read_settings(self.game, strict=True), solo=len(self._boards[0]["snakes"]) < 2
             )
         except WebhookError as error:
-            raise RecordingError(f"the recorded game can't be: {error}") from error
+            raise RecordingError(f"the recorded game is impossible: {error}") from error
 
     def decisions(self, turn: int) -> dict[str, dict[str, Any]]:
         """Return what the snakes decided on the board of a turn, by id.

@@ -108,8 +108,8 @@ def _refuse_several_games(requests: Sequence[Mapping[str, Any]]) -> None:
     }
     if len(ids) > 1:
         raise ValueError(
-            f"it has requests of {len(ids)} games; keep those of one, as in: grep {min(ids)} FILE >"
-            " game.jsonl"
+            f"it has requests of {len(ids)} games; keep those of one, for example: grep"
+            f" {min(ids)} FILE > game.jsonl"
         )
     for before, after in pairwise(map(_turn, requests)):
         # By one turn it goes back where the log of a second snake is late.

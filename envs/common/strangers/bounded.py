@@ -46,7 +46,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
-            raise ValueError(f"it has {size} bytes, and {limit} are the most")
+            raise ValueError(f"it has {size} bytes, more than {limit}")
         # It may grow meanwhile.
         return file.read(size)
 
@@ -82,7 +82,7 @@ def parse_yaml(text: str) -> Any:
     Raises `ValueError` for any other text.
     """
     if len(text) > MAX_YAML_BYTES:
-        raise ValueError(f"it has {len(text)} characters, and {MAX_YAML_BYTES} are the most")
+        raise ValueError(f"it has {len(text)} characters, more than {MAX_YAML_BYTES}")
     try:
         value = yaml.load(text, _Loader)
     except RecursionError as error:

@@ -49,8 +49,8 @@ def refuse_companions(path: Path) -> None:
     if _names_another_file(journal):
         raise UnsafeDatabaseError(
             f"{journal} belongs to a transaction over several databases, so SQLite would delete"
-            " another file that it names. procsnake leaves no such journal. Remove it, or take the"
-            " database from whoever has it whole"
+            " another file that it names. procsnake leaves no such journal. Remove it, or get"
+            " an intact copy of the database"
         )
 
 

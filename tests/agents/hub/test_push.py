@@ -98,7 +98,7 @@ def test_private_is_private(hub, owner, bundle_path):
 
 
 def test_private_into_a_public_repository_is_refused(hub, pushed):
-    with pytest.raises(HubError, match="ada/snake is there already, and public"):
+    with pytest.raises(HubError, match="ada/snake already exists and is public"):
         push("champion-duel", "hf://ada/snake", private=True)
     assert len(hub.models["ada/snake"].commits) == 2
 

@@ -96,11 +96,11 @@ def test_all_engines_get_the_same_experiment(capsys):
         ),
         (
             ("launch", "kuberay", "battlesnake-ppo", "--instances", "16cpu", "--claim", "runs"),
-            "launch kuberay needs --image; e.g. --image ",
+            "launch kuberay needs --image, such as --image ",
         ),
         (
             ("launch", "ec2", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--image", "r/p:1"),
-            "launch ec2 needs --region; e.g. --region us-west-2",
+            "launch ec2 needs --region, such as --region us-west-2",
         ),
         ((*SLURM, "--spot"), "unknown option '--spot'"),
         (

@@ -63,8 +63,8 @@ def starting_point(
     damaged = [checkpoint for checkpoint in checkpoints if flaws[checkpoint]]
     if damaged and len(damaged) == len(checkpoints):
         raise RunError(
-            f"{folder.path} has no whole checkpoint: in {damaged[-1].name}, {flaws[damaged[-1]]}."
-            " Copy the run anew, or begin again:"
+            f"{folder.path} has no whole checkpoint: in {damaged[-1].name},"
+            f" {flaws[damaged[-1]]}. Copy the run again, or start a new one:"
             f" {shell_command('train', '--config', folder.path / CONFIG)}"
         )
     for checkpoint, flaw in flaws.items():

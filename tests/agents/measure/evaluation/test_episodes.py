@@ -165,7 +165,7 @@ def test_a_world_that_nothing_registers_says_how_to_register_it(run):
     with pytest.raises(
         ConfigError,
         match=(
-            r"world 'steps', which nothing here registers.*--imports MODULE \(it is \['my_steps'\]"
+            r"world 'steps', which isn't registered here.*\(its configuration says \['my_steps'\]"
         ),
     ):
         world_of(bundle_of_a_world(str(run)), num_games=1)
@@ -176,7 +176,7 @@ def test_a_world_of_a_card_without_a_configuration_is_one_line(run, capsys, env)
     card = json.loads((run / "bundle" / "card.json").read_text())
     (run / "bundle" / "card.json").write_text(json.dumps({**card, "config": {"env": env}}))
     assert main(["episodes", str(run)]) == 2
-    assert "--imports MODULE (it is unknown in its configuration)" in capsys.readouterr().err
+    assert "--imports MODULE (its configuration says unknown)" in capsys.readouterr().err
 
 
 def test_an_episode_tells_what_came_of_it(steps, run):

@@ -57,8 +57,8 @@ def test_a_setting_of_another_test_is_refused_where_the_stores_players_go_on(cap
     ):
         assert main(["sprt", *words, "--jobs", "1"]) == 2
         assert (
-            f"outputs/sprt.db holds another sprt: {told} differ. Name neither players nor these"
-            in capsys.readouterr().err
+            f"outputs/sprt.db holds another sprt: {told} differ. To continue it, leave out the"
+            " players and these options" in capsys.readouterr().err
         )
     assert main(["sprt", *SMALL, "--games", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["games"] == 4
@@ -73,7 +73,7 @@ def test_a_name_that_was_misspelt_is_no_test_that_the_mended_command_would_not_b
 
 def test_games_of_rules_as_they_were_are_no_verdict_on_those_of_now(folder, capsys):
     rules = folder / "my_rule.py"
-    told = "outputs/sprt.db has games of my_rule.py+flood as it was before"
+    told = "outputs/sprt.db has games of an earlier version of my_rule.py+flood"
     test = ["sprt", "my_rule.py+flood", "flood", *SMALL]
     rules.write_text("def nothing(me):\n    return [True] * 4\n")
     assert main([*test, "--games", "4"]) == 0

@@ -87,8 +87,8 @@ def test_a_setting_of_another_tournament_is_refused_where_the_stores_players_go_
     ):
         assert main([*go_on, *words]) == 2
         assert (
-            f"t.db holds another tournament: {told} differ. Name neither players nor these"
-            in capsys.readouterr().err
+            f"t.db holds another tournament: {told} differ. To continue it, leave out the"
+            " players and these options" in capsys.readouterr().err
         )
     assert main([*go_on, "--games", "1", "--max-turns", "3", "--rounds", "2", "--json"]) == 0
     assert len(_games(tmp_path / "t.db")) == 2

@@ -159,7 +159,7 @@ def test_a_schema_that_is_a_program_is_refused_before_it_runs(played, capsys, pr
     before = played.read_bytes()
     assert main(["tournament", "--store", str(played)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"it holds {name!r}, which is not as procsnake makes it" in line
+    assert f"it holds {name!r}, which doesn't match procsnake's schema" in line
     assert played.read_bytes() == before
 
 

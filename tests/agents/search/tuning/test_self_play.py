@@ -258,7 +258,7 @@ def test_ctrl_c_ends_with_whole_blocks_and_a_line(tmp_path):
     ("settings", "told"),
     [
         ({"player": "flood"}, "only alphabeta can"),
-        ({"player": "my_rule.py+alphabeta"}, "plays by rules"),
+        ({"player": "my_rule.py+alphabeta"}, "plays with rules"),
         ({"seed": -1}, "seed is -1"),
         ({"width": 2}, "width is 2"),
         ({"width": -5, "height": -5}, "width is -5"),

@@ -84,7 +84,7 @@ def test_a_weight_whose_feature_never_varies_stays():
 
 
 def test_results_that_the_evaluation_does_not_foretell_are_told():
-    with pytest.raises(ConfigError, match="foretells nothing"):
+    with pytest.raises(ConfigError, match="predicts nothing"):
         fit_scale(np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.0, 1.0, 0.0, 1.0]) * 0.5 + 0.25)
 
 

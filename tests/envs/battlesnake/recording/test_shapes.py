@@ -106,7 +106,9 @@ def test_another_board_of_the_same_turn_contradicts_it():
 def test_a_log_of_several_games_is_refused():
     game, boards = official()
     log = requests(game, boards)
-    with pytest.raises(RecordingError, match="requests of 2 games; keep those of one, as in: grep"):
+    with pytest.raises(
+        RecordingError, match="requests of 2 games; keep those of one, for example: grep"
+    ):
         Recording.parse(lines([*log, *requests({**game, "id": "other"}, boards)]), "log")
     without = [{"turn": request["turn"], "board": request["board"]} for request in log]
     with pytest.raises(RecordingError, match=r"goes back from \d+ to 0, so it holds several games"):
