@@ -45,7 +45,7 @@ class BatchEnv(VectorEnv):
       use these. Copy what you need after the next call, and ask the world for its arrays again:
       most are written in place, but some are replaced.
     * Gymnasium's `reset` and `step`, which return copies. `step` drains the episodes itself: it
-      tells of them in `final_info` alone, and whoever drives a world this way never asks for them.
+      reports them only in `final_info`, so callers of `step` needn't ask for them.
 
     These are the arrays, for R = `num_envs` rows and A actions. They hold after `restart` and after
     each `advance`:
@@ -70,8 +70,8 @@ class BatchEnv(VectorEnv):
     A row that was not valid when `advance` was called has reward 0 and neither flag, whatever
     action was passed for it.
 
-    A world has to define `restart`, `advance` and `drain_episodes`. What else is declared here has
-    a default that suits most worlds. `envs.compliance.check_world` tries all of it."""
+    A world must define `restart`, `advance` and `drain_episodes`. All other methods have defaults
+    that suit most worlds. `envs.compliance.check_world` checks all of them."""
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}
 
@@ -128,9 +128,7 @@ class BatchEnv(VectorEnv):
 
     @abstractmethod
     def restart(self, seed: int | None = None) -> None:
-        """Start every game anew. The same seed gives the same games; None continues with fresh
-        ones.
-        """
+        """Restart every game. The same seed gives the same games; None starts new ones."""
 
     @abstractmethod
     def advance(self, actions: np.ndarray) -> None:
@@ -179,16 +177,15 @@ class BatchEnv(VectorEnv):
         )
 
     def remember(self, network: Any) -> None:
-        """Take notice of the present policy, a torch module. Trainers call this before each
-        rollout.
+        """Receive the current policy, a torch module. Trainers call this before each rollout.
 
-        The default does nothing. A world that plays against past selves keeps a copy. Here and in
-        the two methods below, a wrapper acts for itself alone, because `train.worlds.state` calls
-        each layer."""
+        The default does nothing. A world that plays against past selves keeps a copy. In this
+        method and the two below, a wrapper handles only its own state, because `train.worlds.state`
+        calls each layer."""
 
     def progress(self) -> Any:
-        """Return what a checkpoint keeps of the world: pools of opponents, the stage of a
-        curriculum, statistics, but no games.
+        """Return the world's state for a checkpoint: pools of opponents, the stage of a curriculum,
+        statistics, but no games.
 
         This consists of plain values, NumPy arrays and tensors on the CPU, so that pickle can store
         it. It is None, the default, if there is nothing to keep."""
@@ -197,8 +194,8 @@ class BatchEnv(VectorEnv):
     def carry_on(self, progress: Any, network: Any) -> None:
         """Continue from what `progress` returned in an earlier session. The next call is `restart`.
 
-        This is called only if that wasn't None. `network` is a torch module of the policy's kind,
-        which may be copied."""
+        It is called only if `progress` wasn't None. `network` is a torch module of the policy's
+        kind, which may be copied."""
 
     # Gymnasium's interface, the same for every world.
 
@@ -239,8 +236,8 @@ class BatchEnv(VectorEnv):
 
 
 def by_row(columns: Mapping[str, np.ndarray], num_rows: int) -> dict[str, np.ndarray]:
-    """Return columns of episodes that ended in one step, of which one is `row`, as Gymnasium's
-    `info` has them.
+    """Convert columns of episodes that ended in one step to the form of Gymnasium's `info`. One
+    column is `row`.
 
     Each becomes an array (R,), which is 0 where no episode ended, with a mask `_name` beside it.
     """

@@ -1,5 +1,5 @@
-"""For people who write a world or a wrapper: play it at random and see that it keeps what
-`BatchEnv` promises.
+"""For authors of worlds and wrappers: play it at random and check that it keeps the contract of
+`BatchEnv`.
 
 from envs.compliance import check_world
 check_world("corridor", num_games=8)
@@ -34,10 +34,8 @@ def check_world(
     network: Any = None,
     **options: Any,
 ) -> None:
-    """Play a world, given by name or as what makes it of `options`, for `num_steps` steps of random
-    actions.
-
-    Checked are:
+    """Play `num_steps` random steps of a world, given by name or as a function of `options`, and
+    check:
 
     * what the world says of itself: spaces, `observation_contract`, `views`;
     * after every step: shapes, dtypes and ranges of all arrays, masks, and that rows which are not
@@ -48,8 +46,8 @@ def check_world(
     * that the same seed gives the same games, whatever is played in rows that are not valid;
     * that a new world which carries on from `progress` has made the same progress.
 
-    `network`, a torch module of the policy's kind, is handed to `remember` and `carry_on`; a world
-    that copies the policy needs one. Raises `ComplianceError`."""
+    `network`, a torch module like the policy, is passed to `remember` and `carry_on`; a world that
+    copies the policy needs it. Raises `ComplianceError`."""
     if isinstance(world, str):
         what = f"world {world!r}"
     else:

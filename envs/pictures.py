@@ -1,4 +1,4 @@
-"""What a world looks like to people: arrays as pictures, pictures as text for a terminal."""
+"""Shows worlds to people: arrays as pictures, and pictures as text for a terminal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def picture_of(observation: np.ndarray, space: Box) -> np.ndarray:
     """Return one observation of `space` as uint8 (H, W, 3), with even H and W. Black is the space's
     lowest value, white its highest.
 
-    (H, W, 3) is shown in colours. Of other numbers of channels each pixel shows the brightest one;
-    (H, W) and (W,) are pictures of one channel. Small pictures are enlarged. Where the space has no
-    bounds, those of the observation count."""
+    (H, W, 3) is shown in colour. With other numbers of channels each pixel shows the brightest
+    channel; (H, W) and (W,) have one channel. Small pictures are enlarged. If the space has no
+    bounds, those of the observation are used."""
     low = float(space.low.min())
     high = float(space.high.max())
     if not np.isfinite([low, high]).all():

@@ -1,8 +1,7 @@
 """Wrappers around a batch of games of any world: stacked frames, shaped rewards, repeated actions.
 
 Each wrapper acts on whole batches and is a `BatchEnv` itself. `drain_episodes` stays the world's
-own: whatever a wrapper changes for the trainer, returns are sums of the raw rewards, and lengths
-are raw steps."""
+own, so returns are always sums of raw rewards, and lengths are raw steps."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ _FEW_CHANNELS = 4
 
 
 class BatchWrapper(BatchEnv):
-    """Hands everything on to `world`; its arrays are the world's own unless a subclass has
-    others.
+    """Passes everything on to `world`; its arrays are the world's own unless a subclass replaces
+    them.
     """
 
     def __init__(self, world: BatchEnv, *, observation_space: Box | None = None) -> None:
@@ -97,8 +96,8 @@ class FrameStack(BatchWrapper):
 
     The gap is LARS's idea of the 2020 competition: two frames cost little and show motion over
     num_frames - 1 steps. At the beginning of an episode its first frame stands for those before it.
-    Raises `ConfigError` for what is no number of at least two frames, and for observations that
-    aren't pictures (H, W, C)."""
+    Raises `ConfigError` unless `num_frames` is an integer of at least 2 and observations are
+    pictures (H, W, C)."""
 
     def __init__(self, world: BatchEnv, num_frames: int, *, gap: bool = False) -> None:
         space = world.single_observation_space
@@ -211,10 +210,10 @@ def shaped(rewards: np.ndarray) -> np.ndarray:
 class ActionRepeat(BatchWrapper):
     """Plays each action `repeat` times and pays the sum of the rewards.
 
-    If an episode ends before the action was repeated often enough, its row plays `idle` for the
-    rest, and the new episode's rewards there are not paid. So does a row that is not valid, whose
-    next episode may begin before the last repetition. Raises `ConfigError` unless `repeat` is an
-    integer of at least 1."""
+    If an episode ends during the repetitions, its row plays `idle` for the rest, and the new
+    episode's rewards there are dropped. The same holds for a row that is not valid, whose next
+    episode may begin before the last repetition. Raises `ConfigError` unless `repeat` is an integer
+    of at least 1."""
 
     def __init__(self, world: BatchEnv, repeat: int, *, idle: int) -> None:
         self.repeat = check_range("action_repeat", repeat, 1, _MOST)

@@ -38,8 +38,8 @@ class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
     All other options are those of `BattlesnakeVectorEnv`: `width`, `height`, `num_snakes`,
     `ruleset`, `map`, `max_turns`, …
 
-    Raises `ConfigError` or `UnknownNameError` for options that no game can have, and
-    `InvalidActionError` for an action that the action space doesn't hold."""
+    Raises `ConfigError` or `UnknownNameError` for impossible options, and `InvalidActionError` for
+    an action outside the action space."""
 
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}
     observation_space: Box

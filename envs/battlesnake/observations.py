@@ -324,7 +324,7 @@ def _require_methods(observation: Any, what: str) -> None:
         )
     if missing:
         raise ConfigError(
-            f"{what} lacks {' and '.join(missing)}; inherit the rest from"
+            f"{what} lacks {' and '.join(missing)}; inherit what it need not have of its own from"
             " envs.battlesnake.observations.OwnObservation"
         )
 
@@ -359,8 +359,8 @@ def _observation_from_options(options: dict[str, Any]) -> Observation:
         observation_from_contract(json.loads(json.dumps(observation.contract())))
     except (TypeError, ProcsnakeError) as error:
         raise ConfigError(
-            f"the observation type {options.get('type')!r} can't be created from its contract,"
-            f" which bundles need: {error}"
+            f"the observation type {options.get('type')!r} can't be made again from its contract,"
+            f" as for a bundle: {error}"
         ) from error
     return observation
 

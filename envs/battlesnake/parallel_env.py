@@ -34,7 +34,7 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
 
     `render_mode` is "ansi", "rgb_array" or "human" (needs pygame). All other options, and the
     errors that they raise, are those of `BattlesnakeVectorEnv`. `step` raises `InvalidActionError`
-    before the first `reset`, if an agent has no action, and for one that its space doesn't hold.
+    before the first `reset`, for a missing action, and for an action outside its space.
     """
 
     metadata = {

@@ -224,7 +224,7 @@ class PotentialShaping:
         """
         if self._previous is None:
             raise ConfigError(
-                "PotentialShaping.start(potential) must be called after the reset, before shape"
+                "PotentialShaping.start(potential) has to be called after the reset, before shape"
             )
         reached = np.where(terminated, 0.0, np.where(truncated, final_potential, potential))
         bonus = self.gamma * reached - self._previous

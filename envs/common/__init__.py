@@ -1,3 +1,3 @@
-"""What all parts of the project use and no world owns: errors, the command line, strangers' files,
+"""What all packages share and belongs to no world: errors, suggested commands, untrusted files,
 migrations, films.
 """

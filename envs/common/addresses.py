@@ -1,6 +1,4 @@
-"""Tells addresses such as s3://bucket/runs from paths, which would else become folders of such
-names on this machine.
-"""
+"""Tells addresses such as s3://bucket/runs from paths, so that no local folder gets such a name."""
 
 from __future__ import annotations
 

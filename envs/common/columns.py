@@ -16,8 +16,8 @@ def in_columns(
     """Return the rows, each of as many cells, as lines whose columns are as wide as their widest
     cell.
 
-    A column of numbers stands on the right, any other on the left. `heads` name the columns in a
-    line above. Cells may be strangers' texts: what a terminal would obey is escaped."""
+    Columns of numbers are aligned right, others left. `heads` name the columns in a first line.
+    Cells may be untrusted text: terminal control characters are escaped."""
     lines = [list(map(printable, row)) for row in rows]
     is_right = [all(map(_NUMBER.fullmatch, column)) for column in zip(*lines, strict=True)]
     if heads:

@@ -23,7 +23,7 @@ _HOME = Path(__file__).parents[2]
 
 
 class ProcsnakeError(Exception):
-    """The base class of all errors that a user can cause and mend."""
+    """The base class of all errors that a user can cause and fix."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross processes; made anew of its message alone, as Python would, one with other
@@ -82,8 +82,8 @@ class MissingDependencyError(ProcsnakeError):
 
     @classmethod
     def of_extra(cls, error: ModuleNotFoundError, *, feature: str) -> MissingDependencyError | None:
-        """Return the error for a module that one of procsnake's extras brings, naming the extra;
-        None for any other module.
+        """Return the error that names the extra which installs this module; None for any other
+        module.
         """
         package = (error.name or "").partition(".")[0]
         if package and (extra := _extra_with(package)):
@@ -92,8 +92,8 @@ class MissingDependencyError(ProcsnakeError):
 
 
 def reason(error: Exception) -> str:
-    """Return what an error says, without the number and the file name that Python adds to one of
-    the operating system's.
+    """Return an error's message, without the number and file name that Python adds to operating
+    system errors.
     """
     return getattr(error, "strerror", None) or str(error)
 
@@ -143,9 +143,8 @@ def install_beside(extra: str) -> str:
     """Return the shell command that installs an extra into an environment of its own, for parts
     that ask for NumPy 1.
 
-    It gets the Python that runs here, or 3.12, the newest that NumPy 1 has wheels for. From a clone
-    it is the clone that is installed, because `procsnake` alone is looked for on PyPI by an
-    environment that doesn't have it."""
+    It gets the Python that runs here, or 3.12, the newest that NumPy 1 has wheels for. In a clone,
+    the command installs the clone, because `procsnake` alone would be looked up on PyPI."""
     place = f".venv-{extra}"
     minor = min(sys.version_info.minor, 12)
     is_clone = (_HOME / "setup.py").is_file()

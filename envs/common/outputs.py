@@ -1,4 +1,4 @@
-"""Where commands write what they make unless they are told another place."""
+"""Where commands write their files by default."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ place. Runs are in `runs/`.
 
 
 def kept_at(name: str) -> str:
-    """Return the default place of a file or folder: in `outputs/`, or where earlier versions put
-    it, if it lies there.
+    """Return the default path of a file or folder: in `outputs/`, or where earlier versions put it
+    if it exists there.
     """
     if Path(name).exists() and not (OUTPUTS / name).exists():
         return name
@@ -24,10 +24,8 @@ def kept_at(name: str) -> str:
 def make_place_for(path: str) -> None:
     """Make the folder of a default place.
 
-    A new `outputs/` gets a file that makes git ignore it, in whatever repository it lies.
-
-    Folders of other places are the user's own affair. Raises `ConfigError` if the folder can't be
-    made."""
+    A new `outputs/` gets a file that makes git ignore it. Other folders are left to the user.
+    Raises `ConfigError` if the folder can't be made."""
     if Path(path).parts[:1] != OUTPUTS.parts:
         return
     try:

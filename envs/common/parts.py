@@ -1,4 +1,4 @@
-"""Parts of a user's own: networks, observation types and rewards that no file of procsnake names.
+"""Users' own parts: networks, observation types and rewards from outside procsnake.
 
 A part has a name under which it was registered, the name of an entry point of an installed package,
 or is "module:name"."""
@@ -18,10 +18,10 @@ _imported: set[str] = set()
 
 
 class Parts:
-    """One kind of parts, by name: those that come with procsnake, and a user's own.
+    """One kind of parts, by name: the built-in ones and users' own.
 
-    `kind` is what an error calls them, and `group` is the group of entry points in which packages
-    name theirs. `built_in` has a part, or its place as "module:name", for each name."""
+    `kind` names them in errors, and `group` is the entry point group in which packages list theirs.
+    `built_in` maps each name to a part, or to "module:name"."""
 
     def __init__(self, kind: str, group: str, built_in: Mapping[str, Any]) -> None:
         self.kind = kind
@@ -42,24 +42,22 @@ class Parts:
         """Return the part of that name.
 
         Raises `UnknownNameError` for a name that isn't there, and `ConfigError` for a "module:name"
-        whose module can't be imported, or that nobody named to this process with `import_modules`.
-        Files by strangers hold such names, too."""
+        whose module can't be imported, or wasn't named to this process with `import_modules`,
+        because untrusted files hold such names, too."""
         part = self._of(name)
         if isinstance(part, str):
             return self._load(part, name)
         return part
 
     def path(self, name: str) -> str:
-        """Return where the part of that name lies, as "module:name", without importing it. Raises
-        what `find` raises.
-        """
+        """Return the part's "module:name" without importing it. Raises what `find` raises."""
         part = self._of(name)
         if isinstance(part, str):
             return part
         return f"{part.__module__}:{part.__qualname__}"
 
     def name_of(self, part: Any) -> str:
-        """Return the name under which a class or function was registered, or else where it lies as
+        """Return the name under which a class or function was registered, or else its
         "module:name".
         """
         place = f"{part.__module__}:{part.__qualname__}"
@@ -140,8 +138,8 @@ def import_modules(names: Iterable[str]) -> None:
 def imported(module: str, what: str) -> Any:
     """Return the module, which `what` needs.
 
-    Raises `ConfigError` if it isn't there or fails, and `ModuleNotFoundError` if a package of one
-    of our extras is missing."""
+    Raises `ConfigError` if it is missing or fails, and `ModuleNotFoundError` if a package of one of
+    our extras is missing."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

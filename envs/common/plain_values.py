@@ -1,4 +1,4 @@
-"""Values of JSON's types, made fit to be written or to be given to strangers."""
+"""Prepares JSON values for writing, or for publication."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 def without_folders(value: Any) -> Any:
-    """Return a configuration, or a command's words, with only the last name of each absolute path:
-    bundles go to strangers.
+    """Return a configuration, or a command's words, with only the last name of each absolute path,
+    because bundles are published.
     """
     if isinstance(value, dict):
         return {key: without_folders(one) for key, one in value.items()}

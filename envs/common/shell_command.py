@@ -20,7 +20,7 @@ def shell_command(*words: object) -> str:
 
 
 def program() -> str:
-    """What calls this installation of procsnake from the working directory."""
+    """Return the command that calls this installation of procsnake from the working directory."""
     installed = Path(sysconfig.get_path("scripts"), "procsnake")
     on_path = shutil.which("procsnake")
     if on_path and (not installed.exists() or os.path.samefile(on_path, installed)):

@@ -81,11 +81,10 @@ class Redrawn:
 
 
 class Progress:
-    """A context manager that tells on stderr how far the work is, if it takes more than two
-    seconds.
+    """A context manager that shows progress on stderr if the work takes more than two seconds.
 
-    On a terminal the line is redrawn. Elsewhere a line is printed at times, or none if `lines` is
-    False."""
+    On a terminal the line is redrawn. Elsewhere a line is printed now and then, or none if `lines`
+    is False."""
 
     def __init__(self, *, lines: bool = True) -> None:
         self._lines = lines
@@ -100,7 +99,7 @@ class Progress:
         self._screen.__exit__()
 
     def show(self, text: str) -> None:
-        """Tell how far it is. The seconds that it took are added."""
+        """Show the progress, with the seconds taken so far."""
         now = time.monotonic()
         if now - self._began < _QUIET_S:
             return
@@ -121,7 +120,7 @@ def draw_all(pictures: Iterable[str], delay: float | Callable[[], float]) -> Non
     """Draw each board over the last one, `delay` seconds apart. Without a terminal, print only the
     last one.
 
-    A function in the place of `delay` is asked after each board.
+    If `delay` is a function, it is called after each board.
     """
     picture = ""
     with Redrawn(sys.stdout) as screen:

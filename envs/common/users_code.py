@@ -1,5 +1,5 @@
-"""Which line of a user's own file an error came from, in a network, an observation type or a reward
-function of theirs.
+"""Finds the line of a user's own file (a network, an observation type, a reward function) that an
+error came from.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def place_of(error: BaseException) -> str:
     """Return " (FILE, line N, in FUNCTION)": the innermost line of a user's file, or else of any
     file; "" without a traceback.
 
-    What the user's line has called, such as torch, isn't where to look. For an error of another
-    process, which Ray hands on, it is the line there."""
+    Lines in libraries that the user's line called, such as torch, don't count. For an error that
+    Ray passes on from another process, it is the line there."""
     return users_place_of(error) or _written(_frames(error))
 
 
@@ -55,8 +55,8 @@ def _written(frames: list[tuple[str, str, str]]) -> str:
 
 
 def is_users(file: str) -> bool:
-    """Whether a file is neither procsnake's, nor Python's, nor a library's. Installed packages that
-    bring parts count.
+    """Return whether a file is neither procsnake's, nor Python's, nor a library's. Installed
+    packages with parts count as the user's.
     """
     path = Path(file)
     if file.startswith("<") or any(path.is_relative_to(folder) for folder in _OUR_FOLDERS):

@@ -16,7 +16,7 @@ from envs.common.errors import ConfigError
 
 
 def make_folder_of(path: Path) -> None:
-    """Make the folder of a file that will be written, which may take hours of play.
+    """Make the folder of a file that will be written later, perhaps after hours of play.
 
     Raises `ConfigError` if no file can be written there, and for an address such as
     s3://bucket/file."""
@@ -35,8 +35,8 @@ def not_through_links(path: str, flags: int) -> int:
     """Open a file as `os.open` does, for `open(…, opener=not_through_links)`. Raises `OSError` if
     it is a link or a pipe.
 
-    Files that stay in place while they are written need it where others may have made the folder: a
-    link in it may lead to a file of the user's."""
+    Use it for files that are written in place in a folder that others may have made, where a link
+    may lead to a file of the user's."""
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
         raise OSError(errno.ELOOP, "it is a link, or no plain file", path)
     # The file may have changed meanwhile. Windows has no such flag.
@@ -76,7 +76,7 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
 
 
 def write_folder(target: Path, contents: Mapping[str, bytes]) -> None:
-    """Write the files, by name, as the folder `target`, in place of one that is there. Raises
+    """Write the files, by name, as the folder `target`, replacing an existing one. Raises
     `OSError`.
 
     They are written beside the target, and swapped by renaming. If the second rename fails the old

@@ -17,8 +17,8 @@ class ProcgenEnv(gymnasium.Env[np.ndarray, int]):
     """One game of Procgen. Options, observations, actions and rewards are those of
     `ProcgenVectorEnv`.
 
-    * `reset(seed=…)` begins the sequence of levels anew. `reset()` in the middle of an episode
-      begins the next level.
+    * `reset(seed=…)` restarts the sequence of levels. `reset()` in the middle of an episode starts
+      the next level.
     * The observation of a terminal step is the last picture of the ended episode, never the next
       level's first one.
     * `info` has `level` (its seed), and at the end also `level_complete`.

@@ -48,7 +48,9 @@ class Levels(NamedTuple):
         return levels
 
     def native(self) -> dict[str, int]:
-        """Return the library's own options. There a `num_levels` of 0 stands for all levels."""
+        """Return the levels as options of the library, where a `num_levels` of 0 means all
+        levels.
+        """
         if self.num == NUM_SEEDS:
             return {"num_levels": 0, "start_level": 0}
         return {"num_levels": self.num, "start_level": self.start}
@@ -57,8 +59,8 @@ class Levels(NamedTuple):
 def require_disjoint(train: str, test: str) -> None:
     """Raise `ConfigError` if `test` has levels that are in `train`.
 
-    `"all"` is accepted as the test of a subset, as in the benchmark's protocol: one of 2^31 levels
-    is hardly ever a trained one."""
+    `"all"` is accepted as the test of a subset, as in the benchmark's protocol: a random one of
+    2^31 levels is hardly ever a trained one."""
     trained = Levels.parse(train)
     tested = Levels.parse(test)
     if tested.num == NUM_SEEDS and trained.num < NUM_SEEDS:

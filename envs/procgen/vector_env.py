@@ -105,8 +105,8 @@ class ProcgenVectorEnv(BatchEnv):
       exploration mode the level is fixed, and `levels` must stay at "all".
     * `levels`: "all", "train:N", "test:N" or "start:num" (see `Levels.parse`).
     * `num_threads`: The library's threads, 0 to 256. With 0, games are played in the calling
-      thread, which costs least. Results don't depend on it. With threads, a batch is lost to a
-      forked process, which has to begin anew with `restart(seed)`.
+      thread, which costs least. Results don't depend on it. With threads, a forked process can't
+      use the batch and must call `restart(seed)`.
     * `debug_mode`: The library's switch for its own debugging, which may also be a number.
     * `render_mode`: With "rgb_array", `render()` returns a picture of each game, uint8
       (512, 512, 3).
@@ -279,8 +279,8 @@ class ProcgenVectorEnv(BatchEnv):
 
     @property
     def native(self) -> Any:
-        """The library's own `ProcgenGym3Env`, for what only it can do. Each `restart(seed)` makes a
-        new one.
+        """The library's `ProcgenGym3Env`, for its own features. Each `restart(seed)` makes a new
+        one.
         """
         return self._native
 
@@ -293,7 +293,7 @@ class ProcgenVectorEnv(BatchEnv):
         return self._facts["level_seed"].copy()
 
     def get_state(self, rows: Iterable[int] | None = None) -> list[GameState]:
-        """Return the states of the games of `rows` (default: all). From a state on, the same
+        """Return the states of the games of `rows` (default: all). From the same state, the same
         actions give the same episode.
 
         Raises `InvalidActionError` before the first restart, and `ConfigError` for a row that isn't

@@ -200,8 +200,8 @@ class Scripted(Agent):
         turn = int(state.arrays.turn[0])
         if turn >= len(self.moves):
             raise StoreError(
-                f"the stored moves end on turn {turn}, before the game does, so they don't"
-                " belong to its seed"
+                f"the stored moves end on turn {turn}, before the game does: they are not those of"
+                " its seed"
             )
         move = int(self.moves[turn])
         return Decision(UP if move == _NO_MOVE else move)

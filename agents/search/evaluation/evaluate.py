@@ -86,7 +86,9 @@ def weights_of(
     if weights is None or isinstance(weights, Weights):
         return weights or default
     if not isinstance(weights, Mapping):
-        raise ConfigError(f"weights are {weights!r}; give them by name, such as weights.cell=7")
+        raise ConfigError(
+            f"weights are {weights!r}; they must be given by name, as in weights.cell=7"
+        )
     for name, value in weights.items():
         if name not in Weights._fields:
             raise UnknownNameError("weight", name, Weights._fields)

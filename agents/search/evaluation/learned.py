@@ -73,8 +73,8 @@ class Phase:
         sum_of_weights = sum(map(abs, self.weights))
         if sum_of_weights > LARGEST_SUM:
             raise LearnedEvaluationError(
-                f"the absolute weights of a phase sum to {sum_of_weights}; at most {LARGEST_SUM}"
-                " is allowed"
+                f"the weights of a phase come to {sum_of_weights} without their signs;"
+                f" {LARGEST_SUM} is the most"
             )
 
     @classmethod
@@ -254,7 +254,7 @@ def _from_json(data: Any) -> LearnedEvaluation:
     width = _whole("width", fields.get("width"), 3, 25)
     height = _whole("height", fields.get("height"), 3, 25)
     if width * height > MAX_CELLS:
-        raise ValueError(f"the board has {width}×{height} cells, more than {MAX_CELLS}")
+        raise ValueError(f"the board has {width}×{height} cells, and {MAX_CELLS} are the most")
     training = fields.get("training", {})
     if not isinstance(training, dict):
         raise ValueError("training must be an object")

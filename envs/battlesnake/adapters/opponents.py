@@ -1,4 +1,4 @@
-"""Whom a learning snake plays against in the Gymnasium environments."""
+"""The opponents of a learning snake in the Gymnasium environments."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class RandomSafely:
 def seated(
     opponents: Opponent | Sequence[Opponent] | None, seats: int, *, default: Opponent
 ) -> list[Opponent]:
-    """Return the opponent of each seat. One opponent takes all of them, and `default` does where
-    there are none.
+    """Return the opponent of each seat. A single opponent takes all seats; without opponents,
+    `default` does.
 
     Raises `ConfigError` if the number of opponents is wrong, or one can't play.
     """
@@ -58,9 +58,7 @@ def seated(
 
 
 def moves_of(opponent: Opponent, state: State, boards: np.ndarray, slot: int) -> np.ndarray:
-    """Return the moves, int8 (n,), of an opponent that sits in `slot` of each of `boards`, int64
-    (n,).
-    """
+    """Return the moves, int8 (n,), of an opponent in `slot` of each of `boards`, int64 (n,)."""
     act: Any = getattr(opponent, "act_batch", opponent)
     moves: np.ndarray = act(state, boards, np.full(len(boards), slot))
     return moves

@@ -20,8 +20,7 @@ RENDER_FPS = 8
 
 
 class SingleGame:
-    """One game of `num_snakes` snakes, which are told moves on the board, and the pictures of this
-    game.
+    """One game of `num_snakes` snakes, which takes moves on the board and makes pictures.
 
     The vector environment starts the next game at once when one ends, but here `state` shows the
     last board until `restart`. `options` are those of `BattlesnakeVectorEnv`, except `num_games`

@@ -1,5 +1,5 @@
-"""How long the large parts of the engine take to compile: said before each one, as far as this
-machine has shown its pace.
+"""Estimates how long each large part of the engine will take to compile, from this machine's pace
+so far.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ at most. """
 
 
 class Estimate(event.Listener):
-    """Says how long a part will take when its compiling begins. Parts within others aren't counted.
+    """Says how long a part will take when its compilation begins. Nested parts aren't counted.
 
-    The pace is what the parts so far took by the clock for each of their seconds, because other
+    The pace is the wall time of the parts so far per second of their usual time, because other
     programs share the processor."""
 
     def __init__(self) -> None:

@@ -111,8 +111,8 @@ def check_game(settings: Settings, *, width: int, height: int, num_snakes: int) 
         )
     if settings.map == "solo_maze" and settings.rules(width, height).constrictor:
         raise ConfigError(
-            f"ruleset {settings.ruleset!r} removes all food each turn, so map 'solo_maze' would"
-            " start a new maze each turn; choose another ruleset (usual: 'solo')"
+            f"ruleset {settings.ruleset!r} takes the food away each turn, which on map 'solo_maze'"
+            " means a new maze each turn for ever; choose another ruleset (usual: 'solo')"
         )
 
 
@@ -177,8 +177,8 @@ def register_map(
         raise ConfigError(f"map {name!r} is an official one; register yours under another name")
     if not MIN_SIDE <= smallest_side <= MAX_SIDE or not 1 <= most_snakes <= MAX_SNAKES:
         raise ConfigError(
-            f"smallest_side is {smallest_side} and most_snakes {most_snakes}; they must be"
-            f" within {MIN_SIDE}..{MAX_SIDE} and 1..{MAX_SNAKES}"
+            f"smallest_side is {smallest_side} and most_snakes {most_snakes}; "
+            f"they are within {MIN_SIDE}..{MAX_SIDE} and 1..{MAX_SNAKES}"
         )
     _USER_MAPS[name] = _over_boards(set_up, update)
     LIMITS[name] = Limits(sizes, smallest_side, most_snakes)

@@ -110,7 +110,7 @@ class StarterPackObservation:
         is larger than 21 x 21."""
         if self.num_snakes is None:
             raise ConfigError(
-                f"the shape of {self.kind} depends on the number of snakes:"
+                f"the shape of {self.kind} goes with the number of snakes:"
                 " StarterPackObservation(…, num_snakes=4)"
             )
         rows, columns, _, _ = self._frame(width, height)

@@ -1,5 +1,5 @@
-"""Equivalent views of a snake's board: mirrored, and turned where what is seen isn't turned to the
-snake's heading already.
+"""Equivalent views of a snake's board: mirrored, and also turned if the observation doesn't follow
+the snake's heading.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Boards as plain dicts in the form of the webhook: the rules on them, their safest moves, and who
-of their snakes lives.
+"""Boards as plain dicts in the webhook's form: the rules, the safest moves, and which snakes are
+alive.
 """
 
 from envs.battlesnake.plain.board import (

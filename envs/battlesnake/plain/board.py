@@ -1,7 +1,7 @@
 """A board in the webhook's form, as requests, recordings and the rules on plain dicts have it.
 
-This file is where the keys of a snake's end (`eliminatedCause`, …) are spelled. Whoever asks who
-lives calls `is_dead`, `living_snakes` or `dead_snakes`."""
+Only this file spells the keys of a snake's death (`eliminatedCause`, …). To find out who lives,
+call `is_dead`, `living_snakes` or `dead_snakes`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Appearance(TypedDict, total=False):
 
 
 class Snake(_Appearance):
-    """A snake on a board. Whoever lives has "", "" and 0 in the three fields of its end."""
+    """A snake on a board. A living snake has "", "" and 0 in the three fields of its death."""
 
     id: str
     health: int
@@ -80,8 +80,8 @@ def has_known_fate(snake: Mapping[str, Any]) -> bool:
 
 
 def as_living(snake: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a snake of a request with the three fields of its end. What it tells of its end stays;
-    null fields are left out.
+    """Return a request's snake with the three fields of its death. Fields that the request has
+    stay; null fields are left out.
     """
     fields = {name: value for name, value in snake.items() if value is not None}
     return {"eliminatedCause": "", "eliminatedBy": "", "eliminatedOnTurn": 0, **fields}
@@ -96,6 +96,6 @@ def as_dead(snake: Mapping[str, Any], cause: str, *, turn: int | None = None) ->
 
 
 def end_of(snake: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the id of a snake and the three fields of its end."""
+    """Return a snake's id and the three fields of its death."""
     keys = ("id", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
     return {key: snake[key] for key in keys}

@@ -1,4 +1,4 @@
-"""Works out which snakes of a request live. Arena leaves eliminated snakes in `board.snakes`,
+"""Works out which snakes of a request are alive. Arena leaves eliminated snakes in `board.snakes`,
 unmarked, as they died.
 
 An engine asks for moves after its elimination stage, and neither positions nor lengths change
@@ -7,8 +7,8 @@ moved into this board, one is dead exactly if its head lies on its own body, on 
 that moved, or on the head of another that moved and is at least as long (rule E). Two requests of
 consecutive turns show who moved. A single one nearly always does: `lives_in` says how.
 
-The official engine sends living snakes only. The rule finds all of them alive, so it needn't know
-which engine asks."""
+The official engine sends only living snakes. The rule finds all of them alive, so it works for any
+engine."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SightedSnake:
 
 @dataclass(frozen=True)
 class LifeRules:
-    """What of a game's rules decides about lives. Arena's own habits count only where
+    """The rules that decide which snakes are alive. Arena's peculiarities apply only if
     `is_arena`.
     """
 
@@ -75,7 +75,7 @@ class LifeRules:
 
     @classmethod
     def of(cls, game: Mapping[str, Any]) -> LifeRules:
-        """Read a request's `game` object. What is missing or malformed counts as in a standard
+        """Read a request's `game` object. Missing or malformed fields count as in a standard
         game.
         """
         ruleset = _object(game.get("ruleset"))
@@ -109,7 +109,7 @@ class Sighting:
     """Whether it is the last board: the game is over, and at most one snake need live."""
 
     def is_on_board(self, place: int) -> bool:
-        """Whether the snake has health and lies on the board. Who doesn't is dead."""
+        """Return whether the snake has health and is on the board; otherwise it is dead."""
         snake = self.snakes[place]
         is_inside = all(0 <= x < self.width and 0 <= y < self.height for x, y in snake.body)
         return snake.health > 0 and bool(snake.body) and is_inside
@@ -143,8 +143,8 @@ class Sighting:
 class LifeHistory:
     """What one snake's requests of one game have shown so far. Consecutive turns make `see` exact.
 
-    It keeps a head and a hash per snake, not the boards. A turn that goes back, or one that is
-    shown again with another board, makes it forget all."""
+    It keeps a head and a hash per snake, not the boards. It forgets everything if the turn goes
+    back, or comes again with another board."""
 
     def __init__(self) -> None:
         self._turn = -1
@@ -153,7 +153,7 @@ class LifeHistory:
         self._lives: tuple[Life, ...] = ()
 
     def see(self, sighting: Sighting) -> tuple[Life, ...]:
-        """Return the life of each snake of the sighting, and remember what it shows."""
+        """Return each snake's life, and remember this sighting."""
         marks = {snake.id: snake.mark for snake in sighting.snakes}
         is_same_board = sighting.turn == self._turn and marks == self._marks
         if is_same_board and len(self._lives) == len(sighting.snakes):
@@ -171,9 +171,7 @@ class LifeHistory:
 
     def moved(self, sighting: Sighting) -> int | None:
         """Return who moved into this board, as bits by place; None unless the turn before is
-        remembered.
-
-        Somebody always has: whoever was asked on that turn.
+        remembered. At least the snake that was asked has moved.
         """
         if self._turn != sighting.turn - 1 or not self._is_evidence(sighting):
             return None
@@ -181,7 +179,7 @@ class LifeHistory:
         return moved or None
 
     def stayed_dead(self, sighting: Sighting) -> int:
-        """Return who certainly didn't live on an earlier turn already, as bits by place.
+        """Return who was certainly dead before this turn, as bits by place.
 
         A living snake loses health or grows, unless hazards heal; then only the known dead count.
         """
@@ -215,9 +213,9 @@ class LifeHistory:
 def lives_in(sighting: Sighting, history: LifeHistory | None = None) -> tuple[Life, ...]:
     """Return the life of each snake of a request, in its order.
 
-    With a `history` that ends on the turn before, nobody is UNDECIDED. From a single request these
-    two are: a snake without latency and shout, with a straight neck, that touches nobody who
-    certainly lives (it was late, or is dead for longer); and one whose head lies on such a snake.
+    With a `history` up to the turn before, nobody is UNDECIDED. From a single request two kinds of
+    snakes are: one without latency and shout, with a straight neck, that touches no snake that
+    certainly lives (it was late, or died earlier); and one whose head is on such a snake.
     """
     return _Inference(sighting, history or LifeHistory()).solved()
 

@@ -3,8 +3,8 @@ the batch.
 
 Settings are a dict of integers, or of strings that hold integers: `foodSpawnChance`, `minimumFood`,
 `damagePerTurn` (or `hazardDamagePerTurn`), `shrinkEveryNTurns`. A missing setting has the default
-of the official rules package. Any integer is accepted; one that is out of range is read as the
-nearest that `Settings` takes."""
+of the official rules package. Any integer is accepted; one that is out of range becomes the nearest
+value that `Settings` allows."""
 
 from __future__ import annotations
 

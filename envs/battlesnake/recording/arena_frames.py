@@ -34,8 +34,8 @@ def is_frames(entry: Mapping[str, Any]) -> bool:
 
 
 def page_of(entries: Sequence[Mapping[str, Any]]) -> Entry:
-    """Return one page of all the frames in a file's entries, with the game's data if one of them
-    has it.
+    """Return one page with all frames in a file's entries, and the game's data if any entry has
+    it.
     """
     about: Mapping[str, Any] = {}
     frames: list[Any] = []
@@ -60,7 +60,7 @@ def game_and_requests(
 ) -> tuple[Entry, list[Entry]]:
     """Return the webhook's game object and one move request per frame.
 
-    `width` and `height` are needed if the page doesn't tell the board's size. Raises `KeyError`,
+    `width` and `height` are needed if the page lacks the board's size. Raises `KeyError`,
     `TypeError` or `ValueError` for malformed frames."""
     page = _lower(page)
     about = _lower(page.get("game") or {})

@@ -1,5 +1,5 @@
-"""Takes the eliminated snakes out of recorded requests of Arena's, which leaves them in
-`board.snakes` unmarked.
+"""Removes eliminated snakes from recorded requests of Arena, which leaves them in `board.snakes`
+unmarked.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ Entry = dict[str, Any]
 
 
 class LivingOnly:
-    """Reads the requests of one game in their order. Those of other engines list no dead, or such
-    as anybody can see.
+    """Reads the requests of one game in order. Other engines list no dead snakes, or mark them.
 
     A log that leaves out the `game` may be Arena's.
     """
@@ -27,8 +26,8 @@ class LivingOnly:
         self._turn = -1
 
     def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the request with the living snakes only. A snake that may be dead stays. The
-        request is well-formed.
+        """Return a well-formed request with only its living snakes. A snake that may be alive
+        stays.
         """
         game = request.get("game")
         board = request["board"]

@@ -32,7 +32,7 @@ def to_test(
     death, and the snake is the one that was asked.
 
     Raises `RecordingError` if there is no such turn or living snake, or if there is no move to ask
-    for. If the position can't be set up, raises what `settings` and `state` raise."""
+    for. Also raises what `settings` and `state` raise."""
     board = recording.board(turn)
     recording.state(turn)  # the test will begin with it: better to fail here
     you = _pick_snake(recording, board, snake)

@@ -57,9 +57,7 @@ class BoardHistory:
 
 
 def decisions_in(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what was recorded of the snakes' decisions in an entry, by id. What has another form
-    is left out.
-    """
+    """Return the snakes' decisions in an entry, by id. Malformed ones are left out."""
     decisions = request.get(EXTRAS, {}).get("decisions", {})
     if not isinstance(decisions, dict):
         return {}

@@ -14,8 +14,8 @@ _MAX_HEALTH = 1 << 15
 
 
 def check_request(request: Mapping[str, Any]) -> None:
-    """Raise `ValueError`, `KeyError` or `TypeError` for sizes, counts or types that no recorder
-    writes, and name them.
+    """Raise `ValueError`, `KeyError` or `TypeError`, naming them, for sizes, counts or types that
+    no recorder writes.
     """
     board = request["board"]
     _integer("turn", request["turn"], 0, _MAX_TURN)

@@ -1,6 +1,4 @@
-"""Works out how a snake died where a file doesn't tell, as in those of the official command
-line.
-"""
+"""Works out how a snake died if the file doesn't say, as in files of the official command line."""
 
 from __future__ import annotations
 
@@ -37,9 +35,9 @@ def likely_cause(before: Board, after: Board, snake: str, settings: Settings) ->
     """Return how the snake with this id died between two consecutive boards, in the official
     engine's words.
 
-    The survivors' moves are read off their heads. The moves of those that died are tried, the
-    snake's own and those of up to three others, and what leaves other survivors than the second
-    board can't have been played. It is `UNKNOWN_CAUSE` if nothing explains the death."""
+    The survivors' moves are read off their heads. For the snake and up to three others that died,
+    all moves are tried; moves that leave other survivors than the second board can't have been
+    played. The result is `UNKNOWN_CAUSE` if no moves explain the death."""
     survivors = {one["id"] for one in living_snakes(after)}
     living = living_snakes(before)
     moves = {

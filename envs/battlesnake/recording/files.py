@@ -75,12 +75,10 @@ class Recording:
     def read(
         cls, path: str | os.PathLike[str], *, width: int | None = None, height: int | None = None
     ) -> Recording:
-        """Read a game in any of the forms in which people keep them
-        (`envs.battlesnake.recording.parsing`).
+        """Read a game in any form of `envs.battlesnake.recording.parsing`.
 
-        `width` and `height` are for frames that don't tell the board's size (see `from_frames`). A
-        last line that a crash cut short is dropped. Raises `RecordingError` if the file is none of
-        these."""
+        `width` and `height` are for frames without the board's size (see `from_frames`). A last
+        line that a crash cut short is dropped. Raises `RecordingError` for any other file."""
         try:
             # A character that a crash cut in two is left out. Its line is dropped anyway.
             text, _ = codecs.utf_8_decode(read_bytes(Path(path), MAX_BYTES))
@@ -109,7 +107,7 @@ class Recording:
         """Import what the arena's `GET /api/games/{id}/frames` answers: {"Frames": [{"Turn",
         "Snakes", "Food", …}]}.
 
-        Frames don't tell the board's size. Pass `width` and `height`, or merge the answer of `GET
+        Frames lack the board's size. Pass `width` and `height`, or merge the answer of `GET
         /games/{id}` into the page, so that `page["Game"]` has them. To join several pages, join
         their `Frames`."""
         try:
@@ -129,8 +127,7 @@ class Recording:
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the recording to `path`, which is returned. The file appears whole or not at all.
-
-        Read again, it is the same, and a game that was cut off has no result there, either.
+        `read` returns an equal recording; a game that was cut off has no result.
         """
         with Recorder(path, self.game) as recorder:
             for request in self.requests:
@@ -146,9 +143,8 @@ class Recording:
         """Return one board dict per turn (`envs.battlesnake.plain`). Its snakes also have `name`
         and `customizations`.
 
-        The snakes are always in the same order. Files of other programs don't tell how a snake
-        died; there a dead snake keeps the last body that it had alive, and its cause is
-        `UNKNOWN_CAUSE`."""
+        The snakes are always in the same order. Files of other programs don't say how a snake died;
+        then a dead snake keeps its last living body, with the cause `UNKNOWN_CAUSE`."""
         return list(self._boards)
 
     def board(self, turn: int) -> Board:
@@ -196,8 +192,8 @@ class Recording:
         """Return by id the names of the moves that the living snakes played on `boards()[place]`,
         as far as they are known.
 
-        What a snake decided isn't what it played if its answer came too late, so the heads on the
-        next board count first."""
+        A decision wasn't played if the answer came too late, so the heads on the next board take
+        precedence."""
         decisions = {**decisions_in(self.requests[place]), **self._seen_moves(place)}
         return {
             snake: decision["move"]
@@ -212,8 +208,7 @@ class Recording:
 
 
 def recording_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Return the files that are named, and the recordings (`*.jsonl`) in the folders that are
-    named.
+    """Return the named files, and the recordings (`*.jsonl`) in the named folders.
 
     Raises `ConfigError` if there is no such file or folder.
     """

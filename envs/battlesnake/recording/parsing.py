@@ -27,7 +27,7 @@ _ANSWERS = {"latency", "shout"}
 
 
 def read_entries(text: str) -> list[Entry]:
-    """Return the JSON objects of a file: of its lines, or of the one JSON value that all of it is.
+    """Return a file's JSON objects: one per line, or those of a single JSON value.
 
     A last line that a crash cut short is dropped. Raises `ValueError`, which names the first line
     that is no JSON object."""
@@ -129,9 +129,8 @@ def _turn(request: Mapping[str, Any]) -> int:
 
 
 def once_per_turn(requests: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield the requests without those whose board was there before.
-
-    Another board of the same turn stays, and contradicts the rules.
+    """Yield the requests without repeated boards. A different board of the same turn stays, and
+    will contradict the rules.
     """
     last: Mapping[str, Any] | None = None
     for request in requests:

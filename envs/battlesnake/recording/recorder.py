@@ -19,7 +19,7 @@ EXTRAS = "procsnake"
 
 
 def unfinished(path: str | os.PathLike[str]) -> Path:
-    """Return the path at which a recording for `path` lies while its game goes on."""
+    """Return the path of the recording for `path` while its game is running."""
     return Path(path).with_name(Path(path).name + ".part")
 
 
@@ -91,8 +91,8 @@ class Recorder:
         )
 
     def close_with(self, result: Mapping[str, Any] | None) -> Path:
-        """Do what `finish` does, for a result in the file's form; None leaves it out, as in a game
-        that was cut off.
+        """Finish the file with a result in its own form; None leaves it out, as in a game that was
+        cut off.
         """
         if result is not None:
             self._write(result)

@@ -1,6 +1,4 @@
-"""Plays a recording again by our rules, turn by turn, and says where the recorded game deviates
-from them.
-"""
+"""Plays a recording again by our rules, turn by turn, and reports deviations."""
 
 from __future__ import annotations
 
@@ -54,9 +52,9 @@ def deviations(recording: Recording) -> Iterator[Deviation]:
     deviation doesn't cause others. Where a file doesn't tell how a snake moved into its death, one
     of its four moves must explain the board that follows. New food is random: it may appear on any
     cell without a living snake, and food may vanish only where a snake ate it. The sides of
-    royale's walls are random, too; that each turn has as many as it should is checked. On maps
-    other than standard, empty, royale and snail_mode, hazards aren't checked. On solo_maze, which
-    moves snakes by itself, nothing is.
+    royale's walls are random, too; only their number is checked. On maps other than standard,
+    empty, royale and snail_mode, hazards aren't checked. On solo_maze, which moves snakes by
+    itself, nothing is.
 
     Raises `RecordingError` for settings that are no numbers.
     """
@@ -113,10 +111,8 @@ def _in_order_of(board: Board, moves: Mapping[str, str]) -> list[str | None]:
 
 
 def contradiction(recording: Recording) -> str:
-    """Return a sentence about the first turn that contradicts the rules that the recording tells,
-    or "" if none does.
-
-    Whoever reads a game should say it: the rules may be others, the file misread, or edited.
+    """Return a sentence about the first turn that contradicts the recording's own rules, or "" if
+    none does. Show it to users: the rules may differ, or the file may have been misread or edited.
     """
     first = next(deviations(recording), None)
     if first is None:

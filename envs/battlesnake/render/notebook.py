@@ -1,8 +1,8 @@
 """A game below a cell of a notebook, as a picture that changes. It needs IPython, which every
 notebook has.
 
-A picture is all that every host shows: Colab, Kaggle and SageMaker Studio reach no page of a server
-on the machine that runs the notebook."""
+It shows pictures because Colab, Kaggle and SageMaker Studio can't reach a server on the machine
+that runs the notebook."""
 
 from __future__ import annotations
 

@@ -108,9 +108,8 @@ def fate(board: Board, snake: Snake) -> str:
 
 
 def snake_colors(board: Board) -> list[Color]:
-    """Return a colour for each snake of the list: the one that it chose, or one of the palette's.
-
-    The palette's is for snakes that chose none, or one that an earlier snake has.
+    """Return a colour for each snake: its own choice, or one from the palette if it chose none or
+    an earlier snake has the same.
     """
     own_colors: list[Color | None] = []
     for snake in board["snakes"]:

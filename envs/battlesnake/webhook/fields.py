@@ -39,8 +39,8 @@ def short(value: Any) -> str:
 
 
 def log_once(field_name: str, what: str) -> None:
-    """Log that a field was read in another sense than it was sent, once per field: each turn of a
-    game brings it again.
+    """Log that a field was read differently from how it was sent, once per field, because each turn
+    repeats it.
     """
     if field_name not in _already_logged:
         _already_logged.add(field_name)

@@ -2,8 +2,8 @@
 `ruleset.settings` and `map`.
 
 The engine that ran until 2026 keeps a game's rules as a flat map of texts, `{"name": "royale",
-"damagePerTurn": "14", …}`, with the names that its own rules read. Games that were downloaded from
-it have them so, and so had its requests until 2021."""
+"damagePerTurn": "14", …}`, with the names that its own rules read. Games downloaded from it have
+this form, and so did its requests until 2021."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHRINK_WHEN_ABSENT = 20
 
 
 def game_in_webhook_form(game: Entry) -> dict[str, Any]:
-    """Return a game object with nested rules. One that has them already is returned as it is."""
+    """Return a game object with nested rules; one that already has them is returned unchanged."""
     ruleset = game.get("ruleset")
     if isinstance(ruleset, str):
         return {**game, "ruleset": {"name": ruleset}}

@@ -12,9 +12,7 @@ from envs.battlesnake.webhook.fields import WebhookError, log_once, short, xy_of
 
 
 class StackedHazards(list[Any]):
-    """`board.hazards` with each entry once: `layers[n]` tells how often entry n was in the
-    request.
-    """
+    """`board.hazards` without repeats: `layers[n]` counts how often entry n was in the request."""
 
     def __init__(self, entries: Sequence[Any], layers: Sequence[int]) -> None:
         super().__init__(entries)
@@ -24,8 +22,8 @@ class StackedHazards(list[Any]):
 def read_hazards(board: Mapping[str, Any], width: int, height: int) -> dict[tuple[int, int], int]:
     """Return the number of hazard layers by point.
 
-    What lies beyond `most_hazards`, or beyond `MAX_LAYERS` on a point, is left out, because no game
-    has it. Raises `WebhookError` for what is no list of points."""
+    Entries beyond `most_hazards`, or beyond `MAX_LAYERS` on a point, are left out, because no game
+    has them. Raises `WebhookError` for anything but a list of points."""
     entries = board.get("hazards") or []
     if not isinstance(entries, list):
         raise WebhookError(f"board.hazards is {type(entries).__name__}; expected a list")

@@ -99,13 +99,12 @@ def read_move_request(data: Any, *, history: LifeHistory | None = None) -> Turn:
     """Read the body of `/start` or `/move`. The state holds the living snakes, as
     `envs.battlesnake.plain.living` finds them.
 
-    `history` is what earlier requests of the same game and the same `you` have shown; this one is
-    added to it. Without it a snake that may be dead is listed in `Turn.undecided` and counts as
-    living.
+    `history` holds the earlier requests of the same game and the same `you`; this one is added to
+    it. Without it a snake that may be dead is listed in `Turn.undecided` and counts as living.
 
     Raises `WebhookError`, which names the first field that is wrong, and `UnheldBoardError` for a
     board that an official game can have but the engine can't hold. A setting never raises: a value
-    that `Settings` doesn't take is read as the nearest that it takes, and logged once."""
+    that `Settings` doesn't allow becomes the nearest allowed one, which is logged once."""
     body = mapping(data, "body")
     board = mapping(body.get("board"), "board")
     you = mapping(body.get("you"), "you")

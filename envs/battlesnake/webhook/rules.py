@@ -65,10 +65,10 @@ def integer_as_played(
     *,
     strict: bool = False,
 ) -> int:
-    """Return `parent[key]` as it is played: the nearest integer that can be, or the default if it
-    is missing or no integer. It is logged once if that is another value.
-
-    With `strict` raises `WebhookError` for what is no integer."""
+    """Return the value of `parent[key]` to play with: the nearest allowed integer, or the default
+    if it is missing or not an integer. A changed value is logged once. With `strict`, raises
+    `WebhookError` for anything but an integer.
+    """
     value = integer_of(parent.get(key))
     if value is None:
         return default

@@ -1,3 +1,1 @@
-"""Files that strangers may have made: they are read within bounds, and run only if they are our
-own.
-"""
+"""Untrusted files: they are read within bounds, and executed only if this user wrote them."""

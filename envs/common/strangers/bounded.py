@@ -1,6 +1,4 @@
-"""Reads files of strangers: never more than a bound, and whatever is wrong with a file becomes a
-`ValueError`.
-"""
+"""Reads untrusted files: at most up to a bound, and with a `ValueError` for whatever is wrong."""
 
 from __future__ import annotations
 
@@ -59,8 +57,8 @@ def read_text(path: str | os.PathLike[str], limit: int) -> str:
 def parse_json(text: str | bytes, *, whole_floats_as_integers: bool = False) -> Any:
     """Return the value of a JSON text. Raises `ValueError` if it isn't one.
 
-    With `whole_floats_as_integers`, 90.0 is read as 90: JSON knows but one kind of number, and some
-    programs write all so."""
+    With `whole_floats_as_integers`, 90.0 is read as 90, because JSON has only one kind of number
+    and some programs write all of them as floats."""
     parse_float = _integer_if_whole if whole_floats_as_integers else None
     try:
         return json.loads(text, parse_float=parse_float)
@@ -170,8 +168,8 @@ def inflate(data: bytes, limit: int) -> bytes:
 def refuse_unbounded(member: zipfile.ZipInfo) -> None:
     """Raise `ValueError` if a member of an archive is neither stored nor deflated.
 
-    `zipfile` unpacks all others at once, however much comes out of them, and what it then raises is
-    none of its own errors."""
+    `zipfile` would unpack all others at once, whatever their size, and raise errors that aren't its
+    own."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(
             f"{member.filename} is compressed by method {member.compress_type}; pack it with"

@@ -1,5 +1,5 @@
-"""Knows which files this user wrote on this machine, by a signature with a key that never leaves
-the account.
+"""Recognises files that this user wrote on this machine, by a signature whose key never leaves the
+account.
 
 Some files run code when they are opened: a checkpoint is a pickle, a file of rules is Python. They
 are opened without asking only if they are signed, or if a signed file names them."""

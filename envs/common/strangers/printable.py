@@ -1,4 +1,4 @@
-"""Makes strangers' texts harmless before they reach a terminal, a log or a folder."""
+"""Makes untrusted text harmless before it reaches a terminal, a log or a folder."""
 
 from __future__ import annotations
 
@@ -34,11 +34,9 @@ def in_one_line(text: object) -> str:
 
 
 def file_name(*texts: str) -> str:
-    """Return a file's name, without an ending, that is made of up to three texts. Other texts have
-    another name.
-
-    Where the texts can't be read off the name, because a file's name can't hold all letters or as
-    many, a hash of them ends it."""
+    """Return a file name without a suffix, made of up to three texts. Different texts give
+    different names: if a file name can't hold all their letters, it ends in a hash of the texts.
+    """
     parts = [re.sub(r"[^A-Za-z0-9_-]", "_", text)[:_MOST_IN_A_NAME] for text in texts]
     if "--".join(parts).split("--") == list(texts):
         return "--".join(parts)

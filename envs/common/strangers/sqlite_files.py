@@ -1,8 +1,8 @@
-"""Opens SQLite files that strangers may have made.
+"""Opens SQLite files that may be untrusted.
 
-SQLite trusts what lies beside a database. A rollback journal may name another file, which SQLite
-then deletes; companions that are links have it write elsewhere. And a schema can be a program:
-views without an end, columns that are computed, triggers."""
+SQLite trusts the files beside a database. A rollback journal may name another file, which SQLite
+then deletes; a companion file that is a link makes it write elsewhere. And a schema can be a
+program, with endless views, computed columns and triggers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ white space and quotes.
 
 
 class UnsafeDatabaseError(ProcsnakeError):
-    """A SQLite file, or what lies beside it, is such that opening it could harm other files."""
+    """Opening a SQLite file could harm other files, because of its content or the files beside
+    it.
+    """
 
 
 def refuse_companions(path: Path) -> None:
@@ -99,7 +101,7 @@ def schema_of(connection: sqlite3.Connection) -> set[SchemaEntry]:
 
 
 def schema_after(statements: Sequence[str]) -> set[SchemaEntry]:
-    """Return the schema of a database to which these statements led."""
+    """Return the schema that these statements create."""
     connection = sqlite3.connect(":memory:")
     try:
         for statement in statements:

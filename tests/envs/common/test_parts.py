@@ -123,5 +123,5 @@ def test_an_observation_type_that_no_bundle_could_hold_is_refused_at_once(module
     import_modules([name, __name__])
     with pytest.raises(ConfigError, match="lacks space and observe and contract"):
         choose_observation(f"{name}:Blind", 2)
-    with pytest.raises(ConfigError, match="can't be created from its contract"):
+    with pytest.raises(ConfigError, match="can't be made again from its contract"):
         choose_observation(f"{__name__}:Bent", 2)

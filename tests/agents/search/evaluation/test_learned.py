@@ -141,7 +141,7 @@ def test_the_largest_weights_neither_overflow_nor_look_like_a_proven_win(sign, g
 
 def test_weights_that_could_overflow_together_are_refused():
     half = LARGEST_SUM // 2 + 1
-    with pytest.raises(LearnedEvaluationError, match=f"at most {LARGEST_SUM} is allowed"):
+    with pytest.raises(LearnedEvaluationError, match=f"{LARGEST_SUM} is the most"):
         Phase(up_to=None, mine={"area": half}, theirs={"area": -half}, shared={})
 
 

@@ -417,7 +417,7 @@ def test_what_cannot_be_done_is_told_in_a_line(words, told, capsys):
 @pytest.mark.parametrize(
     ("player", "told"),
     [
-        ("alphabeta?weights=3", "weights are 3; give them by name"),
+        ("alphabeta?weights=3", "weights are 3; they must be given by name"),
         ("alphabeta?near=99", "near starts at 99"),
         ("alphabeta?near=far", "near is 'far'"),
         ("alphabeta?options=nowhere.yaml", "nowhere.yaml can't be read"),

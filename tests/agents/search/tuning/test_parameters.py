@@ -125,7 +125,7 @@ def test_a_start_outside_the_range_is_refused():
 
 @pytest.mark.parametrize("group", ["weights", "crowd_weights"])
 def test_weights_without_names_are_refused(group):
-    with pytest.raises(ConfigError, match="weights are 3; give them by name"):
+    with pytest.raises(ConfigError, match="weights are 3; they must be given by name"):
         parameters_of(f"alphabeta?{group}=3")
 
 

@@ -73,7 +73,7 @@ def test_an_update_of_a_board_that_the_map_is_not_made_for_is_refused(map_name):
 
 def test_a_maze_without_end_is_refused():
     settings = Settings(map="solo_maze", ruleset="constrictor", solo=True)
-    with pytest.raises(ConfigError, match="ruleset 'constrictor' removes all food each turn"):
+    with pytest.raises(ConfigError, match="ruleset 'constrictor' takes the food away each turn"):
         maps.check_game(settings, width=11, height=11, num_snakes=1)
     maps.check_game(Settings(map="solo_maze", ruleset="solo"), width=11, height=11, num_snakes=1)
 
