@@ -1,5 +1,5 @@
-"""Asks an agent what it would play on a recorded board, and puts its answer beside what a
-search thinks of each move.
+"""Asks an agent for its move on a recorded board, and compares it with a search's opinion of each
+move.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NODES = 20_000
 
 
 def ask(agent: Agent, position: Position) -> dict[str, Any]:
-    """Return what the agent would play for the first snake of a position, JSON-able.
-
-    `moves` has for each move its `chance` ("71%" of winning, "†" certain death, "-8" a loss that is
-    proven for that many turns; "" where nobody else lives), the agent's `probability`, and what
-    each of its `rules` says; `note` is whatever else it tells."""
+    """Return the agent's move for the first snake of a position, JSON-able. `moves` has for each
+    move its `chance` ("71%" of winning, "†" certain death, "-8" a proven loss in 8 turns; "" where
+    nobody else lives), the agent's `probability`, and what each of its `rules` says; `note` holds
+    everything else that it reports.
+    """
     decision = agent.act(position.state.copy(), 0)
     note = dict(decision.note)
     rules = note.pop("rules", {})

@@ -1,5 +1,5 @@
-"""Random changes to pictures that keep their meaning, so that a policy is trained on more than it
-saw.
+"""Random changes to pictures that keep their meaning, so that a policy trains on more varied
+pictures.
 
 They run in batches in torch.
 

@@ -110,8 +110,8 @@ def load(path: str | os.PathLike[str]) -> Bundle:
     or `hf://user/name`.
 
     Raises `BundleError` if it is missing, cut off, changed, too large or of a newer format, or if a
-    part of its network is in another file; `HubError`, which is one, and `MissingDependencyError`
-    for what can't be had from the Hugging Face Hub."""
+    part of its network is in another file; its subclass `HubError`, and `MissingDependencyError`,
+    if the Hugging Face Hub can't be used."""
     source = _place(os.fspath(path))
     bundle_of_run = source / "bundle"
     if os.path.isdir(bundle_of_run):
@@ -141,8 +141,8 @@ def load(path: str | os.PathLike[str]) -> Bundle:
 
 
 def is_bundle(spec: str) -> bool:
-    """Return whether `spec` is the place of a bundle by its form: a folder, a zip, a champion's
-    name, or an address on the Hugging Face Hub. Nothing is read or fetched.
+    """Return whether `spec` has the form of a bundle's path, a champion's name or an address on the
+    Hugging Face Hub. Nothing is read or downloaded.
     """
     if spec in champions.names() or IN_TEXT.fullmatch(spec):
         return True

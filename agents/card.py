@@ -1,6 +1,4 @@
-"""The card of a policy bundle. It holds all that is known of a trained policy besides its
-weights.
-"""
+"""The card of a policy bundle: everything known about a trained policy except its weights."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class Card:
 
     NumPy's numbers become plain ones; numbers that aren't finite become null.
 
-    Readers accept exactly these fields. Whoever changes them must raise FORMAT_VERSION.
+    Readers accept exactly these fields; raise FORMAT_VERSION when you change them.
     """
 
     environment: dict[str, Any]
@@ -112,8 +110,8 @@ class Card:
         return cls(**data)
 
     def readme(self, place: str = "THIS_FOLDER") -> str:
-        """Return the text of the README for people who find the folder; `place` is what they give
-        to commands.
+        """Return the README for people who find the folder; `place` is the path or address that
+        commands take.
         """
         # Snakes have several types of observation; a world that has but one lends it its name.
         plays_alone = self.observation.get("type") == self.environment.get("name")

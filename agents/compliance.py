@@ -1,5 +1,5 @@
-"""A check for people who write an agent, or rules on top of one. It asks the agent about many
-positions and tests the answers.
+"""A check for authors of agents and of rules. It asks the agent about many positions and tests the
+answers.
 
 from agents.compliance import check_agent
 check_agent(agents.make("my_rule.py+flood"))

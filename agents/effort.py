@@ -1,6 +1,4 @@
-"""What an agent may spend on a move. Tournaments, sequential tests, evaluations and matches all
-settle it here.
-"""
+"""An agent's limit per move, as tournaments, sequential tests, evaluations and matches set it."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _LIMITS = {"nodes", "cpu_ms", "simulations"}
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """An agent's limits per move. At most one is given; without one, an agent keeps its own effort.
+    """An agent's limit per move. Set at most one; without a limit, an agent uses its own.
 
     Raises `ConfigError` if both limits are given.
     """
@@ -38,7 +36,7 @@ class Effort:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that give an agent this effort, which are none without a limit."""
+        """The options that give an agent this effort; empty without a limit."""
         limits = {"nodes": self.nodes, "cpu_ms": self.cpu_ms}
         return {name: value for name, value in limits.items() if value is not None}
 
@@ -62,8 +60,8 @@ class Effort:
         return make(spec)
 
     def own_efforts(self, players: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the names of the players, (name, spec), to whom the limit doesn't apply. Without a
-        limit there are none.
+        """Return the names of those players, given as (name, spec), that the limit doesn't apply
+        to; empty without a limit.
         """
         if self.options:
             return [name for name, spec in players if not self.reaches(spec)]

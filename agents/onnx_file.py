@@ -1,5 +1,5 @@
-"""Checks that a network file is complete in itself. Servers don't have the package `onnx`, so the
-file is read without it.
+"""Checks that a network file is self-contained. Servers lack the package `onnx`, so the file is
+read without it.
 
 ONNX lets a tensor name another file, or even an address in memory, where its data lie (onnx.proto:
 TensorProto's `data_location` and `external_data`). The card's SHA-256 doesn't cover such data."""

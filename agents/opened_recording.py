@@ -1,4 +1,4 @@
-"""Opens a game for a command, and says on stderr what its reader should know before trusting it."""
+"""Opens a game for a command, and prints reasons to doubt it on stderr."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from envs.common.strangers.printable import printable
 def open_recording(
     path: str | os.PathLike[str], *, width: int | None = None, height: int | None = None
 ) -> Recording:
-    """Read a game, and print its doubts to stderr. Raises what `Recording.read` raises."""
+    """Read a game, and print reasons to doubt it on stderr. Raises what `Recording.read` raises."""
     recording = Recording.read(path, width=width, height=height)
     say_doubts(recording, str(path))
     return recording
 
 
 def say_doubts(recording: Recording, name: str) -> None:
-    """Print to stderr what `doubts_of` tells of the recording called `name`."""
+    """Print the `doubts_of` the recording called `name` on stderr."""
     for doubt in doubts_of(recording):
         print(printable(f"{name}: {doubt}"), file=sys.stderr)
 
@@ -46,8 +46,8 @@ def doubts_of(recording: Recording) -> list[str]:
 
 @dataclass(frozen=True)
 class Position:
-    """A board of a recording to play on from. The asked snake is in slot 0, and the others follow
-    as they are listed.
+    """A board of a recording from which to continue. The asked snake is in slot 0; the others
+    follow in their order.
     """
 
     state: State
@@ -59,7 +59,7 @@ class Position:
 
 
 def open_position(path: str | os.PathLike[str], turn: int | None = None) -> Position:
-    """Read a single request, or a turn of a game, and print its doubts to stderr.
+    """Read a single request, or a turn of a game, and print reasons to doubt it on stderr.
 
     Raises `ConfigError` if a game is given without a turn, and what `Recording.read` and
     `state_from_board` raise."""
@@ -82,11 +82,11 @@ def turn_of(recording: Recording, turn: int | None) -> int:
 
 
 def position_of(recording: Recording, turn: int, *, snake: str | None = None) -> Position:
-    """Return a turn of a recording as a position, with `snake` (its name or id) first in place of
-    the asked one.
+    """Return a turn of a recording as a position, with `snake` (a name or id) first instead of the
+    asked one.
 
-    Raises `RecordingError` if the turn isn't there or nobody lives, and `UnknownNameError` for a
-    snake that doesn't live."""
+    Raises `RecordingError` if the turn is missing or no snake lives, and `UnknownNameError` for
+    a snake that isn't alive."""
     board = recording.board(turn)
     if snake is None:
         you = asked_snake(recording, board)

@@ -33,9 +33,7 @@ class OptionsFileError(ProcsnakeError):
 
 @dataclass(frozen=True, kw_only=True)
 class OptionsFile:
-    """Options of an agent, with where they come from, and whether they are better than the options
-    before.
-    """
+    """An agent's options, with their origin and whether they are better than the previous ones."""
 
     agent: str
     """The agent whose options they are, such as "alphabeta"."""
@@ -79,7 +77,7 @@ class OptionsFile:
             raise ValueError("its options are no names with values")
 
     def is_of_the_same_test(self, other: OptionsFile) -> bool:
-        """Return whether a verdict on the options of `other` is one on these."""
+        """Return whether a verdict on `other` also holds for these options."""
         return (self.agent, self.options, self.against) == (
             other.agent,
             other.options,

@@ -1,4 +1,4 @@
-"""Spreads work over processes, in order, and tells how far it has come."""
+"""Spreads work over processes, in order, and reports progress."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class WorkerLostError(ProcsnakeError):
 
 @contextmanager
 def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Lend `jobs` processes, or None for one job, which this process does.
+    """Provide `jobs` processes within the context, or None for one job, which this process does.
 
-    They end with the context, at once if it ends with an exception such as Ctrl-C's, and when this
-    process is killed."""
+    They end with the context, at once after an exception such as Ctrl-C's, and when this process
+    is killed."""
     if jobs < 2:
         yield None
         return
@@ -69,7 +69,7 @@ def _end_with(until: Connection) -> None:
 def spread(
     pool: ProcessPoolExecutor | None, work: Callable[[T], R], pieces: Sequence[T], tell: Tell
 ) -> list[R]:
-    """Return `work` of each piece, in the order of the pieces. What a piece raises is raised here.
+    """Apply `work` to each piece, and return the results in order. Exceptions are raised here.
 
     Raises `WorkerLostError` if a process of the pool dies.
     """

@@ -1,4 +1,4 @@
-"""A player as it is typed, kept and made: `Player` takes its text apart, once for all."""
+"""A player's text, as users type it and stores keep it; `Player` parses it in one place."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Player:
     options of its own. Values are read as JSON, or else as text. A spec that is the path of an
     existing file has no options, whatever it looks like.
 
-    A player is taken apart when somebody asks, so a stranger's can be kept without being read."""
+    A player is parsed only when needed, so an untrusted one can be stored unread."""
 
     name: str
     spec: str
@@ -75,7 +75,7 @@ class Player:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is the URL of a server, and not something that `agents.make` makes."""
+        """Return whether this is a server's URL rather than something that `agents.make` makes."""
         return "://" in self.spec and SCHEME not in self.spec
 
     @property
@@ -119,8 +119,8 @@ class Player:
         return self.with_options_file(self.own_options)
 
     def with_options_file(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return these options of the player; if one of them names a file of options, with those,
-        which are overridden. Raises `OptionsFileError`.
+        """Return these options, merged over those of the file that one of them may name. Raises
+        `OptionsFileError`.
         """
         others = dict(options)
         path = others.pop(OPTIONS_FILE, None)
@@ -139,8 +139,8 @@ class Player:
 
     @cached_property
     def base(self) -> str:
-        """What the rules stand on, or "" for rules alone: a search with its policy, an agent's
-        name, or a path.
+        """The player below the rules: a search with its policy, an agent's name, or a path; "" for
+        rules alone.
         """
         innermost = self.made.split(f"{_RULES_ENDING}+")[-1]
         if innermost.endswith(_RULES_ENDING):
@@ -149,23 +149,21 @@ class Player:
 
     @property
     def search(self) -> str | None:
-        """The search that it is, alone or with a policy, without regard to rules; None if it is
-        none.
+        """The name of the search, alone or with a policy, ignoring rules; None if it isn't a
+        search.
         """
         name = self.base.rpartition("+")[2]
         return name if name in SEARCHES else None
 
     @property
     def policy_of_search(self) -> str | None:
-        """The path of the bundle with which it searches, in `BUNDLE+SEARCH`; None if it doesn't
-        name one.
-        """
+        """The path of the bundle in `BUNDLE+SEARCH`; None without one."""
         path, plus, _ = self.base.rpartition("+")
         return path if plus and self.search else None
 
     @property
     def has_evaluation(self) -> bool:
-        """Whether the base is the folder of a run that learned an evaluation."""
+        """Return whether the base is the folder of a run that learned an evaluation."""
         return bool(self.base) and os.path.isfile(self.evaluation_path)
 
     @property
@@ -175,7 +173,7 @@ class Player:
 
     @property
     def agent(self) -> str:
-        """The agent whose options it takes: a search, or what the rules stand on."""
+        """The agent whose options it takes: a search, or the base below the rules."""
         if self.has_evaluation:
             return "alphabeta"
         return self.search or self.base or self.made
@@ -190,9 +188,7 @@ class Player:
 
 
 def without_secrets(url: str) -> str:
-    """Return a snake's URL as others may read it: without user name, password, query and the slash
-    at the end.
-    """
+    """Return a snake's URL without secrets: no user name, password, query or trailing slash."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host, query="", fragment="").geturl().removesuffix("/")

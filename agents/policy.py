@@ -31,8 +31,8 @@ _MOST_PER_BYTE = 4
 
 
 def plays_battlesnake(card: Card) -> bool:
-    """Whether a policy plays Battlesnake, perhaps in a world of a user's own with an observation
-    type of Battlesnake's.
+    """Return whether a policy plays Battlesnake, perhaps in a user's own world with one of
+    Battlesnake's observation types.
     """
     return card.environment["name"] == "battlesnake" or is_observation_type(
         card.observation.get("type")
@@ -43,11 +43,11 @@ class Policy(Agent):
     """An agent that plays by the network of a bundle.
 
     Actions that are certain death are masked. Of the others the policy takes the likeliest. With
-    `sample=True` it draws one by its probability; the draw is a function of (`seed`, game, turn,
-    slot). With `symmetries=True` the network looks at a board in all its equivalent views
-    (mirrored, and turned if it isn't turned to the heading already), and the policy plays by the
-    means of logits and values. `backend="onnx"` runs on onnxruntime with `threads` threads and
-    imports neither torch nor ray. `backend="torch"` builds the network from `agents.networks`.
+    `sample=True` it samples one by its probability; the draw is a function of (`seed`, game, turn,
+    slot). With `symmetries=True` the network evaluates all equivalent views of a board (mirrored,
+    and also turned if the observation doesn't follow the heading), and the policy averages their
+    logits and values. `backend="onnx"` runs on onnxruntime with `threads` threads and imports
+    neither torch nor ray. `backend="torch"` builds the network from `agents.networks`.
 
     Raises `BundleError` for a policy of another world, for a network file that can't be run and,
     when playing, for a board of a size that it doesn't know; `ConfigError` for `symmetries` of
@@ -241,8 +241,8 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 def onnx_forward(bundle: Bundle, threads: int) -> Forward:
     """Load the network of a bundle into onnxruntime with `threads` threads.
 
-    Raises `BundleError` if the network can't be run, or if it has a memory: then one board alone
-    doesn't determine the answer."""
+    Raises `BundleError` if the network can't be run, or if it has a memory and so needs more than
+    one board."""
     session = _session(bundle, threads)
     if len(session.get_inputs()) > 1:
         raise _needs_memory(bundle)

@@ -55,10 +55,10 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     (`make("my_rule.py")`) or on top of any agent (`make("my_rule.py+flood")`,
     `make("my_rule.py+runs/first")`).
 
-    `options` are the keyword arguments of the agent, or of the agent below the rules. The name may
-    bring options itself, which win: `make("alphabeta?nodes=500&weights.cell=7")`. The option called
-    `options` is a file of further options, which `procsnake tune` writes; options that are given
-    beside it win.
+    `options` are the keyword arguments of the agent, or of the agent below the rules. Options in
+    the name take precedence: `make("alphabeta?nodes=500&weights.cell=7")`. The option called
+    `options` is a file of further options, which `procsnake tune-search` writes; options given
+    beside it take precedence.
 
     Raises `UnknownNameError` for a name that is none of these, `ConfigError` for options that the
     agent doesn't have or that have another type than its default, `OptionsFileError` for a bad file
@@ -105,7 +105,7 @@ def _make_base(player: Player, options: dict[str, Any]) -> Agent:
 
 def options_of(spec: str) -> frozenset[str]:
     """Return the names of the options that `make` takes for this player, as far as they are known
-    without making the agent.
+    without creating it.
     """
     player = Player.of(spec)
     if player.agent not in _FACTORIES:
@@ -117,11 +117,10 @@ def options_of(spec: str) -> frozenset[str]:
 
 
 def content_of(spec: str) -> str:
-    """Return a digest of what a player's name stands for now: its options, its rules, its policy
-    and its learned evaluation.
+    """Return a digest of a player's current options, rules, policy and learned evaluation.
 
-    What only tells of them plays no part, such as the verdict in a file of options. Raises
-    `ProcsnakeError`, `OSError` and `ValueError` for what can't be read."""
+    Mere descriptions, such as the verdict in a file of options, don't count. Raises
+    `ProcsnakeError`, `OSError` and `ValueError` for unreadable files."""
     player = Player.of(spec)
     options = player.options
     rules = [

@@ -33,9 +33,7 @@ def path(name: str) -> Path:
 
 
 def table() -> str:
-    """Return a paragraph on each champion: what it plays, how it was trained, what was measured of
-    it.
-    """
+    """Return a paragraph on each champion: its world, its training, and its measured results."""
     return "\n\n".join(_about(name) for name in names()) or "there are none in this installation"
 
 

@@ -49,7 +49,7 @@ class Parity:
 
     @property
     def holds(self) -> bool:
-        """Whether the action is the same wherever it is clear, and no figures differ by more than
+        """Return whether all clear actions are the same, and no outputs differ by more than
         `MOST_DIFFERENCE`.
         """
         return self.same_action == self.clear and self.largest_difference <= MOST_DIFFERENCE
@@ -61,8 +61,8 @@ def export_savedmodel(
     """Write the bundle's network as a SavedModel below `out`, and compare the two on `states`
     observations of its own world.
 
-    Raises `MissingDependencyError` without TensorFlow, `ConfigError` if `out` can't be such a
-    folder, and `BundleError` if the network has no counterpart there, if the folder holds something
+    Raises `MissingDependencyError` without TensorFlow, `ConfigError` if `out` can't be written, and
+    `BundleError` if TensorFlow lacks one of the network's operators, if the folder holds something
     else, or if the answers differ. In the last case only `parity.json` and `card.json` are left.
     """
     tf = _tensorflow()
@@ -109,9 +109,7 @@ def export_savedmodel(
 
 
 def savedmodel_forward(path: str | os.PathLike[str]) -> Forward:
-    """Load the network of a SavedModel folder, in the form in which `agents.policy` calls
-    networks.
-    """
+    """Load the network of a SavedModel folder, in the form that `agents.policy` uses."""
     tf = _tensorflow()
     loaded = tf.saved_model.load(str(path))
     signature = loaded.signatures["serving_default"]

@@ -1,4 +1,4 @@
-"""Hand-written snakes, which are the baselines, and rules from which more of them can be made."""
+"""Hand-written snakes as baselines, and rules for making more of them."""
 
 from agents.heuristics.flood_fill import FloodFill
 from agents.heuristics.greedy_food import GreedyFood

@@ -46,8 +46,8 @@ class Heuristics(Agent):
     2. The base is asked for the best of the moves that are left (`Agent.act_among`). So rules that
        only ban play the base's best allowed move.
     3. The rules' preferences are added to the base's log-probabilities. An agent without
-       probabilities is taken to be `SURE` of its move. Nothing is multiplied, so the sign of logits
-       or preferences plays no part.
+       probabilities counts as `SURE` of its move. Nothing is multiplied, so the sign of logits or
+       preferences doesn't matter.
     4. The best move is played. Among equals the order is up, down, left, right.
 
     Raises `RuleError` when a rule fails, or returns neither four booleans nor four numbers.
@@ -181,8 +181,8 @@ def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
     """Return the rules of a Python file: its list `RULES` if it has one, or its functions whose
     names don't begin with _.
 
-    The file is run, so it must be one that you trust. Each call reads it anew. Raises `RuleError`
-    if it can't be run or has no rules."""
+    The file is executed, so you must trust it. Each call reads it again. Raises `RuleError` if it
+    fails or has no rules."""
     module = _run(Path(path))
     rules = getattr(module, "RULES", None)
     if rules is None:

@@ -11,8 +11,7 @@ from envs.battlesnake.state import State
 
 
 class RandomLegal(Agent):
-    """Plays any move that is not certain death, each with the same chance; if all four are, any of
-    them.
+    """Plays a uniformly random move that is not certain death; if all four are, any of them.
 
     The draw is a function of (`seed`, the game's key, its turn, the slot), so the same board gets
     the same answer."""

@@ -1,5 +1,5 @@
-"""Policy bundles on the Hugging Face Hub: `hf://user/name`. Only what asks the Hub imports
-huggingface_hub.
+"""Policy bundles on the Hugging Face Hub: `hf://user/name`. huggingface_hub is imported only to
+access the Hub.
 """
 
 from agents.hub.address import SCHEME, Address, HubError

@@ -22,8 +22,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class HubError(BundleError):
-    """A bundle's address on the Hub is wrong, nothing that can be played lies there, or the Hub
-    can't be asked.
+    """A bundle's address on the Hub is wrong, there is no playable bundle, or the Hub can't be
+    reached.
     """
 
 
@@ -40,8 +40,8 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Read an address. A slash within a revision is written %2F. Raises `HubError` if it is
-        none.
+        """Read an address. A slash within a revision is written %2F. Raises `HubError` for any
+        other text.
         """
         place = text.removeprefix(SCHEME).rstrip("/")
         user, _, rest = place.partition("/")
@@ -67,7 +67,7 @@ class Address:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the revision is a commit, so that the same bundle lies there for ever."""
+        """Return whether the revision is a commit, so that the bundle can't change."""
         return _COMMIT.fullmatch(self.revision) is not None
 
     def at(self, revision: str) -> Address:
@@ -82,7 +82,7 @@ class Address:
 
     @property
     def player(self) -> str:
-        """How a player from there is called: as the folder, or else as the repository."""
+        """The name of a player from there: the folder's, or else the repository's."""
         folder = self.folder.rpartition("/")[2]
         if folder not in ("", "bundle"):
             return folder

@@ -1,4 +1,4 @@
-"""The library huggingface_hub: its absence, and its failures in words."""
+"""Imports the library huggingface_hub, and turns its failures into messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def require_token(address: Address) -> None:
 
 @contextmanager
 def asking(address: Address) -> Iterator[None]:
-    """Within the context, whatever the library raises about this address becomes a `HubError`."""
+    """Turn the library's exceptions about this address into `HubError`."""
     library()
     import httpx2
     from huggingface_hub import errors

@@ -1,9 +1,9 @@
-"""Fetches a bundle from the Hugging Face Hub: its four files and nothing else, at a commit, never
-more than their bounds.
+"""Downloads a bundle from the Hugging Face Hub: only its four files, at one commit, within size
+limits.
 
-The files are kept in the folder of caches, by commit. A commit never changes, so an address that
-names one needs the Hub once. Nothing that is fetched is run or unpickled: `agents.bundle` checks it
-as it checks any stranger's folder."""
+The files are cached by commit. A commit never changes, so an address that names one needs the
+Hub only once. Nothing that is downloaded is executed or unpickled: `agents.bundle` checks it
+like any untrusted folder."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def fetch(text: str, limits: Mapping[str, int]) -> Path:
     """Return the folder with the bundle at an address. `limits` are the names of a bundle's files
     and the most bytes of each.
 
-    For an address without a commit, stderr tells the commit for which it stands. Raises `HubError`
-    for whatever can't be had and `MissingDependencyError` without huggingface_hub."""
+    For an address without a commit, stderr shows the commit used. Raises `HubError` if the bundle
+    can't be downloaded and `MissingDependencyError` without huggingface_hub."""
     address, sizes = _look_up(Address.parse(text))
     place = _place(address)
     if place.is_dir():
@@ -50,8 +50,8 @@ def fetch(text: str, limits: Mapping[str, int]) -> Path:
 
 
 def pinned(text: str) -> str:
-    """Return a text in which each address of the Hub names the commit that it stands for now.
-    Raises what `fetch` raises.
+    """Return the text with the current commit added to each address of the Hub. Raises what `fetch`
+    raises.
     """
     return IN_TEXT.sub(lambda match: _pinned_address(match[0]), text)
 

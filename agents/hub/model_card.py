@@ -20,11 +20,11 @@ _TASK = "reinforcement-learning"
 def model_card(
     card: Card, address: Address, *, run: Path | None = None, license: str | None = None
 ) -> Any:
-    """Return the `huggingface_hub.ModelCard` of a bundle that goes to `address`.
+    """Return the `huggingface_hub.ModelCard` of a bundle for `address`.
 
-    Its results are the card's ratings and what was measured of the run in the folder `run`, with
-    their intervals. `license` is the Hub's name of one; without it the metadata says nothing of a
-    licence."""
+    Its results are the card's ratings and the measurements of the run in the folder `run`, with
+    their intervals. `license` is a licence by its name on the Hub; without it the metadata names
+    none."""
     hub = library()
     world = str(card.environment["name"])
     tags = [_TASK, "onnx", world.replace("/", "-")]

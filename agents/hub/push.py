@@ -14,7 +14,7 @@ from agents.hub.model_card import model_card
 
 @dataclass(frozen=True)
 class Pushed:
-    """A bundle that lies on the Hub."""
+    """A bundle on the Hub."""
 
     url: str
     """The commit's page."""
@@ -34,10 +34,9 @@ def push(
     """Push the bundle `source`, in any form that `agents.bundle.load` takes, to the repository
     `target`, hf://user/name.
 
-    The repository and the branch are made if they aren't there; `private` is for a repository that
-    is made. The README becomes a model card. Raises `BundleError` for a bad bundle; `HubError` for
-    an address that can't be written to, or if a `private` bundle would be public; and
-    `MissingDependencyError`."""
+    A missing repository or branch is created; `private` applies to a new repository. The README
+    becomes a model card. Raises `BundleError` for a bad bundle; `HubError` for an address that
+    can't be written to, or if a `private` bundle would be public; and `MissingDependencyError`."""
     address = _repository(target, branch)
     bundle = bundles.load(source)
     run = bundle.path.parent if bundle.path.name == "bundle" else None

@@ -51,10 +51,10 @@ def build(
     """Build a fresh network: forward(observations [B, *observation_shape]) → (logits float32 [B,
     A], values float32 [B]).
 
-    Observations are uint8, or of any real dtype. The caller applies the action mask. A network of
-    one's own is named "module:class". Raises `UnknownNameError` for a name that it doesn't know,
-    and `ConfigError` for options that it doesn't know or can't use, and for a module that nobody
-    named (`envs.common.parts`)."""
+    Observations are uint8, or of any real dtype. The caller applies the action mask. Your own
+    network is named "module:class". Raises `UnknownNameError` for an unknown name, and
+    `ConfigError` for unknown or invalid options and for a module that wasn't imported by name
+    (`envs.common.parts`)."""
     network_class = _NETWORKS.find(name)
     try:
         return network_class(tuple(observation_shape), num_actions, **options)

@@ -45,7 +45,7 @@ def to_float(observations: torch.Tensor) -> torch.Tensor:
 
 
 def take_heads_off(network: nn.Module) -> int:
-    """Have `network` answer with what its heads would get, and return how many features that is.
+    """Make `network` return the input of its heads, and return the number of those features.
 
     Raises `ValueError` for a network without such heads.
     """

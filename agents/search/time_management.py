@@ -1,4 +1,4 @@
-"""How long a search may take, and the arrays that it works in."""
+"""A search's time limits, and its reusable arrays."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SearchLimits:
         self.cpu_due = cpu_due
 
     def is_spent(self, nodes: int) -> bool:
-        """Return whether a search that has visited this many nodes must end."""
+        """Return whether a search must end after this many nodes."""
         if self.nodes is not None and nodes >= self.nodes:
             return True
         if self.cpu_due is not None and time.thread_time() >= self.cpu_due:
@@ -61,7 +61,7 @@ class SearchLimits:
 
 
 class Remainder:
-    """What a search has left of its limits, to be given to other searches bit by bit."""
+    """The rest of a search's limits, to be given to other searches in parts."""
 
     def __init__(self, limits: SearchLimits, nodes: int) -> None:
         """`nodes` is how many the search has visited."""
@@ -72,8 +72,8 @@ class Remainder:
         self._cpu_start = time.thread_time()
 
     def up_to(self, share: float) -> SearchLimits:
-        """Return the limits of a search that ends when this share of the remainder, 0..1, is spent
-        in all.
+        """Return limits that end a search when this share of the remainder, 0..1, has been spent in
+        total.
         """
         nodes = None
         if self._nodes is not None:
@@ -87,7 +87,7 @@ class Remainder:
         return SearchLimits(nodes, deadline, cpu_end)
 
     def use(self, nodes: int) -> None:
-        """Count the nodes of a search that was given a part."""
+        """Subtract the nodes that such a search used."""
         self._nodes_used += nodes
 
 
@@ -96,8 +96,8 @@ class WorkspacePool(Generic[T]):
     same time have one each.
 
     The shape is that of the arrays, so it includes the length of the body rings. At most `most`
-    unused workspaces are kept; beyond that, those that were used longest ago are dropped. The limit
-    is needed because strangers choose the shapes of boards, of which there are millions."""
+    unused workspaces are kept; beyond that, the least recently used are dropped. The limit is
+    needed because requests can choose among millions of board shapes."""
 
     def __init__(self, make: Callable[[State], T], *, most: int = MOST_IDLE) -> None:
         self._make = make
@@ -110,7 +110,7 @@ class WorkspacePool(Generic[T]):
 
     @contextmanager
     def borrow(self, state: State) -> Iterator[T]:
-        """Lend a workspace that nobody else uses. It still has what the last search left in it."""
+        """Lend an unused workspace. It still contains the data of its last search."""
         shape = (state.width, state.height, *state.arrays.body.shape[1:])
         with self._lock:
             space = self._take(shape)

@@ -1,3 +1,3 @@
-"""What a search thinks of the moves of a recorded game: chances, mistakes, the turn where the game
-was lost, and why.
+"""A search's analysis of a recorded game: win chances, mistakes, the turn where the game was lost,
+and why.
 """

@@ -1,5 +1,5 @@
-"""Names the cause of a snake's death in the words that people use, from the last board and the
-moves that it had there.
+"""Names the cause of a snake's death in everyday words, from the last board and the snake's moves
+there.
 """
 
 from __future__ import annotations

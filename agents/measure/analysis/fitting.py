@@ -40,7 +40,7 @@ _BINS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.9
 
 
 class Position(NamedTuple):
-    """What one snake's search thought of a position, and how the game ended for the snake."""
+    """A search's scores of a position for one snake, and how the game ended for it."""
 
     group: str
     score: int
@@ -62,8 +62,8 @@ class Bin:
 
     @property
     def row(self) -> tuple[int, float, float]:
-        """Return what files keep of it: the positions, what was expected, and what was won, both
-        rounded to a thousandth.
+        """Return the values to store: the number of positions, the expected and the actual score,
+        both rounded to a thousandth.
         """
         return self.positions, round(self.expected, 3), round(self.won, 3)
 
@@ -81,7 +81,7 @@ class Measured:
 
     @property
     def rows(self) -> list[tuple[int, float, float]]:
-        """Return what files keep of the bins."""
+        """Return the bins' values to store."""
         return [one.row for one in self.bins]
 
 
@@ -121,8 +121,8 @@ def fit(
 
 
 def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Position]:
-    """Return every sixteenth position of a game, as each living snake sees it, without the opening,
-    whose moves nobody chose.
+    """Return every sixteenth position of a game for each living snake, without the opening, whose
+    moves were random.
     """
     match, game, is_held_out = recorded
     search = MoveSearch(nodes)

@@ -104,8 +104,8 @@ def analyse(
     pool: ProcessPoolExecutor | None = None,
     tell: Tell = lambda *_: None,
 ) -> Analysis:
-    """Analyse a game with `nodes` nodes per turn, in the processes of `pool`. `tell` is called as
-    it gets on.
+    """Analyse a game with `nodes` nodes per turn, in the processes of `pool`. `tell` reports
+    progress.
     """
     positions = game.positions
     chunks = [positions[n : n + _CHUNK] for n in range(0, len(positions), _CHUNK)]
@@ -127,7 +127,7 @@ class Judged(NamedTuple):
     is_learned: bool
 
     def with_score(self, move: int, most: int) -> Judged:
-        """Return the same with at most this score for a move."""
+        """Return a copy in which a move has at most this score."""
         scores = list(self.opinions.scores)
         scores[move] = min(scores[move], most)
         return self._replace(opinions=replace(self.opinions, scores=by_move(scores.__getitem__)))
@@ -151,9 +151,9 @@ def with_hindsight(
     """Carry the loss back from the death, turn by turn, to the last turn with a move that isn't
     proven to lose.
 
-    A move that led to a position in which every move loses has lost, too, although the search
-    before it may not have looked so far. Returns the opinions, with such moves scored as losses,
-    and the place of that turn; None if every turn is proven lost."""
+    A move into a position in which every move loses counts as lost, too, even if the search before
+    it didn't look that far. Returns the opinions, with such moves scored as losses, and the place
+    of that turn; None if every turn is proven lost."""
     corrected = list(judged)
     most = CERTAIN_DEATH
     for n in reversed(range(len(corrected))):
@@ -198,10 +198,10 @@ def lost_turn(
     positions: Sequence[Position], turns: Sequence[Turn], last_chance: int | None
 ) -> int | None:
     """Return the place of the last fault, up to `last_chance`, that was made with a real chance and
-    never made good again. If there was no such fault, return `last_chance`.
+    never recovered from. If there was no such fault, return `last_chance`.
 
-    A real chance is at least `REAL_CHANCE` of an equal share. A fault is made good if the others
-    don't use it, so that a later chance is as good as the one before."""
+    A real chance is at least `REAL_CHANCE` of an equal share. A snake recovers from a fault if a
+    later chance is as good as the one before it."""
     if last_chance is None:
         return None
     best_later = 0.0

@@ -1,5 +1,5 @@
-"""Plays on from a position as the search expects the game to go on, where the others answer as is
-worst for the snake: the best line.
+"""Finds the best line: the moves that the search expects from a position, with the others' answers
+that are worst for the snake.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def best_line(position: Position, first: int) -> list[dict[str, int]]:
     """Return the moves of the next `TURNS` turns, the first one given, each turn as {snake's id:
     move}.
 
-    The nearest two others answer knowing the snake's move, as the search assumes; the rest go
+    As in the search, the nearest two others know the snake's move before they answer; the rest go
     straight on. Nothing spawns. The line ends early if the game does, or if the snake dies."""
     search = MoveSearch(_NODES)
     ids = position.ids()

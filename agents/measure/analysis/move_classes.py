@@ -1,5 +1,5 @@
-"""Classes of moves, by the points that they are expected to cost. The thresholds stand here and
-nowhere else.
+"""Classes of moves, by the points that they are expected to cost. Only this file defines the
+thresholds.
 
 A point is a hundredth of a won game: the win probability of the best move, less that of the move
 that was played, in percent."""

@@ -39,7 +39,7 @@ _HIGHEST = 3 * WIN
 
 @dataclass(frozen=True)
 class Opinions:
-    """What the search thinks of the four moves of one snake in one position."""
+    """The search's opinion of one snake's four moves in one position."""
 
     scores: tuple[int, int, int, int]
     """The score of each move, up, down, left, right: points of `agents.search.evaluation.evaluate`,
@@ -90,7 +90,7 @@ class MoveSearch:
         return self._learned is not None and self._learned.applies_to(state)
 
     def evaluation_in_words(self, state: State) -> str:
-        """Return by which evaluation board 0 is searched, and why."""
+        """Return which evaluation the search uses on board 0, and why."""
         return evaluation_in_words(self._learned, state)
 
     def __call__(self, state: State, me: int) -> Opinions:

@@ -149,10 +149,9 @@ class Explanation:
 
 
 def explain(state: State, me: int, learned: LearnedEvaluation | None = None) -> Explanation:
-    """Return what the evaluation of board 0 for the living snake `me` is made of.
+    """Return the terms of the evaluation of board 0 for the living snake `me`.
 
-    `learned` is the learned evaluation, which counts where it applies; by default the one that is
-    shipped."""
+    `learned` is the learned evaluation, used where it applies; by default the built-in one."""
     learned = learned or find_evaluation(DEFAULT_EVALUATION)
     is_crowd = state.arrays.num_alive[0] > 2
     weights = CROWD if is_crowd else Weights()

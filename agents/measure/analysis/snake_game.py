@@ -42,7 +42,7 @@ class Position:
 
     @property
     def move(self) -> int | None:
-        """Return what the snake played; None if the recording doesn't tell."""
+        """Return the snake's move; None if the recording doesn't show it."""
         return self.moves.get(self.snake)
 
     @property
@@ -154,9 +154,9 @@ def _ending(boards: list[Board], positions: Sequence[Position], snake: str) -> M
 
 
 def game_of_each(recording: Recording) -> list[SnakeGame]:
-    """Return the game of each snake that had something to choose, in the order of the first board.
+    """Return the game of each snake that ever had a choice, in the order of the first board.
 
-    Raises what `game_of` raises, if it does so for all of them.
+    Raises what `game_of` raises, if it raises for every snake.
     """
     games = list[SnakeGame]()
     refusals = list[ConfigError]()
@@ -210,9 +210,7 @@ def _positions(
 
 
 def result_of(recording: Recording, snake: str) -> str:
-    """Return how a game ended for the snake with this id: won, lost, draw, or "" if the recording
-    doesn't tell.
-    """
+    """Return how a game ended for the snake with this id: won, lost, draw, or "" if unknown."""
     result_line = recording.result or {}
     if result_line.get("isDraw"):
         return "draw"
@@ -237,8 +235,8 @@ def _placed(board: Board) -> list[Snake]:
 def after(position: Position, move: int) -> tuple[State, int]:
     """Return the position after a turn in which the snake plays `move`, with the snake's slot.
 
-    The others play what they played in the recording, or straight on where it doesn't tell. Nothing
-    spawns, and no wall moves.
+    The others play their recorded moves, or straight on where unknown. Nothing spawns, and no wall
+    moves.
     """
     state, slot = position.state()
     moves = np.array([[position.moves.get(one, -1) for one in position.ids()]], np.int8)

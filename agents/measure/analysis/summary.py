@@ -1,5 +1,5 @@
-"""Sums up many games of a snake: how it fared, and what kills it, by phase of the game, by its
-length, and by opponent.
+"""Summarises many games of a snake: its results, and its causes of death by phase of the game,
+length and opponent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def summary(analyses: Sequence[Analysis]) -> dict[str, Any]:
 
     A game counts where it was lost: phase and length are those of the lost turn, or of the last
     turn if there is none. A game against several opponents counts for each of them; `by_killer`
-    counts who the recording says has killed."""
+    counts the recorded killers."""
     dead = [one for one in analyses if cause_of(one) is not None and one.game.result != "won"]
     fault_counts: Counter[str] = Counter()
     for one in analyses:

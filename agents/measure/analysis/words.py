@@ -70,7 +70,7 @@ def _position_in_words(analysis: Analysis, against: str) -> str:
 
 
 def turns_that_mattered(analysis: Analysis) -> list[int]:
-    """Return the places of the dearest faults, at most twelve, and of the lost turn, in order."""
+    """Return the places of the costliest faults, at most twelve, and of the lost turn, in order."""
     faulty = [n for n, turn in enumerate(analysis.turns) if turn.move_class in FAULTS]
     dearest = sorted(faulty, key=lambda n: -analysis.turns[n].points_lost)[:_MOST_FAULTS]
     decisive = {n for n in (analysis.lost, analysis.last_chance) if n is not None}
@@ -102,9 +102,7 @@ def _row(turn: Turn, *, is_lost: bool) -> tuple[str, ...]:
 
 
 def chance_text(turn: Turn, move: int) -> str:
-    """Return a move's chance: † for certain death, -N for a loss that is proven for N turns from
-    then.
-    """
+    """Return a move's chance: † for certain death, -N for a proven loss in N turns."""
     if not turn.safe[move]:
         return "†"
     score = turn.scores[move]
@@ -127,7 +125,9 @@ def _counted(count: int, name: str) -> str:
 
 
 def lost_sentence(analysis: Analysis) -> str:
-    """Return where the game was lost and what would have kept it; "" if the snake didn't lose."""
+    """Return where the game was lost and which move would have saved it; "" if the snake didn't
+    lose.
+    """
     if analysis.lost is None:
         if analysis.game.result == "lost":
             return "every move is proven to lose from the first recorded turn on"
@@ -210,9 +210,7 @@ def cause_sentence(analysis: Analysis) -> str:
 
 
 def evaluation_sentence(analysis: Analysis) -> str:
-    """Return by which evaluation the positions were searched, and from which turn on by another
-    one.
-    """
+    """Return which evaluation the search used, and from which turn on another one."""
     search = MoveSearch(analysis.nodes)
     parts = list[str]()
     before = ""

@@ -3,8 +3,8 @@ be compared.
 
 The chance to win a game is 10^(r/400) / Σ 10^(a/400), with the sum over all who play: Bradley and
 Terry's model for two players, and Luce's (1959, "Individual Choice Behavior") for the first place
-among several. A win rate says less the nearer it comes to 0 or 1. So the anchors are weaker and
-stronger ones, of which some are a close match for every player."""
+among several. A win rate near 0 or 1 says little. So there are weaker and stronger anchors, some of
+which are a close match for any player."""
 
 from __future__ import annotations
 

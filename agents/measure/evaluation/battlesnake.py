@@ -1,6 +1,4 @@
-"""Measures an agent by many games at once against others, with intervals that say how sure the
-result is.
-"""
+"""Measures an agent by many parallel games against others, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -101,10 +99,11 @@ def play_games(
     many games are over.
 
     With a `position`, a state of one board, all games begin there, under its rules, and agent a
-    plays slot a in each; the games differ in the food that appears and in what agents draw.
+    plays slot a in each; the games differ in the food that appears and in the agents' random
+    choices.
 
-    Raises `ConfigError` for settings that no game can have, and for another number of agents than
-    the position has snakes."""
+    Raises `ConfigError` for settings that no game can have, and if the number of agents differs
+    from that of the position's snakes."""
     num_games = check_range("num_games", num_games, 1, MAX_BOARDS)
     max_turns = check_range("max_turns", max_turns, 1, MAX_TURNS)
     num_agents = len(agents)

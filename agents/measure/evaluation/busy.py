@@ -1,5 +1,5 @@
-"""Finds out whether an answer was late because this machine was busy, and not because the snake was
-slow.
+"""Finds out whether an answer was late because this machine was busy rather than because the snake
+was slow.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _CLEARLY = 0.25
 
 
 class LoadMeter:
-    """Measures how much time the machine loses from the moment at which the meter is made, for
-    instance while it waits for a turn's answers.
+    """Measures how much time the machine loses from the meter's creation on, for instance while
+    waiting for a turn's answers.
     """
 
     def __init__(self) -> None:

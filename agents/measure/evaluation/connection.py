@@ -34,13 +34,11 @@ CALL_ERRORS = (OSError, http.client.HTTPException, ValueError)
 
 
 class BadAnswerError(ValueError):
-    """An answer is one that no engine can use. The message is a sentence that says what it was."""
+    """An answer is unusable for any engine. The message says what it was."""
 
 
 class AnswerTooLargeError(BadAnswerError):
-    """An answer has more bytes than the connection allows, `MAX_ANSWER_BYTES` unless it says
-    otherwise.
-    """
+    """An answer has more bytes than the connection allows, by default `MAX_ANSWER_BYTES`."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,10 @@ class Answer:
 class Connection:
     """A connection to the snake at `url`, which is opened when it is first needed.
 
-    Whatever the URL carries is kept: its path and query are part of every request, and a user name
-    with a password is sent as basic authentication (RFC 7617). `headers` are sent with every
-    request. An answer of more than `max_answer_bytes` is refused. Redirects aren't followed. Raises
-    `ConfigError` if `url` is no HTTP URL."""
+    The URL's path and query are part of every request; its user name and password are sent as basic
+    authentication (RFC 7617). `headers` are sent with every request. An answer of more than
+    `max_answer_bytes` is refused. Redirects aren't followed. Raises `ConfigError` if `url` is no
+    HTTP URL."""
 
     def __init__(
         self,
@@ -211,8 +209,7 @@ def _authorization(parts: SplitResult) -> dict[str, str]:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object of an answer. Raises `BadAnswerError` if the answer is none by RFC
-    8259.
+    """Return the JSON object of an answer. Raises `BadAnswerError` if it isn't one by RFC 8259.
 
     Python's own reader is laxer than those of the engines, which are written in Go and Rust: it
     takes a byte order mark, UTF-16 and UTF-32, and NaN and Infinity."""

@@ -1,5 +1,5 @@
-"""Measures a policy in any world by the returns and lengths of its episodes, beside those of random
-play. Plays episodes for films.
+"""Measures a policy in any world by the returns and lengths of its episodes, compared with random
+play. Also plays episodes for films.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class WorldScore:
 
 
 def bundle_of_a_world(spec: str) -> Bundle | None:
-    """Return the bundle at `spec` (a path, a run, a champion's name, or on the Hub) if its policy
-    plays no Battlesnake.
+    """Return the bundle at `spec` (a path, a run, a champion's name, or an address on the Hub) if
+    its policy plays another world than Battlesnake.
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises
     `BundleError` for a bad bundle."""
@@ -65,8 +65,7 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
 
 
 def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
-    """Make the world in which a policy was trained, with these `options` in place of those of
-    training.
+    """Make the world in which a policy was trained, with `options` replacing those of training.
 
     The module that registers the world must have been imported. Raises `UnknownNameError` or
     `ConfigError` if the world can't be made here."""
@@ -89,8 +88,8 @@ def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
 
 
 def as_measured(bundle: Bundle, world: BatchEnv, *, seed: int, threads: int = 1) -> Decide:
-    """Return the policy of a bundle as it is measured in `world`: it draws its actions, or takes
-    the likeliest ones.
+    """Return the policy of a bundle as `world` measures it: with sampled or with the likeliest
+    actions.
     """
     if world.samples_actions:
         return drawn(bundle, np.random.default_rng(seed), threads=threads)
@@ -98,17 +97,14 @@ def as_measured(bundle: Bundle, world: BatchEnv, *, seed: int, threads: int = 1)
 
 
 def likeliest(bundle: Bundle, *, threads: int = 1) -> Decide:
-    """Return the policy of a bundle as a function that takes the likeliest of the actions that the
-    mask allows.
-    """
+    """Return the policy of a bundle as a function that takes the likeliest allowed action."""
     return by_logits(onnx_steps(bundle, threads))
 
 
 def drawn(bundle: Bundle, generator: np.random.Generator, *, threads: int = 1) -> Decide:
-    """Return the policy of a bundle as a function that draws each action by its probability among
-    those that the mask allows.
+    """Return the policy of a bundle as a function that samples among the allowed actions.
 
-    A Q network's values are no logits: the policy that it learned takes the highest.
+    A Q network's values aren't logits: its policy takes the highest.
     """
     if bundle.card.network["name"] == "q-network":
         return likeliest(bundle, threads=threads)
@@ -116,10 +112,9 @@ def drawn(bundle: Bundle, generator: np.random.Generator, *, threads: int = 1) -
 
 
 def by_logits(answer: Answer, generator: np.random.Generator | None = None) -> Decide:
-    """Return a function that takes the action with the highest of the logits among those that the
-    mask allows.
+    """Return a function that takes the allowed action with the highest logit.
 
-    With a `generator`, it draws each action by the softmax of the logits instead.
+    With a `generator`, it samples from the softmax of the logits instead.
     """
 
     def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
@@ -135,9 +130,7 @@ def by_logits(answer: Answer, generator: np.random.Generator | None = None) -> D
 
 
 def at_random(seed: int) -> Decide:
-    """Return a function that takes each of the actions that the mask allows with the same
-    probability.
-    """
+    """Return a function that takes a uniformly random allowed action."""
     generator = np.random.default_rng(seed)
 
     def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
@@ -155,8 +148,8 @@ def play(
     """Play `episodes` episodes, rounded up, and return their returns, float64 (E,), and lengths,
     int64 (E,).
 
-    Each row that acts plays the same number of episodes. The first episodes to end would mostly be
-    short ones."""
+    Each row that acts plays the same number of episodes, because the first episodes to end are
+    mostly short ones."""
     ended = np.zeros(world.num_envs, np.int64)
     begins = np.ones(world.num_envs, np.bool_)
     returns: list[float] = []
@@ -239,8 +232,8 @@ class ShownEpisode:
     """An episode of the first row of `world`, played while its pictures are read, for at most
     `most_steps` steps.
 
-    Afterwards `episode_return` and `length` hold its result, and `ended` says whether it came to
-    its own end."""
+    Afterwards `episode_return` and `length` hold its result, and `ended` says whether the episode
+    ended by itself."""
 
     def __init__(
         self, world: BatchEnv, decide: Decide, *, seed: int, most_steps: int = 1000

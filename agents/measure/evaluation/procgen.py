@@ -72,7 +72,7 @@ class PlayerEpisodes:
     options: dict[str, Any]
 
     def is_random_play(self, world: str, options: Mapping[str, Any]) -> bool:
-        """Return whether these are the random agent's episodes in such a world."""
+        """Return whether these are the random agent's episodes in a world like that of `other`."""
         return self.score.player == RANDOM and self.world == world and self.options == options
 
 
@@ -200,7 +200,9 @@ def _play(
 
 
 def worth(mean_return: float, game: str, mode: str) -> float | None:
-    """Return the normalised score of a mean return; None where there are no constants."""
+    """Return the normalised score of a mean return; None if the game or mode has no constants for
+    it.
+    """
     try:
         return float(normalised(mean_return, game, mode))
     except (ConfigError, UnknownNameError):
@@ -243,9 +245,7 @@ def score_matrix(scores: Iterable[ProcgenScore]) -> np.ndarray | None:
 
 
 def aggregates_by_split(scores: Sequence[ProcgenScore]) -> dict[str, list[AggregateEstimate]]:
-    """Return the `aggregates` of the policies for each split on which several comparable ones were
-    measured.
-    """
+    """Return the policies' `aggregates` for each split with several comparable policies."""
     estimates = {}
     for split in dict.fromkeys(score.split for score in scores):
         matrix = score_matrix(score for score in scores if score.split == split)

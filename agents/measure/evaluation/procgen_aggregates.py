@@ -1,8 +1,7 @@
 """Means, aggregates and performance profiles of scores with 95 % intervals, by rliable (Agarwal et
 al. 2021, arXiv 2108.13264).
 
-Importing this module without rliable raises `MissingDependencyError`, so that nothing is played in
-vain.
+Importing this module without rliable raises `MissingDependencyError`, before anything is played.
 """
 
 from __future__ import annotations
@@ -82,11 +81,11 @@ def aggregates(scores: np.ndarray) -> list[AggregateEstimate]:
 
 
 def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> AggregateEstimate:
-    """Return how likely a run of ours scores more than one of theirs on the same game, as the mean
-    over the games.
+    """Return the probability that one of our runs scores more than one of theirs on the same game,
+    averaged over the games.
 
-    Both are scores (runs, games), of the same games in the same order; the numbers of runs may
-    differ. Ties count half."""
+    Both arguments are scores (runs, games) of the same games in the same order; the numbers of runs
+    may differ. Ties count half."""
 
     with _seeded():
         values, intervals = get_interval_estimates(

@@ -1,4 +1,4 @@
-"""Plays episodes of Procgen and keeps what is needed to play each of them again."""
+"""Plays episodes of Procgen, and records how to replay each of them."""
 
 from __future__ import annotations
 
@@ -120,8 +120,7 @@ def film(name: str, options: Mapping[str, Any], episode: Episode) -> bytes:
 def animation(name: str, options: Mapping[str, Any], episode: Episode) -> bytes:
     """Return the episode as an animated GIF of 128 × 128 pixels, with every second step.
 
-    A notebook that isn't trusted shows such a picture, but no film, and the IPython 7.34 that Colab
-    pins shows no WebP.
+    Untrusted notebooks show GIFs but no films, and the IPython 7.34 that Colab pins shows no WebP.
     """
     every_step = [
         Image.fromarray(picture).reduce(4).quantize(64, dither=Image.Dither.NONE)

@@ -24,7 +24,7 @@ _MAX_COUNT = 1 << 53
 
 
 def board_of(width: int, height: int, settings: Settings) -> dict[str, Any]:
-    """Return a record's `board`: all that the results of games depend on beside the players."""
+    """Return a record's `board`: everything but the players that results depend on."""
     return {"width": width, "height": height, **asdict(settings)}
 
 
@@ -45,8 +45,8 @@ class EvaluationRecord:
 
     @property
     def unusual(self) -> str:
-        """The settings of the game that differ from the standard ones as text: ", minimum_food
-        100", or nothing. The board's size, the ruleset and the map are left out.
+        """Non-standard settings of the game as text, such as ", minimum_food 100", without the
+        board's size, the ruleset and the map; "" if there are none.
         """
         names = STANDARD_BOARD.keys() - {"width", "height", "ruleset", "map"}
         text = ""
@@ -86,8 +86,8 @@ class WorldRecord:
 def read_world_record(run: Path) -> WorldRecord | None:
     """Return the run's record of another world than Battlesnake.
 
-    Returns None if there is no record, if it can't be read, if it is one of games against
-    opponents, or if it is of another policy than the one that the run exported last."""
+    Returns None if the record is missing or unreadable, is about games against opponents, or is
+    about another policy than the run's last export."""
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))
         scores = [_world_score(**score) for score in data["episodes"]]
@@ -179,8 +179,8 @@ def policy_of(run: Path) -> str | None:
 def read_record(run: Path) -> EvaluationRecord | None:
     """Return the run's record of games against opponents.
 
-    Returns None if there is no record, if it can't be read, or if it is of another policy than the
-    one that the run exported last."""
+    Returns None if the record is missing or unreadable, or is about another policy than the run's
+    last export."""
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))
         scores = [_matchup_score(**score) for score in data["scores"]]

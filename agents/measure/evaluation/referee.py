@@ -92,7 +92,7 @@ class Frame:
     """
 
     def set_decision(self, slot: int, decision: Decision) -> None:
-        """Enter what a slot has decided, with its move."""
+        """Set a slot's decision, with its move."""
         self.decisions[slot] = decision
         self.moves[slot] = decision.move
 
@@ -113,24 +113,27 @@ class Result:
 class Referee:
     """One game. `play` plays it, and `result` then has its result.
 
-    * `seats` are agents or URLs, in slot order. With one seat the game is played solo.
-    * `names` has one name per slot. An empty name stands for the seat's own name. Equal names are
-      numbered.
-    * `game_id` is a new one by default. `recording` is a file to write the game to
-      (`envs.battlesnake.recording`).
-    * With `tell_deadline`, agents are told when their answer is due. Without it they take the time
-      that they take by themselves, and a game among agents alone is a function of the agents and
-      the seed.
-    * With `must_answer`, `play` raises `SnakeUnreachableError` for a URL that doesn't answer before
-      the game. Without it such a snake plays as one whose requests fail.
-    * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy
-      (`agents.measure.evaluation.busy`) is asked again, up to three times per turn. The official
-      engine doesn't do so. It is for comparisons that time mustn't decide.
-    * `position`, a state of one board, is where the game begins: seat i plays its slot i, and its
-      board and rules are the game's. Without it the map lays out a new game.
-    * `opening`, int (turns, seats), has the moves of the first turns, for which nobody is asked.
+        * `seats` are agents or URLs, in slot order. With one seat the game is played solo.
+        * `names` has one name per slot. An empty name stands for the seat's own name. Equal names
+          are
+          numbered.
+        * `game_id` is a new one by default. `recording` is a file to write the game to
+          (`envs.battlesnake.recording`).
+        * With `tell_deadline`, agents are told when their answer is due. Without it they take their
+          own time, and a game without URLs depends only on the agents and the seed.
+        * With `must_answer`, `play` raises `SnakeUnreachableError` for a URL that doesn't answer
+          before
+          the game. Without it such a snake plays as one whose requests fail.
+        * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy
+          (`agents.measure.evaluation.busy`) is asked again, up to three times per turn. The
+          official engine doesn't do so. Use it for comparisons that load mustn't decide.
+        * `position`, a state of one board, is where the game begins: seat i plays its slot i, and
+          its
+          board and rules are the game's. Without it the map lays out a new game.
+        * `opening`, int (turns, seats), has the moves of the first turns, for which nobody is
+          asked.
 
-    Raises `ConfigError` for settings or seats that no game can have, and for names or an opening of
+    Raises `ConfigError` for impossible settings or seats, and for names or an opening for
     another number of seats."""
 
     def __init__(

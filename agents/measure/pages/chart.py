@@ -1,5 +1,5 @@
-"""Describes a chart. uPlot draws it on pages (`agents.measure.pages.page`), matplotlib elsewhere
-(`agents.measure.pages.figure`).
+"""Describes charts, which uPlot draws on pages (`agents.measure.pages.page`) and matplotlib
+elsewhere (`agents.measure.pages.figure`).
 """
 
 from __future__ import annotations
@@ -77,9 +77,7 @@ class Chart:
     """If True, values are fractions 0..1 and are written as percentages."""
 
     def drawn(self) -> list[Line]:
-        """Return the lines as they are drawn: thinned, without empty ones, and as bands if they are
-        stacked.
-        """
+        """Return the lines to draw: thinned, without empty ones, and as bands if stacked."""
         if not self.stacked:
             return [line.known().thinned() for line in self.lines if np.isfinite(line.y).any()]
         if not self.lines or not len(self.lines[0].x):

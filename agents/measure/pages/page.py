@@ -2,7 +2,7 @@
 reports. A page with charts carries uPlot, which draws them.
 
 Its Content-Security-Policy forbids the browser to run any other script and to load anything. So
-names that strangers chose could do no harm even if one weren't escaped."""
+untrusted names could do no harm even if one weren't escaped."""
 
 from __future__ import annotations
 

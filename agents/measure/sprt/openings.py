@@ -1,5 +1,5 @@
-"""Makes openings: random turns after the official start by which nobody has lost. Reads and writes
-books of openings.
+"""Makes openings: random turns after the official start that leave every player in the game. Reads
+and writes books of openings.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class _Board:
 
 
 def opening(test: Sprt, block: int) -> Opening:
-    """Return how the games of a block begin: as the test's book says, or else as a function of the
-    test's seed and the block.
+    """Return the opening of a block's games: from the test's book, or else from the test's seed and
+    the block's number.
 
     Raises `ConfigError` if a player has lost after every random opening that was tried.
     """
@@ -109,11 +109,10 @@ def _is_lost_for_someone(state: State) -> bool:
 
 
 def write_book(path: Path, test: Sprt, openings: Iterable[Opening]) -> int:
-    """Write a book and return the number of its openings. Its first line of JSON says for which
-    games it is, and each further line is an opening.
+    """Write a book and return the number of its openings.
 
-    Raises `BookError` at the first opening with which the book would be larger than `read_book`
-    takes."""
+    Its first line of JSON describes the games it is for; each further line is an opening. Raises
+    `BookError` once the book would be too large for `read_book`."""
     lines = [json.dumps({"procsnake_book": _VERSION, **asdict(_Board.of(test))}) + "\n"]
     size = len(lines[0])
     number = 0
@@ -133,8 +132,7 @@ def write_book(path: Path, test: Sprt, openings: Iterable[Opening]) -> int:
 def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
     """Return the openings in a book.
 
-    Raises `BookError` for a file that is no book, for one that is too large, and for a book of
-    other games."""
+    Raises `BookError` for a file that isn't a book, is too large, or is for other games."""
     try:
         head, *lines = map(parse_json, read_text(path, _MAX_BYTES).splitlines())
         if head["procsnake_book"] != _VERSION:

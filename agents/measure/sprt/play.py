@@ -46,12 +46,12 @@ def points(game: Game) -> Fraction:
 
 
 class SprtProgress:
-    """The present result of a test. Blocks count in the order of their numbers, up to the one that
-    decides.
+    """The current result of a test. Blocks count in the order of their numbers, up to the deciding
+    one.
 
-    The order in which games end plays no part. So short games don't count before long ones, and the
-    result depends neither on how many games were played side by side, nor on where a test was
-    interrupted. At most `most_blocks` blocks are played."""
+    The order in which games end doesn't matter. So short games don't count before long ones, and
+    the result depends neither on the number of parallel games nor on interruptions. At most
+    `most_blocks` blocks are played."""
 
     def __init__(
         self, test: Sprt, games: Iterable[Game] = (), *, most_blocks: float = math.inf
@@ -118,8 +118,8 @@ class SprtProgress:
         return None
 
     def games_to_go(self) -> float:
-        """Return how many more games the test takes on average if the players are as strong as they
-        seem, and at most all games that are left.
+        """Return the expected number of games that the test still needs if the players are as
+        strong as they seem, at most all remaining games.
         """
         seats = self.test.seats
         expected = seats * expected_blocks(
@@ -175,7 +175,7 @@ class SprtProgress:
         }
 
     def spent(self, player: int) -> dict[str, float]:
-        """Return what a player's moves cost over all games.
+        """Return what a player spent on its moves over all games.
 
         `cpu_ms` is the mean processor time per move, `wall_ms` the median of the games' median
         times, `failures` the number of failed requests, and `excused` the number of turns on which
@@ -200,13 +200,13 @@ def play_sprt(
     max_games: int | None = None,
     on_game: Callable[[SprtProgress], None] | None = None,
 ) -> SprtProgress:
-    """Play until the test decides, the book ends, or `max_games` were played in whole blocks. Games
-    in the store count.
+    """Play until the test decides, the book ends, or `max_games` have been played in whole blocks.
+    Games already in the store count.
 
     `concurrency` is the number of games at the same time, and `per_server` the number of those with
     snakes behind one host and port. `workers` says where games are played
     (`agents.measure.tournament.workers`), which changes only the time that the test takes. A snake
-    behind a URL that fails repeats its last move, as in tournaments. If no games are left to play,
+    behind a URL that fails repeats its last move, as in tournaments. If all games have been played,
     the players needn't exist any more. Raises what `agents.make` raises, `SnakeUnreachableError`,
     and `ConfigError` for a player that has changed since the games in the store were played."""
     store.begin(test)
@@ -269,7 +269,7 @@ class Pace:
         self._games += 1
 
     def seconds(self, games: float) -> float | None:
-        """Return how many seconds so many games will take, or None before the first one has
+        """Return how many seconds this number of games will take; None before the first game has
         ended.
         """
         if self._games:

@@ -1,6 +1,4 @@
-"""Describes a sequential test: who plays whom, at which effort, from which starts, and between
-which hypotheses it decides.
-"""
+"""Describes a sequential test: its players, effort, openings and hypotheses."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ _LETTERS = "udlr"
 
 @dataclass(frozen=True)
 class Opening:
-    """How a block's games begin. Raises `ConfigError` for a letter that stands for no move, and for
-    too many turns.
+    """How a block's games begin. Raises `ConfigError` for letters that aren't moves, and for too
+    many turns.
     """
 
     seed: int

@@ -226,8 +226,8 @@ class Estimate:
 class Strength:
     """How much stronger the first player is, as far as the blocks can tell.
 
-    After a test has stopped, this errs in favour of the verdict, because a test is likelier to stop
-    when luck helps it."""
+    After a test has stopped, this is biased towards the verdict, because lucky results make a test
+    stop."""
 
     score: Estimate
     """The mean score of a game, 0..1."""
@@ -244,11 +244,11 @@ def strength_of(counts: np.ndarray, seats: int) -> Strength:
     """Return the strength that the blocks show, of which `counts` (K,) says how many had each
     score. Raises `ConfigError` if there are no blocks.
 
-    The score's interval is that of a normal mean, by the variance between blocks. Blocks that have
-    all scored alike show no variance. Then it is Wilson's for a proportion of so many blocks (E. B.
-    Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927).
-    That is on the safe side, because scores from 0 to 1 never vary more than wins and losses with
-    the same mean."""
+    The score's interval is that of a normal mean, by the variance between blocks. If all blocks
+    scored the same, there is no variance. Then it is Wilson's interval for a proportion over the
+    blocks (E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference",
+    JASA 22, 1927). That is on the safe side, because scores from 0 to 1 never vary more than wins
+    and losses with the same mean."""
     blocks = int(np.sum(counts))
     if blocks == 0:
         raise ConfigError("there are no games to judge a strength by")

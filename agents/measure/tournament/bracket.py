@@ -50,8 +50,8 @@ def seeds_in_order(size: int) -> list[int]:
 
 
 def rounds_of(tournament: Tournament, games: Sequence[Game]) -> list[list[Pairing]]:
-    """Return the rounds of the bracket, as far as these games have decided who meets. The last one
-    may be undecided.
+    """Return the rounds of the bracket whose pairings these games determine. The last round may be
+    undecided.
     """
     num = len(tournament.players)
     size = 1 << (num - 1).bit_length()
@@ -68,9 +68,7 @@ def rounds_of(tournament: Tournament, games: Sequence[Game]) -> list[list[Pairin
 
 
 def undecided(tournament: Tournament, games: Sequence[Game]) -> list[Pairing]:
-    """Return the pairings that play a game each next. There are none once the tournament is
-    over.
-    """
+    """Return the pairings that each play the next game; none once the tournament is over."""
     return [pairing for pairing in rounds_of(tournament, games)[-1] if pairing.winner is None]
 
 
@@ -106,7 +104,7 @@ def as_json(tournament: Tournament, games: Sequence[Game]) -> dict[str, Any]:
 
 def rows(tournament: Tournament, games: Sequence[Game]) -> list[tuple[str, ...]]:
     """Return a row per pairing for people: the round's name, the two players with their seeds, the
-    wins, and who goes on.
+    wins, and the winner.
     """
     table_rows: list[tuple[str, ...]] = []
     for pairings in rounds_of(tournament, games):

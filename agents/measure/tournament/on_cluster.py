@@ -28,17 +28,16 @@ def cluster_cpus() -> int:
 
 
 def cannot_play(error: RayTaskError) -> WorkerError:
-    """Return the error for a node that raised what is no error of playing."""
+    """Return the error for a node that failed for another reason than playing."""
     return WorkerError(f"a node of the cluster can't play: {in_one_line(error.cause)}")
 
 
 class OnCluster(GameWorkers):
     """Plays games wherever the cluster has a free CPU. If a node or process is lost, its game is
-    played anew on another one.
+    played again on another one.
 
-    After `stop` nobody waits for the games under way any more, but they are played to their end.
-    They aren't cancelled, because Ray 2.60 ends the whole process if a task is cancelled at the
-    moment at which it ends."""
+    After `stop`, running games continue but nobody waits for them. They aren't cancelled,
+    because Ray 2.60 ends the whole process if a task is cancelled just as it ends."""
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
         super().__init__(match, count, say)

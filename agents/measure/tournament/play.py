@@ -1,6 +1,4 @@
-"""Plays a tournament: several games at a time, but at each snake's server no more than it can
-take.
-"""
+"""Plays a tournament, with parallel games but a limit per snake server."""
 
 from __future__ import annotations
 
@@ -31,12 +29,12 @@ def play_tournament(
 ) -> list[Game]:
     """Play the games that haven't been played yet. Returns all games in the order of the schedule.
 
-    If none are left to play, the players needn't exist any more.
+    If all games have been played, the players needn't exist any more.
 
     `concurrency` is the number of games at the same time, `per_server` the number of those with
     snakes behind one host and port. `workers` says where games are played
     (`agents.measure.tournament.workers`). A snake behind a URL that hangs, closes or answers
-    nonsense loses only its own game by it. A local agent that raises ends the tournament; finished
+    nonsense affects only its own game. A local agent that raises ends the tournament; finished
     games stay in the store. Raises `SnakeUnreachableError` if a snake doesn't answer at the very
     beginning, and `ConfigError` for a player that has changed since the games in the store were
     played."""

@@ -1,5 +1,5 @@
-"""Turns games into ratings: by Weng and Lin, as Arena rates, and by Bradley and Terry with
-intervals that say how sure a rating is.
+"""Turns games into ratings: by Weng and Lin, as Arena does, and by Bradley and Terry, with
+confidence intervals.
 """
 
 from __future__ import annotations

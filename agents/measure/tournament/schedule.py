@@ -1,5 +1,5 @@
-"""Decides who meets whom. The groups of a round are a function of the tournament and of the games
-of earlier rounds.
+"""Decides who plays whom. A round's groups depend only on the tournament and on the games of
+earlier rounds.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def _seated(pairing: Pairing) -> tuple[int, ...]:
 
 
 def ladder(tournament: Tournament, before: Sequence[Game], rounds: int) -> list[int]:
-    """Return the order on the ladder after so many rounds, the best first. At first it is the order
-    of the list of players.
+    """Return the ladder's order after this many rounds, the best first. It starts in the order of
+    the list of players.
     """
     order = list(range(len(tournament.players)))
     for round_ in range(rounds):

@@ -1,6 +1,6 @@
 """Describes matches, such as tournaments: the players, the form, the boards; and the games of them.
 
-A match is JSON-able, so that a store can tell whether a match is the one that it holds.
+A match is JSON-able, so a store can compare it with the match that it holds.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Match:
 
     @property
     def effort_in_words(self) -> str:
-        """What agents may spend on a move, and who keeps an effort of its own."""
+        """The agents' limit per move as text, with the players that it doesn't apply to."""
         if self.tell_deadline:
             return f"{self.timeout_ms} ms of wall time per move"
         exceptions = self.effort.exceptions_in_words(self.names_and_specs)
@@ -109,7 +109,7 @@ class Match:
         return str(self.effort)
 
     def turns_of_opening(self, round_: int) -> int:
-        """Return with how many turns the games of a round begin whose moves nobody chose."""
+        """Return how many turns of given moves the games of a round begin with."""
         return 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,10 +118,10 @@ class Match:
 
     @classmethod
     def from_dict(cls: type[M], data: dict[str, Any]) -> M:
-        """Return the match of such plain values, which may be a stranger's.
+        """Make a match from such plain values, which may be untrusted.
 
-        Raises `ValueError` for values of another type than their field, and what `Settings` and the
-        match itself raise."""
+        Raises `ValueError` for values of the wrong type, and what `Settings` and the match
+        itself raise."""
         _check_types(cls, data)
         for player in data["players"]:
             _check_types(Player, player)
@@ -309,7 +309,7 @@ def _result(seat: Seat, other: Seat) -> float:
 def scores(games: Sequence[Game], num_players: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the points, float64 (P,), and numbers of games, int64 (P,), of all players.
 
-    A game's points are the share of the others that the player outlived.
+    A game's points are the share of the other players that the player outlived.
     """
     points = np.zeros(num_players)
     count = np.zeros(num_players, np.int64)

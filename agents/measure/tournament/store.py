@@ -85,7 +85,7 @@ _SEAT_COLUMNS = ", ".join(one.name for one in fields(Seat))
 
 
 class StoreError(ProcsnakeError):
-    """A tournament's file can't be read or written, or is no such file."""
+    """A tournament's file can't be read or written, or is another kind of file."""
 
 
 class Store(Generic[M]):
@@ -167,7 +167,9 @@ class Store(Generic[M]):
             return self._holds.from_dict(config)
 
     def is_own(self) -> bool:
-        """Whether this machine named the players (`envs.common.strangers.own_files`)."""
+        """Return whether the players were named on this machine
+        (`envs.common.strangers.own_files`).
+        """
         config = self._config()
         match = self.load()
         if config is None or match is None:
@@ -197,10 +199,10 @@ class Store(Generic[M]):
         """Write this match into the file, or continue the one that is there. A match without games
         is replaced by another one.
 
-        The contents of the players, such as their rules and policies, are noted with the match. As
-        soon as there are games, the note stays as it was when they were played (`refuse_changed`).
-        Only the fields that `may_grow`, such as a tournament's rounds, may differ; others raise
-        `ConfigError`. Raises `StoreError` if the file can't be written."""
+        Digests of the players' contents, such as their rules and policies, are stored with the
+        match. Once there are games, the digests stay those with which they were played
+        (`refuse_changed`). Only the fields that `may_grow`, such as a tournament's rounds, may
+        differ; others raise `ConfigError`. Raises `StoreError` if the file can't be written."""
         signature = own_files.sign(_signed(match))
         contents = _contents(match)
         with self._transaction():
@@ -223,7 +225,7 @@ class Store(Generic[M]):
     def refuse_changed(self, match: M) -> None:
         """Raise `ConfigError` if a player has changed since the games in the file were played.
 
-        Under the same name, its rules, policy, evaluation or file of options can become others. A
+        A player's rules, policy, evaluation or file of options can change under the same name. A
         player that can't be read, for example because it is gone, isn't checked."""
         before = self._contents_before()
         for spec, content in _contents(match).items():

@@ -1,4 +1,4 @@
-"""Alpha-beta search. It finds what I can force, even if the others answer knowing my move."""
+"""Alpha-beta search. It finds what I can force even against opponents that know my move."""
 
 from __future__ import annotations
 
@@ -64,13 +64,12 @@ _EVERY_MOVE = np.ones(4, np.bool_)
 
 @dataclass(eq=False, repr=False)
 class AlphaBeta(Agent):
-    """Looks ahead turn by turn, deeper and deeper, and plays the move with the best outcome that
-    the others can't prevent.
+    """Looks deeper turn by turn, and plays the move with the best guaranteed outcome.
 
     **What is searched.** The others are assumed to answer knowing my move (paranoid search). This
-    is exact about what I can force: in a duel, a win that it announces (`note["score"]` near
-    `evaluate.WIN`) is a win against anyone. Of more snakes only the nearest are searched. The rest
-    go straight on where they can, and enter my cell if they are long enough. `evaluate.judge`
+    is exact about what I can force: in a duel, an announced win (`note["score"]` near
+    `evaluate.WIN`) is a win against anyone. With more snakes only the nearest are searched. The
+    rest go straight on where they can, and enter my cell if they are long enough. `evaluate.judge`
     evaluates positions at the end of the search. Where two heads could meet next, the search looks
     up to 4 turns further. It assumes that no food appears and that no royale wall moves.
 
@@ -162,11 +161,11 @@ class AlphaBeta(Agent):
         return self._search(state, 0, you, allowed, deadline)
 
     def positions_inside(self, state: State, you: int, nodes: Sequence[int]) -> list[State]:
-        """Return copies of the positions at which the search of board 0 stands after these numbers
-        of nodes, which ascend.
+        """Return copies of the positions that the search of board 0 has reached after these numbers
+        of nodes, in ascending order.
 
-        A search that is through with fewer nodes has fewer positions. They can be over, and `turn`
-        is the root's in all."""
+        A search that ends earlier returns fewer positions. Positions may be those of finished
+        games; `turn` is always the root's."""
         if not nodes:
             return []
         positions: list[State] = []
@@ -182,8 +181,8 @@ class AlphaBeta(Agent):
         (n,).
 
         All moves of a snake are searched equally far, and share `nodes` (20 000 without such a
-        limit). `NEVER` stands for certain death, where there is another move. A single move is
-        searched two turns far."""
+        limit). `NEVER` stands for certain death if there is another move. A single move is searched
+        two turns deep."""
         safe = safe_moves(state, boards, slots)
         scores = np.full((len(boards), 4), NEVER)
         for n, (board, you) in enumerate(zip(boards, slots, strict=True)):

@@ -28,7 +28,7 @@ NEVER = -INFINITE
 
 
 class Outcome(NamedTuple):
-    """What a search came to."""
+    """The result of a search."""
 
     move: int
     """The best move that is known, be it of an iteration that wasn't finished."""
@@ -104,8 +104,8 @@ class IterativeDeepening:
         return Outcome(move, score, finished_depth)
 
     def score_moves(self, moves: np.ndarray) -> np.ndarray:
-        """Return the scores of these moves, int64 (4,), at the last depth that all of them reached,
-        and `NEVER` elsewhere.
+        """Return the scores of these moves, int64 (4,), at the last depth completed for all of
+        them; `NEVER` for other moves.
         """
         x = self.space.stack
         scores = np.full(4, NEVER)
@@ -139,9 +139,7 @@ class IterativeDeepening:
 
 
 def run_together(searches: Sequence[IterativeDeepening]) -> list[Outcome]:
-    """Run each search on a thread of its own, and return what each has found by the time that the
-    first one is through.
-    """
+    """Run each search on its own thread, and return each one's result when the first finishes."""
     first, *others = searches
     if not others:
         return [first.run()]
@@ -156,8 +154,8 @@ def run_together(searches: Sequence[IterativeDeepening]) -> list[Outcome]:
 
 
 class Stops(SearchLimits):
-    """Limits that let a search pause after each of some numbers of nodes, which ascend, and end it
-    after the last one.
+    """Limits that pause a search after each of several ascending numbers of nodes, and end it after
+    the last one.
 
     `look` is called at each pause."""
 

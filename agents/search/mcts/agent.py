@@ -70,12 +70,13 @@ class MCTSWorkspace(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class MCTS(Agent):
-    """Simulates games from the board on, more and more along the moves that did well, and plays the
-    move that it tried most.
+    """Simulates games from the board, increasingly along moves that did well, and plays the most
+    visited move.
 
     **What is searched.** Moves are simultaneous: in the tree each snake chooses without knowing the
-    others' choice (decoupled UCT, PUCT bounds). So it takes risks that alpha-beta declines, because
-    there the others know my move. My snake and the nearest others are searched. The rest go
+    others' choice (decoupled UCT, PUCT bounds). So it takes risks that alpha-beta avoids, because
+    alpha-beta lets the others know my move. My snake and the nearest others are searched. The rest
+    go
     straight on where they can. A simulation ends at a new position, which is evaluated by
     territory, lengths and hunger. It is assumed that no food appears and that no royale wall moves.
 

@@ -1,4 +1,4 @@
-"""The sequential test that a tuned or learned player has to pass, and what is kept of it."""
+"""The sequential test that a tuned or learned player has to pass, and its stored results."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def gate_of(
     height: int,
     seed: int,
 ) -> Sprt:
-    """Return the test of a search `new` against the search `old`, as `agents.make` takes them, with
-    nodes per move of each.
+    """Return the test of a search `new` against the search `old`, given as for `agents.make`, with
+    each one's nodes per move.
 
-    If a node of the new player costs more time, `new_nodes` is less than `nodes`, so that the test
-    is one at equal time."""
+    If a node of the new player takes longer, `new_nodes` is less than `nodes`, so that both get
+    equal time."""
     players = (
         Player("new", with_values(new, {"nodes": new_nodes})),
         Player("old", with_values(old, {"nodes": nodes})),
@@ -35,15 +35,15 @@ def gate_of(
 
 
 def seed_of_gate(seed: int) -> int:
-    """Return another seed than the tuning's: a player was fitted to the games of that one, so it is
-    tested by others.
+    """Return a seed that differs from the tuning's, so that the player is tested on other games
+    than it was fitted to.
     """
     # Texel's method draws nothing, so it takes any number as its seed.
     return derived_seed(abs(seed), 1)
 
 
 def figures_of(progress: SprtProgress) -> dict[str, Any]:
-    """Return the figures of a test that a file keeps of it, in JSON's types."""
+    """Return a test's figures for its file, in JSON's types."""
     figures = progress.to_dict()
     names = ("verdict", "games", "score", "elo", "llr", "elo0", "elo1", "snakes", "effort")
     return {name: figures[name] for name in names}

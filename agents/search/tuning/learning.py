@@ -67,7 +67,7 @@ class Learned:
 
 
 def targets(views: Views, fitting: Fitting, search_scale: float) -> np.ndarray:
-    """Return what each position is worth, float64 (N,) from 0 lost to 1 won."""
+    """Return the target of each position, float64 (N,), from 0 (lost) to 1 (won)."""
     searched = probability(views.search / search_scale)
     worth = 0.5 + (views.result - 0.5) * fitting.discount ** views.turns_left.astype(float)
     blended = (1 - fitting.search_share) * worth + fitting.search_share * searched
@@ -197,7 +197,7 @@ def ridge_regression(
 
 
 def sum_of_lengths(views: Views) -> np.ndarray:
-    """Return the sum of both snakes' lengths, int64 (N,), by which a phase is chosen."""
+    """Return the sum of both snakes' lengths, int64 (N,), which determines the phase."""
     return views.features[:, _LENGTH].astype(np.int64) + views.features[:, len(OWN) + _LENGTH]
 
 

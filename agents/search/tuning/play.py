@@ -25,8 +25,8 @@ from agents.search.tuning.spsa import Sides, Spsa
 
 
 class TuningProgress:
-    """The present result of a tuning. It is a function of the settings and the games' results, in
-    whatever order games end.
+    """The current result of a tuning. It depends only on the settings and the games' results, not
+    on the order in which games end.
     """
 
     def __init__(self, tuning: Tuning, games: Iterable[Game] = ()) -> None:
