@@ -1,8 +1,8 @@
-"""Trains, or goes on with what an earlier start of the job has left: `python -m
+"""Trains, or continues the run of an earlier start of the job: `python -m
 procsnake.begin_or_continue CONFIG RUNS`.
 
-An engine that lost the machine that leads starts the job again, on another one. RUNS is the job's
-own, in a file system that outlives machines, or an address such as s3://bucket/runs/NAME."""
+An engine that lost the head starts the job again on another machine. RUNS belongs to the job and is
+in a file system that outlasts machines, or an address such as s3://bucket/runs/NAME."""
 
 from __future__ import annotations
 

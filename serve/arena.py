@@ -72,26 +72,25 @@ def create_app(
 ) -> Flask:
     """Make the application for these agents, by name. The first agent also answers at `/`.
 
-    * `look` is that of all snakes, or a look by name (default: each has its own).
-    * `store` is where games are kept and watched (default: nowhere).
+    * `look` is the look of all snakes, or a look by name (default: each has its own).
+    * `store` records games, which can then be watched (default: none).
     * `access` decides who may watch and read metrics (default: this machine only).
     * `secret` has at least 16 letters and digits. It is the first part of the snakes' paths, and
       without it they answer nobody.
     * `rate_limit` is the number of requests per second from one address.
-    * `trusted_proxies` are the addresses or networks of proxies whose X-Forwarded-For tells from
-      which address a request comes.
-    * `drain_s` is how many seconds the server answers on, while `/health` says 503, once it is
-      asked to end.
+    * `trusted_proxies` are the addresses or networks of proxies whose X-Forwarded-For is believed.
+    * `drain_s` is how many seconds the server keeps answering after SIGTERM, while `/health`
+      returns 503.
     * `cores` is how many agents think at a time (default: as many as there are cores).
     * `max_think_ms` is how long one call may think at most.
 
     Bodies are limited as `serve.transport.request_body` says. A malformed request gets 400 with a
-    JSON reason. `serve.timing.deadline` answers for an agent that fails or is late. On a board
-    that the engine can't hold no agent is asked, and the safest move is the answer. So `/move`
-    always gets a legal answer.
+    JSON reason. `serve.timing.deadline` answers for an agent that fails or is late. On a board that
+    the engine can't represent, the answer is the safest move. So `/move` always gets a legal
+    answer.
 
-    Raises `ConfigError` for no agents, for names that don't fit into a URL, for a bad secret, and
-    for a rate that isn't positive."""
+    Raises `ConfigError` without agents, for names that can't be part of a URL, for a bad secret,
+    and for a rate that isn't positive."""
     agents_by_name = _checked(agents, secret)
     looks = _looks(look, agents_by_name)
     access = access or Access()

@@ -1,6 +1,4 @@
-"""Runs `procsnake serve` in a process of its own, for notebooks and scripts that continue while it
-runs.
-"""
+"""Runs `procsnake serve` in the background, for notebooks and scripts."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ class Background:
     block, ends it.
 
     `arguments` are those of `procsnake serve`, such as "flood", "--no-games". Without --port, any
-    free port is taken. Raises `ServeError` with the server's last words if it ends, or if it
+    free port is taken. Raises `ServeError` with the end of the server's output if it ends, or if it
     doesn't answer within `patience_s` seconds."""
 
     def __init__(self, *arguments: str, patience_s: float = 300.0) -> None:

@@ -16,8 +16,8 @@ from envs.common.palette import TEAL
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How a snake appears on the board. Raises `ConfigError` for a colour that is none or a text
-    that is too long.
+    """How a snake appears on the board. Raises `ConfigError` for an invalid colour or a text that
+    is too long.
     """
 
     color: str = TEAL
@@ -44,11 +44,11 @@ class Look:
 
     @classmethod
     def of(cls, agent: Agent, own_parts: Mapping[str, str | None] | None = None) -> Look:
-        """Return an agent's look. A part is taken from `own_parts`, where it isn't None, or else
-        from `look` in the configuration on its bundle's card. Without a colour there, the agent has
-        its own.
+        """Return an agent's look. A part is taken from `own_parts` if it isn't None, or else from
+        `look` in the configuration on its bundle's card. Without a colour there, the agent gets its
+        own.
 
-        Raises `UnknownNameError` for a part that no look has.
+        Raises `UnknownNameError` for an unknown part.
         """
         card = getattr(agent, "card", None)
         parts: dict[str, Any] = {"color": own_color(agent)}
@@ -70,8 +70,8 @@ def _without_none(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_color(agent: Agent) -> str:
-    """Return a colour that depends on a policy's weights, or on another agent's name, so that two
-    can be told apart.
+    """Return a colour derived from a policy's weights, or from another agent's name, to distinguish
+    agents.
     """
     card = getattr(agent, "card", None)
     identity = agent.name

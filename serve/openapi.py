@@ -1,9 +1,9 @@
 """Describes what our snakes answer, as an OpenAPI 3.1 document: the Battlesnake API v1 with the
 limits of `read_move_request`.
 
-A schema can't say that `you` must be alive, or that a body's parts must hang together. So a request
-that fits the schema may still get 400, but never a 5xx. Source of the fields:
-docs.battlesnake.com/api."""
+A schema can't say that `you` must be alive, or that a body must be connected. So a request that
+fits the schema may still get 400, but never a 5xx. Source of the fields: docs.battlesnake.com/api.
+"""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def _shared_metrics() -> Iterator[None]:
 
 
 def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Call `work` in a child process and return its result, so that nothing that it imports or
-    starts is left in this process.
+    """Call `work` in a child process and return its result, so that its imports and threads don't
+    stay in this process.
 
     The result is JSON-able.
 
@@ -102,8 +102,8 @@ def _tell_parent(work: Callable[[], dict[str, Any]], writer: int) -> NoReturn:
 
 
 def announce(url: str, text: str) -> None:
-    """Start a process that prints a line once the server that this process is about to run has
-    answered, and then ends.
+    """Start a process that prints a line once the server that this process will run has
+    answered.
     """
     parent = os.getpid()
     if os.fork() == 0:

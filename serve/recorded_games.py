@@ -1,6 +1,4 @@
-"""Finds recorded games wherever they are kept: in files, among the games fetched from Arena, and in
-a server's archive.
-"""
+"""Finds recorded games in files, among those downloaded from Arena, and in a server's archive."""
 
 from __future__ import annotations
 
@@ -25,15 +23,16 @@ if TYPE_CHECKING:
 
 
 def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, str | None]:
-    """Return the recording called `name`, and which of its snakes is meant.
+    """Return the recording called `name`, and the id or name of its snake.
 
-    `name` is a file, or the id of a game that was fetched from Arena or is in the archive at
-    `database`. `snake` is an id or a name in the game, or what our server calls its snake. In the
-    last case None is returned for it, which stands for the snake for whom the game was recorded.
+    `name` is a file, or the id of a game that was downloaded from Arena or is in the archive at
+    `database`. `snake` is an id or a name in the game, or our server's name of its snake. In the
+    last case None is returned, for the snake that the game was recorded for.
 
-    Raises `ConfigError` if there is no such game,
-    `RecordingError` for files that are no recordings, `GamesUnavailableError` if the archive can't
-    be read, and `MissingDependencyError` without the extra that reads it."""
+        Raises `ConfigError` if there is no such game,
+        `RecordingError` for files that are no recordings, `GamesUnavailableError` if the archive
+        can't
+        be read, and `MissingDependencyError` without the extra that reads it."""
     if os.path.isdir(name):
         raise ConfigError(
             f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up"
@@ -76,10 +75,10 @@ def last_games(
     """Yield the name and the reader of each finished game, the newest first, and `snake` as
     `find_game` returns it.
 
-    They are those of the files and folders in `names`, or without any those in the archive at
-    `database` in which `snake` played; the doctor's checks are left out. A game that was fetched
-    from Arena as well is read from there, since frames tell all of it, and its name says so. Raises
-    `ConfigError` if there is no such place, and as `find_game` does."""
+    They come from the files and folders in `names`, or without any from the archive at `database`,
+    restricted to games of `snake` and without the doctor's checks. A game that was also downloaded
+    from Arena is read from there, because frames are complete; its name says so. Raises
+    `ConfigError` for a missing path, and what `find_game` raises."""
     if names:
         paths = recording_files(names)
         for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
@@ -107,8 +106,8 @@ def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]
     """Return the absolute paths of the files and folders in `names`, and of recordings of the games
     whose ids are among them.
 
-    A game of the archive at `database` is written to `folder`, where it outlives the archive.
-    Raises what `find_game` does."""
+    A game of the archive at `database` is written to `folder`, where it outlasts the archive.
+    Raises what `find_game` raises."""
     paths = []
     for name in names:
         path = _file(name)

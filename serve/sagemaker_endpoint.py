@@ -1,9 +1,8 @@
 """A snake as a SageMaker endpoint: `GET /ping` and `POST /invocations` on port 8080 (`python -m
 serve.sagemaker_endpoint`).
 
-An endpoint has one address for everything. So the call's name (info, start, move or end) comes in
-the custom attributes that the caller sets. The platform stops a container with SIGTERM and kills it
-30 s later."""
+An endpoint has a single address, so callers send the call's name (info, start, move or end) in the
+custom attributes. The platform stops a container with SIGTERM and kills it 30 s later."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Endpoint:
-    """A snake's WSGI application behind an endpoint's two addresses. All other addresses stay as
-    they are.
+    """A snake's WSGI application behind an endpoint's two addresses. Other addresses are passed
+    through.
 
     `/ping` is `/health`. `/invocations` is the call that the custom attributes name, or `move` if
     they are empty."""

@@ -1,8 +1,8 @@
 """Serves the application with uvicorn in this process, warmed up before the first connection is
 taken.
 
-Uvicorn is an event loop that reads requests as they trickle in. It runs on every platform and takes
-a socket that we bound. `serve.transport.connections` limits what may arrive,
+Uvicorn is an event loop that reads slow requests without blocking. It runs on every platform and
+accepts a bound socket. `serve.transport.connections` limits what may arrive,
 `serve.transport.front` gives requests to threads, and `serve.processes` runs all this in worker
 processes."""
 
@@ -56,12 +56,12 @@ ARENA_SIDES = (11, 7, 19)
 
 
 class PortInUseError(ProcsnakeError):
-    """Another program listens there already, or this machine may not listen on that address."""
+    """Another program already listens there, or this machine may not listen on that address."""
 
 
 class Loop(uvicorn.Server):
-    """Uvicorn with our limits, for one application. It calls `on_beat` once per second, and leaves
-    signals to its owner.
+    """Uvicorn with our limits, for one application. It calls `on_beat` once per second, and doesn't
+    handle signals.
     """
 
     def __init__(self, app: Flask, *, on_beat: Callable[[], None] | None = None) -> None:
@@ -90,8 +90,8 @@ class Loop(uvicorn.Server):
         super().__init__(config)
 
     def stop(self) -> None:
-        """Take no more requests once drained, answer the running ones, and end. The second call
-        ends what drains.
+        """Drain, then take no more requests, answer the running ones, and end. A second call ends
+        the draining.
 
         Any thread and any signal handler may call this.
         """
@@ -205,8 +205,8 @@ logging.getLogger("uvicorn.error").addFilter(Seldom())
 def say_when_answering(
     url: str, text: str, *, is_wanted: Callable[[], bool] = lambda: True
 ) -> None:
-    """Print a line once the server at `url` has answered a first request, unless the line is no
-    longer wanted by then.
+    """Print a line once the server at `url` has answered a first request, unless cancelled
+    before.
     """
     while is_wanted():
         if answers(url):
@@ -216,7 +216,7 @@ def say_when_answering(
 
 
 def answers(url: str) -> bool:
-    """Whether a server of ours answers at `url`."""
+    """Return whether one of our servers answers at `url`."""
     connection = Connection(url)
     try:
         return connection.exchange("GET", "health", None, _ASK_S).status == 200
@@ -271,8 +271,8 @@ def _port_error(error: Exception, host: str, port: int) -> PortInUseError:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Return a URL at which a socket's address can be called from here; the address that stands for
-    "any" can't be called.
+    """Return a URL at which a socket can be called from here, even if it is bound to "any"
+    address.
     """
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
@@ -298,8 +298,8 @@ def running(app: Flask) -> Iterator[str]:
 
 
 def warm_up(agents: Mapping[str, Agent]) -> None:
-    """Have every agent play one move, and the watchdog answer once for it, so that no game waits
-    for kernels to be compiled.
+    """Let every agent play one move, and the watchdog answer once for it, so that no game waits for
+    compilation.
     """
     request = _opening(ARENA_SIDES[0])
     safest_move(read_move_request(request).state, 0)
@@ -311,10 +311,11 @@ def warm_up(agents: Mapping[str, Agent]) -> None:
 
 
 def keep_from_garbage_search() -> None:
-    """Have Python look for garbage only among what is made from now on.
+    """Make Python's garbage collector ignore all existing objects.
 
-    A search through the agents and the application stops all threads, the event loop's too, for a
-    tenth of a second. Call this once all is made, in a process that does nothing but serve."""
+    A collection over the agents and the application stops all threads, including the event
+    loop's, for a tenth of a second. Call this once everything is set up, in a process that only
+    serves."""
     gc.collect()
     gc.freeze()
 

@@ -1,8 +1,7 @@
-"""Compiles ahead of time what players, servers and trainers would otherwise compile at their first
-use: `procsnake warm-up`.
+"""Compiles ahead of time what players, servers and trainers would compile at first use: `procsnake
+warm-up`.
 
-Every part does once what it will do later, in miniature, so that nothing has to know which
-functions that takes."""
+Every part runs its later work once in miniature, so no list of functions is needed."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ of one size only.
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Something that is compiled by doing it once."""
+    """A piece of work that is compiled by running it once."""
 
     name: str
     cost: float
@@ -69,8 +68,8 @@ class Compiled:
 
 
 def parts_of(players: Sequence[str]) -> list[Part]:
-    """Return the parts of these players, one of which may be `TRAINING`; without any, those of all
-    that are built in.
+    """Return the parts of these players, one of which may be `TRAINING`; without any, all built-in
+    parts.
     """
     named = list(players) or [*PLAYERS, POLICY, TRAINING]
     training = Part(name=TRAINING, cost=TRAINING_COST, run=step_worlds)
@@ -85,11 +84,9 @@ def parts_of(players: Sequence[str]) -> list[Part]:
 
 
 def compile_parts(parts: Sequence[Part], say: Callable[[str], None]) -> list[Compiled]:
-    """Compile the parts, one after the other, and say before each one how long all that is left
-    will take.
+    """Compile the parts in sequence, and print an estimate of the remaining time before each.
 
-    The estimate takes this machine to be as fast for the rest as it was so far. Raises what
-    `agents.make` raises."""
+    The estimate assumes the machine's speed so far. Raises what `agents.make` raises."""
     done: list[Compiled] = []
     with _counting() as count:
         for number, part in enumerate(parts):
@@ -127,8 +124,8 @@ def _counting() -> Iterator[Callable[[], int]]:
 
 
 def play(text: str) -> None:
-    """Have a player play two turns: among four and in a duel, in one game and in many at once; and
-    answer for a server.
+    """Let a player play two turns with four snakes and in a duel, in one game and in many at once,
+    and answer for a server.
     """
     player = Player.parse(text)
     agent = agents.make(player.spec)
@@ -161,9 +158,7 @@ def _play_on(agent: Agent, side: int) -> None:
 
 
 def step_worlds() -> None:
-    """Advance the world in which snakes are trained by a step, with the observations that our
-    experiments show them.
-    """
+    """Advance the training world by a step, with the observations of our experiments."""
     import numpy as np
 
     for observation in (

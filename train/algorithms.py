@@ -11,7 +11,7 @@ from train.config import Experiment
 
 
 def trainer_class(experiment: Experiment) -> Any:
-    """Return the class that trains an experiment: RLlib's configuration of it, or without Ray the
+    """Return the class that trains an experiment: an RLlib configuration, or without Ray the
     algorithm itself.
     """
     module, _, name = experiment.settings.trainer.partition(":")
@@ -19,7 +19,7 @@ def trainer_class(experiment: Experiment) -> Any:
 
 
 def build_algorithm(experiment: Experiment) -> Any:
-    """Make the algorithm of an experiment, for a session to drive. Whoever makes it stops it.
+    """Make the algorithm of an experiment, for a session to drive. The caller must stop it.
 
     It has `train`, `save_to_path`, `restore_from_path`, `stop` and `fraction_done`; if it trains a
     policy, `policy_weights`; if it trains none, `work_in` and `export`. The algorithms of RLlib

@@ -2,8 +2,8 @@
 
 This file has the configuration, the env runner, the replay shard and the learner's loop; targets,
 loss and learner are those of `train.dqn`. Env runners send rollouts with first priorities directly
-to their replay shard. The shard draws batches for the learner and gets new priorities back. All run
-at their own pace; they wait for each other only to keep `replay_ratio`."""
+to their replay shard. The shard draws batches for the learner and gets new priorities back. Each
+runs at its own pace; they wait for each other only to keep `replay_ratio`."""
 
 from __future__ import annotations
 
@@ -178,8 +178,8 @@ class ReplayShard(FaultAwareApply):
     ) -> tuple[str, float, list[Drawn]]:
         """Return (the name of this life of the shard, the sum of its priorities, batches).
 
-        There are no batches until the shard has its part of `learning_starts`. For learners in
-        processes of their own, batches stay here until they fetch them."""
+        There are no batches until the shard has its part of `learning_starts`. Learners in other
+        processes fetch their batches from here."""
         ready = (
             self._replay.added * self._shards >= self.config.settings.learning_starts
             and len(self._replay) > 0
@@ -222,8 +222,8 @@ class APEXConfig(DQNConfig):
 
     @property
     def num_shards(self) -> int:
-        """The number of replay shards: not more than env runners, as with one that nobody fills
-        learning starts too early.
+        """Number of replay shards, at most one per env runner: an unfed shard would let learning
+        start too early.
         """
         return min(self.settings.num_replay_shards, max(1, self.num_env_runners))
 

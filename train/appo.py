@@ -9,7 +9,7 @@ network).
 1. **Collect**: `APPO.training_step` waits for enough fragments, and `APPORunner` plays on
    meanwhile. Experience goes from env runner to learner as a reference, so this process doesn't see
    it unless it learns.
-2. **Advantages**: `TrajectoriesToBatch` works them out where it is learned from them.
+2. **Advantages**: `TrajectoriesToBatch` computes them in the learner.
 3. **Epochs, loss, step**: `train.ppo.PPOLearner`.
 
 `train.settings.appo` and `train.settings.ppo` list the settings."""
@@ -91,7 +91,7 @@ class APPO(PPO):
     """An RLlib `Algorithm`. With env runners an iteration takes about a second, without them it is
     one update.
 
-    Fragments that were played and not yet learned from are not part of a checkpoint.
+    A checkpoint leaves out fragments that haven't been learned from yet.
     """
 
     config: APPOConfig
@@ -198,15 +198,15 @@ class APPO(PPO):
 
 
 class APPORunner(PPORunner):
-    """Plays each fragment with the newest weights that there are when it begins, and leaves values
-    and advantages to the learner. `sample` returns a `Trajectory`.
+    """Plays each fragment with the newest weights at its start, and leaves values and advantages to
+    the learner. `sample` returns a `Trajectory`.
     """
 
     config: APPOConfig
 
     def play_ahead(self, *, parts: int, source: WeightSource) -> tuple[Played, Any]:
-        """Play one fragment, and leave it in the object store in `parts`. Returns where it is, and
-        the metrics.
+        """Play one fragment, and put it into the object store in `parts`. Returns its references
+        and the metrics.
         """
         self.take_newest_weights(source)
         return self.play_by_reference(parts=parts)
@@ -235,11 +235,11 @@ class APPORunner(PPORunner):
 
 
 class TrajectoriesToBatch(ConnectorV2):
-    """Judges trajectories by the newest policy and values, with V-trace.
+    """Evaluates trajectories with the newest policy and values, by V-trace.
 
     The probabilities in the batch are the newest policy's, so PPO's ratios begin at 1 and its
-    clipping holds the policy near the one with which the update began. How far that one was from
-    the policy that played is in the advantages."""
+    clipping holds the policy near the one with which the update began. Its distance from the policy
+    that played is in the advantages."""
 
     def __init__(self, *args: Any, settings: APPOSettings, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -326,8 +326,8 @@ class TrajectoriesToBatch(ConnectorV2):
 
 
 class APPOLearner(PPOLearner):
-    """PPO's learner. Advantages come standardised, because only before they are weighted does their
-    mean mean anything.
+    """PPO's learner. Advantages arrive standardised, because their mean is meaningful only before
+    they are weighted.
     """
 
     config: APPOConfig
@@ -341,9 +341,9 @@ def standardised(advantages: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return V-trace's advantages (n,), which contain the clipped ratios `weights` (n,), with mean
     0 and deviation 1.
 
-    Both are those of the advantages before they were weighted, and the weight stays. Otherwise what
-    the policy would hardly do any more, and so counts for nothing, would get the negative mean as
-    its advantage, and a ratio that can grow without limit."""
+    Mean and deviation are those of the unweighted advantages, and the weights stay. Otherwise
+    actions that the policy would hardly take any more would get the negative mean as their
+    advantage, and an unbounded ratio."""
     own = advantages / np.maximum(weights, 1e-8)
     mean = np.average(own, weights=weights)
     deviation = np.sqrt(np.average((own - mean) ** 2, weights=weights))

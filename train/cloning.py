@@ -1,9 +1,9 @@
 """Behaviour cloning: a network learns what chosen snakes played in recorded games.
 
 This is supervised learning (Pomerleau 1988, "ALVINN"): the loss is the cross entropy of the moves
-that were played. Some games are held out; how the network does on them says what it would do in
-games that it never saw. It has never seen where its own mistakes lead, so DAgger
-(`train.imitation`) or PPO goes on from it with `--init-from`.
+that were played. Some games are held out, to measure how the network does on unseen games. It has
+never seen where its own mistakes lead, so continue with DAgger (`train.imitation`) or PPO by
+`--init-from`.
 
 `train.settings.CloningSettings` lists the settings.
 """
@@ -42,7 +42,7 @@ class Cloning(DemonstrationLearner):
     A run (`train.runs.sessions.session`) calls `train` again and again. No game
     is played.
 
-    The games aren't part of a checkpoint: a resumed run reads them again, and refuses others.
+    A checkpoint leaves out the games: a resumed run reads them again, and refuses changed ones.
     """
 
     settings: CloningSettings
@@ -99,7 +99,7 @@ class Cloning(DemonstrationLearner):
         )
 
     def measure(self) -> dict[str, float]:
-        """Return how well the network foretells the held-out games' moves, and how well their most
+        """Return how well the network predicts the held-out games' moves, and how well their most
         frequent action would.
         """
         right = 0
@@ -130,11 +130,11 @@ def games_of(
     say: Tell = lambda _: None,
     status: Tell = lambda _: None,
 ) -> RecordedDemonstrations:
-    """Return the games that an experiment clones. What was read last is kept, because a run is
+    """Return the games that an experiment clones. The last result is cached, because a run is
     checked before it begins.
 
-    Raises what `read_demonstrations` does, and `ConfigError` if the games aren't those that the run
-    began with."""
+    Raises what `read_demonstrations` raises, and `ConfigError` if the games have changed since the
+    run began."""
     global _last_read
     settings = experiment.settings_as(CloningSettings)
     games_sha256 = games_hash(settings.games)

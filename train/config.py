@@ -191,8 +191,8 @@ class Tune:
 class Experiment:
     """Everything that describes a training run.
 
-    As plain values it is a mapping of this class's fields, with two keys in the place of
-    `settings`: `algorithm`, and a section with that name, e.g. `ppo`. Any other key is refused."""
+    As plain values it is a mapping of this class's fields, with two keys instead of `settings`:
+    `algorithm`, and a section with that name, e.g. `ppo`. Any other key is refused."""
 
     name: str
     """The experiment's name. The run folder's name begins with it."""
@@ -287,8 +287,8 @@ class Experiment:
 
     @property
     def modules(self) -> list[str]:
-        """The modules that hold parts of the user's own: those of `env.imports`, and those of names
-        like my_module:Net.
+        """The modules with the user's own parts: those in `env.imports`, and those in names like
+        my_module:Net.
         """
         named = modules_named_in(
             [self.env.name, self.env.options, self.network.name, self.network.options]
@@ -313,7 +313,7 @@ class Experiment:
         return self.settings.network_for(self.network, self.env.name, self.env.options)
 
     def settings_as(self, kind: type[Settings]) -> Settings:
-        """Return the settings for a trainer that has only those of `kind`."""
+        """Return the settings, which must be of type `kind`."""
         assert isinstance(self.settings, kind)
         return self.settings
 
@@ -330,8 +330,8 @@ class Experiment:
     def from_dict(cls, data: Mapping[str, Any]) -> Experiment:
         """Make an experiment from plain values. Raises `UnknownNameError` or `ConfigError`.
 
-        Sections of other algorithms are checked, and not kept. If `algorithm` is missing, it is the
-        one that the only section is for, or ppo if there is no section either."""
+        Sections of other algorithms are checked and dropped. If `algorithm` is missing, the only
+        section names it; without sections it is ppo."""
         kinds = field_types(cls)
         del kinds["settings"]
         check_keys(data, cls, "", [*kinds, "algorithm", *ALGORITHMS])
@@ -377,8 +377,8 @@ class Experiment:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values from which `from_dict` makes an equal experiment. Of sections it has
-        the algorithm's own only.
+        """Return plain values from which `from_dict` makes an equal experiment, with only its own
+        algorithm's section.
         """
         plain: dict[str, Any] = {}
         for name, value in dataclasses.asdict(self).items():

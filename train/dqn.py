@@ -9,7 +9,7 @@ setting: double, dueling, n-step, prioritised, distributional and noisy.
 3. **Loss**: `dqn_losses`, from the network's answers (`agents.networks.q_network`) and those of its
    target network.
 4. **Step**: RLlib's, with Adam. The errors become the batch's new priorities, and the target
-   network follows now and then (`follow`).
+   network is updated now and then (`follow`).
 
 RLlib starts the processes and calls these methods: `train.rllib.env_runner` has the loop over the
 steps of a rollout, and `train.rllib.learner` the order of the calls within an update.
@@ -79,7 +79,9 @@ class DQNConfig(BatchedConfig):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A batch from the replay memory: what learners need of it, and where its priorities belong."""
+    """A batch from the replay memory: the learners' part, and the cells whose priorities it
+    sets.
+    """
 
     experience: dict[str, Any]
     """As `LearnerGroup.update` takes it: a fragment, or a reference to the part of each learner."""
@@ -88,9 +90,7 @@ class Drawn:
 
     @classmethod
     def of(cls, batch: dict[str, np.ndarray], num_references: int = 0) -> Drawn:
-        """Take apart what `ReplayBuffer.sample` returned. Parts given by reference stay in Ray's
-        object store.
-        """
+        """Split what `ReplayBuffer.sample` returned. References stay in Ray's object store."""
         columns = {name: column for name, column in batch.items() if name not in (CELLS, STAMPS)}
         fragment = Fragment(columns, env_steps=len(batch[CELLS]))
         experience: dict[str, Any] = {"episodes": [fragment]}
@@ -105,7 +105,7 @@ class DQN(BatchedAlgorithm):
     """An RLlib `Algorithm`. Each iteration plays one rollout on every env runner, then makes the
     updates that are due.
 
-    Checkpoints don't hold the replay memory. A restored algorithm fills it up to `learning_starts`
+    Checkpoints leave out the replay memory. A restored algorithm refills it up to `learning_starts`
     before it continues to learn."""
 
     config: DQNConfig
@@ -185,9 +185,7 @@ class QRunner(BatchEnvRunner):
         self.epsilons[:] = epsilon
 
     def play(self, *, epsilon: float | None = None) -> tuple[Rollout, Any]:
-        """Play one rollout, if `epsilon` is given with that probability of a random action. Returns
-        it and the metrics.
-        """
+        """Play one rollout, with a new `epsilon` if given. Returns it and the metrics."""
         if epsilon is not None:
             self.set_epsilon(epsilon)
         return super().play()
@@ -277,7 +275,7 @@ class DQNLearner(FragmentLearner):
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
 
     def before_update(self, timesteps: dict[str, Any]) -> None:
-        """Set the learning rate by the decisions so far, and draw the heads' noise anew."""
+        """Set the learning rate by the decisions so far, and draw new noise for the heads."""
         # Updates are short here: without a pause between them the tuner's probes would take longer
         # than they do.
         if time.monotonic() - self._tuned_at > _SECONDS_BETWEEN_TUNING:
@@ -305,7 +303,7 @@ class DQNLearner(FragmentLearner):
         }
 
     def after_update(self) -> None:
-        """Move the target network, if it is time."""
+        """Update the target network if due."""
         self._updates += 1
         if self._updates % self.config.settings.target_update_freq == 0:
             module = self.network_module
@@ -374,8 +372,8 @@ def project(
     """Return the distribution of reward + discount · return on the atoms of `support` [N], as [B,
     N] (arXiv 1707.06887, eq. 7).
 
-    `probabilities` [B, N] are those of the returns. A shifted atom is shared out between its two
-    neighbours; the nearer one gets more."""
+    `probabilities` [B, N] are those of the returns. A shifted atom's probability is split between
+    its two neighbours; the nearer one gets more."""
     step = support[1] - support[0]
     shifted = (rewards[:, None] + discounts[:, None] * support).clamp(support[0], support[-1])
     nearness = (1.0 - (shifted[:, None, :] - support[:, None]).abs() / step).clamp_min(0.0)

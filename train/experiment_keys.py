@@ -34,11 +34,9 @@ class Key:
 
 
 def keys(experiment: Experiment) -> list[Key]:
-    """Return all keys of an experiment. Of the algorithms' sections, only the one of its own
-    algorithm is listed.
+    """Return all keys of an experiment, with only its own algorithm's section.
 
-    The options of its world and network are listed one by one, unless the world isn't one of
-    procsnake's own."""
+    The options of its world and network are listed one by one if they are built in."""
     options = {
         "env.options": (experiment.env.options, world_options(experiment.env.name)),
         "network.options": (experiment.network.options, network_options(experiment.network.name)),
@@ -66,7 +64,7 @@ def about(name_or_path: str) -> str:
 
 
 def table(listed: list[Key]) -> str:
-    """Return two lines per key: the key, and indented what it means."""
+    """Return two lines per key: the key, and its meaning indented."""
     return "\n".join(f"{_head(key)}\n{_wrapped(key.meaning)}" for key in listed)
 
 

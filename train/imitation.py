@@ -1,10 +1,10 @@
-"""Imitation: a network learns what a teacher, such as a search, would play in the positions that
-the network itself reaches.
+"""Imitation: a network learns a teacher's moves, such as a search's, in the positions that the
+network itself reaches.
 
 This is DAgger (Ross, Gordon and Bagnell 2011, arXiv 1011.0686). The network plays, with some of the
-teacher's moves among its own, and the teacher says for each position what it would have played. The
-teacher's own games alone wouldn't be enough, because the network would never learn a way out of the
-positions that its own mistakes lead to. The value head learns the returns that followed.
+teacher's moves among its own, and the teacher gives its move for each position. The teacher's own
+games wouldn't be enough, because the network would never learn to recover from its own mistakes.
+The value head learns the returns that followed.
 
 `train.settings.ImitationSettings` lists the settings.
 """
@@ -36,10 +36,10 @@ from train.worlds.state import remember, restore_progress, save_progress
 
 
 class Imitation(DemonstrationLearner):
-    """Plays, asks the teacher and learns by turns.
+    """Plays, asks the teacher and learns in turn.
 
     A run (`train.runs.sessions.session`) calls `train` again and again. As with the other
-    algorithms, a checkpoint doesn't hold the memory.
+    algorithms, checkpoints leave out the memory.
     """
 
     settings: ImitationSettings
@@ -58,8 +58,8 @@ class Imitation(DemonstrationLearner):
 
     @classmethod
     def check(cls, experiment: Experiment, world: BatchEnv, progress: Progress | None) -> None:
-        """Have the teacher compiled, and raise what `Teacher` and the agent raise if it can't play
-        this world. `train.run.check` calls it.
+        """Compile the teacher, and raise what `Teacher` and the agent raise if it can't play this
+        world. `train.run.check` calls it.
         """
         teacher = Teacher(experiment.settings_as(ImitationSettings), world)
         rows = np.flatnonzero(world.valid)

@@ -1,10 +1,10 @@
 """Learns alpha-beta's evaluation of duels, generation after generation: games, a fit, a sequential
 test, the next games.
 
-A generation plays exploratory games of the search against itself with the evaluation that is best
-so far, fits a correction of the hand-written score to their positions (`agents.search.tuning` has
-both), and tests it sequentially against the best so far, at equal time. Only an evaluation that
-passes plays the next generation. So a generation that learned nothing costs time but no strength.
+A generation plays exploratory games of the search against itself with the best evaluation so far,
+fits a correction of the hand-written score to their positions (both in `agents.search.tuning`), and
+tests it sequentially against the best one, at equal time. Only an evaluation that passes plays the
+next generation. So a generation that learned nothing costs time but no strength.
 
 `train.settings.LearnedEvaluationSettings` lists the settings.
 """
@@ -87,8 +87,8 @@ class EvaluationTrainer:
     """Makes generations of evaluations.
 
     A run (`train.runs.sessions.session`) calls `train` again and again. Each call plays some games,
-    of self-play or of the test. All that it does follows from the experiment and from the stage, so
-    a run that was interrupted comes to the same evaluations as one that wasn't."""
+    of self-play or of the test. Everything depends only on the experiment and the stage, so an
+    interrupted run reaches the same evaluations as an uninterrupted one."""
 
     fraction_done = 0.0
 
@@ -102,10 +102,10 @@ class EvaluationTrainer:
         self._run = Path()
 
     def work_in(self, run: Path) -> None:
-        """Have the generations' games, tests and evaluations written to the folder of this run.
+        """Write the generations' games, tests and evaluations to the folder of this run.
 
-        A run that was moved plays the games of its present generation again, because they name
-        files by their old places."""
+        A run that was moved plays the games of its current generation again, because they
+        contain old paths."""
         self._run = run.absolute()
         folder = self._run / GENERATIONS
         folder.mkdir(exist_ok=True)
@@ -116,11 +116,10 @@ class EvaluationTrainer:
         write_whole(made_in, str(folder))
 
     def play_on_cluster(self) -> None:
-        """Have all games played on the Ray cluster that this process has joined. They are the same
-        games.
+        """Play all games on the Ray cluster that this process has joined. They are the same games.
 
-        The cluster's machines must see the run's folder at its path, because players name their
-        evaluations by it."""
+        The cluster's machines must see the run's folder at its path, because players' names
+        contain it."""
         from agents.measure.tournament.on_cluster import OnCluster, cluster_cpus
         from agents.search.tuning.on_cluster import blocks_on_cluster
 
@@ -130,8 +129,8 @@ class EvaluationTrainer:
 
     @classmethod
     def check(cls, experiment: Experiment) -> None:
-        """Raise `ConfigError` if the experiment's games aren't the ones for which there are learned
-        evaluations. `train.run.check` calls it.
+        """Raise `ConfigError` if learned evaluations don't support the experiment's games.
+        `train.run.check` calls it.
         """
         options = experiment.env.options
         if (
@@ -153,8 +152,8 @@ class EvaluationTrainer:
     def train(self) -> dict[str, Any]:
         """Play the next games. Returns metrics, named and nested as RLlib's.
 
-        With its last game of self-play a generation is fitted, and with the last one of its test it
-        is accepted or not."""
+        After its last game of self-play a generation is fitted; after the last one of its test it
+        is accepted or rejected."""
         began = time.perf_counter()
         generation = self.stage.generation
         learning = 0.0
@@ -188,8 +187,8 @@ class EvaluationTrainer:
     def export(self, provenance: dict[str, Any], command: str) -> tuple[Path | None, str]:
         """Write the evaluation accepted last, or else the one fitted last, into the run's folder.
 
-        Returns its path, and in words whether it was accepted; None as path if no generation was
-        fitted."""
+        Returns its path, or None if no generation was fitted, and a sentence on whether it was
+        accepted."""
         stage = self.stage
         last_fitted = stage.generation
         if not stage.is_fitted:
@@ -227,13 +226,11 @@ class EvaluationTrainer:
         )
 
     def restore_from_path(self, path: str) -> None:
-        """Go on where `save_to_path` was called. Games that were played later are found in the
-        run's folder.
-        """
+        """Continue from `save_to_path`. Games played later are found in the run's folder."""
         self.stage = Stage(**parse_json(read_text(Path(path, _STATE), _MAX_BYTES)))
 
     def stop(self) -> None:
-        """Nothing runs between two iterations."""
+        """Do nothing, because nothing runs between two iterations."""
 
     def _play(self) -> int:
         """Play some games of self-play. Returns their turns."""

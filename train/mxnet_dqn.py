@@ -96,7 +96,7 @@ class QLearner:
 
     The target of a Q value is made of the Q values of the next state, which is much like this one.
     If the network itself gave them, each update would raise its own targets, and the values would
-    run away. So they come from the target network, a copy that lags behind.
+    diverge. So they come from the target network, a copy that lags behind.
     """
 
     def __init__(
@@ -132,9 +132,9 @@ class QLearner:
         return self.network(to_planes(observations, **self._reads)).asnumpy()
 
     def targets(self, batch: Transitions) -> np.ndarray:
-        """Return what the Q value of each decision should have been, float32 (B,): reward + gamma ·
-        best of the next state. Nothing follows a terminated episode; a truncated one would have
-        gone on.
+        """Return the target of each decision's Q value, float32 (B,): reward + gamma · best value
+        of the next state. Nothing follows a terminated episode; a truncated one would have
+        continued.
         """
         following = self.target(to_planes(batch.next_observations, **self._reads)).asnumpy()
         best = np.where(batch.next_masks, following, _WORST).max(axis=1)
@@ -143,7 +143,7 @@ class QLearner:
         )
 
     def update(self, batch: Transitions) -> dict[str, float]:
-        """Make one step of Adam, after which the target network follows. Returns the metrics."""
+        """Make one step of Adam and update the target network. Returns the metrics."""
         planes = to_planes(batch.observations, **self._reads)
         targets = to_mxnet(self.targets(batch))
         with mx.autograd.record():
@@ -177,7 +177,7 @@ class QLearner:
 
 
 class MXNetDQN:
-    """Plays and learns by turns.
+    """Plays and learns in turn.
 
     A run (`train.runs.sessions.session`) calls `train` again and again. It plays any
     `envs.api.BatchEnv` with observations (H, W, C). One network plays all rows.
@@ -211,8 +211,8 @@ class MXNetDQN:
         )
 
     def choose(self) -> np.ndarray:
-        """Choose an action for each row, int64 (R,): the best one or, with probability epsilon, any
-        that is allowed. A snake that never tried anything would not find out what it is worth.
+        """Choose an action for each row, int64 (R,): the best one or, with probability epsilon, a
+        random allowed one. A snake that never explores would not find out what actions are worth.
         """
         mask = self._mask()
         rows = self.world.num_envs
@@ -302,7 +302,7 @@ class MXNetDQN:
         }
 
     def torch_network(self) -> torch.nn.Module:
-        """Return the network as torch has it. A world may keep it so, as a past self
+        """Return the network in torch. A world may keep it as a past self
         (`train.worlds.self_play`).
         """
         return network_with(self.experiment, self.world, self.policy_weights())

@@ -1,7 +1,7 @@
 """The options of worlds and networks, which are keyword arguments: each with its default and what
 its docstring says of it.
 
-The sources are read, not imported: networks need torch, and keys are told where it isn't installed.
+The sources are read, not imported, because networks need torch but keys must be listed without it.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def network_options(name: str) -> list[Option]:
 
 
 def value_of(options: Mapping[str, Any], option: Option) -> Any:
-    """Return the option's value in an experiment's options, or else its default; None within one
-    that holds no options.
+    """Return the option's value in an experiment's options, or else its default; None within an
+    option without options.
     """
     section, _, name = option.name.rpartition(".")
     value: Any = options.get(section) if section else options

@@ -112,8 +112,8 @@ class PPO(BatchedAlgorithm):
     it.
 
     `fraction_done` drives `anneal_lr`. With `concurrency`, an iteration learns from the fragment
-    that the iteration before played meanwhile. A fragment that was played ahead isn't part of a
-    checkpoint."""
+    that was played during the previous one. A checkpoint leaves out a fragment that was played
+    ahead."""
 
     config: PPOConfig
     _player: ThreadPoolExecutor | None = None
@@ -132,7 +132,7 @@ class PPO(BatchedAlgorithm):
             self._player = ThreadPoolExecutor(1, "player", initializer=prepared)
 
     def training_step(self) -> None:
-        """Play, learn and hand out the weights. `Algorithm.train` calls it once per iteration."""
+        """Play, learn and distribute the weights. `Algorithm.train` calls it once per iteration."""
         steps_before = self.agent_steps()
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
             ahead = self._ahead
@@ -308,7 +308,7 @@ class PPORunner(BatchEnvRunner):
         self._memory.forget(rows[entry["ended"]])
 
     def collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Fragment:
-        """Work out the advantages of a rollout's decisions, and what their values should be."""
+        """Compute the advantages of a rollout's decisions, and the targets of their values."""
         for entries, observations in cut:
             columns["final_values"][entries] = self._values(observations, columns["rows"][entries])
         last_values = np.zeros(self.num_envs, np.float32)
@@ -419,7 +419,7 @@ class PPOLearner(FragmentLearner):
         self.set_lr(lr)
 
     def minibatches(self, batch: SampleBatch) -> Iterator[SampleBatch]:
-        """Yield shuffled minibatches, anew in each epoch.
+        """Yield minibatches, shuffled again in each epoch.
 
         There are always `num_minibatches` of them, so learners with unequal shares of the
         experience stay in step."""
@@ -457,8 +457,8 @@ class PPOLearner(FragmentLearner):
         return loss, parts
 
     def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
-        """Make a step of the optimiser. RLlib would go through each gradient twice for numbers that
-        aren't finite. It steps schedulers and scalers of gradients, if there are any.
+        """Make a step of the optimiser, without RLlib's two checks of each gradient for values that
+        aren't finite. Leaves schedulers and gradient scalers, if any, to RLlib.
         """
         sums = torch.stack([gradient.sum() for gradient in gradients_dict.values()])
         has_helpers = self._grad_scalers is not None or self._lr_scheduler_classes is not None
@@ -594,10 +594,10 @@ def ppo_loss(
     """Return the loss to minimise, and its parts for logging, without gradients and by RLlib's
     names.
 
-    `logits` [B, A] and `values` [B] are the network's current answers. `batch` holds what was done,
-    expected and masked in the rollout, and for the KL penalty also the rollout's log-probabilities
-    [B, A]. With the column `IMPORTANCE`, what was expected and the log-probabilities are those of a
-    newer policy than the one that played (the decoupled objective)."""
+    `logits` [B, A] and `values` [B] are the network's current answers. `batch` holds the rollout's
+    actions, values and masks, and for the KL penalty also its log-probabilities [B, A]. With the
+    column `IMPORTANCE`, values and log-probabilities are those of a newer policy than the one that
+    played (the decoupled objective)."""
     log_probabilities = torch.log_softmax(mask_logits(logits, batch.get(ACTION_MASK)), -1)
     taken = log_probabilities.gather(1, batch[Columns.ACTIONS].long()[:, None]).squeeze(1)
     log_ratio = taken - batch[Columns.ACTION_LOGP]
@@ -651,7 +651,7 @@ def adapted_kl_coef(kl_coef: float, kl: float, target: float, *, least: float = 
     """Return the weight of the penalty for the next batch: doubled or halved if `kl` is off by a
     factor of 1.5 (section 4).
 
-    It isn't halved below `least`, because after many quiet updates it would take as many to grow
+    It isn't halved below `least`, because after many quiet updates it would need as many to grow
     again."""
     if kl > 1.5 * target:
         return max(2 * kl_coef, least)

@@ -82,8 +82,8 @@ def train(
     """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume`
     from its newest checkpoint.
 
-    Either may also be an address in S3 or in Google's Cloud Storage, as "s3://bucket/runs": the run
-    is sent there with each checkpoint, and any machine can go on with it
+    Either may also be an address in S3 or Google Cloud Storage, such as "s3://bucket/runs": the run
+    is sent there with each checkpoint, and any machine can continue it
     (`train.runs.stored.mirror`).
 
     Ctrl-C (SIGINT) or SIGTERM lets the iteration end, saves a checkpoint and returns; a second one
@@ -93,14 +93,13 @@ def train(
     * `trackers` also get the rows of the curve: "wandb" (Weights & Biases), "mlflow".
     * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`. A learned
       evaluation plays there.
-    * `trust` resumes a run that this machine didn't make, and executes the code that it brings
+    * `trust` resumes a run from another machine, and executes the code in it
       (`train.runs.continuing.resuming`).
     * `wait_minutes` is how long a cluster that is too small may take to start more machines.
-    * `finish` ends the run in `resume` where it is: nothing more is learned, and what was trained
-      so far is exported.
-    * `minutes` trains the run in `resume` for so many minutes more, also one that has ended
+    * `finish` ends the run in `resume` now: nothing more is learned, and its policy is exported.
+    * `minutes` trains the run in `resume` for this many more minutes, even if it has ended
       (`train.runs.continuing.further`).
-    * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4"
+    * `sizes` resumes with another number of processes, by overrides such as "num_env_runners=4"
       (`train.runs.continuing.resizing`).
 
     The folder of a new run whose start fails is removed, as long as nothing was learned.
@@ -380,11 +379,11 @@ def _run(
 def check(
     experiment: Experiment, *, begins: bool = True, progress: Progress | None = None
 ) -> Evaluator | None:
-    """Find mistakes in the experiment before anything is started or written, and have the world
-    compiled before time counts.
+    """Find mistakes in the experiment before anything is started or written, and compile the world
+    before the clock starts.
 
-    `begins` says that it doesn't go on from a checkpoint. Returns the evaluator of a run, if the
-    experiment asks for one."""
+    `begins` says that the run doesn't continue from a checkpoint. Returns the run's evaluator,
+    if the experiment asks for one."""
     import numpy as np
 
     from envs.battlesnake.state import MAX_BOARDS
@@ -450,7 +449,7 @@ def _stop_on_signals(progress: Progress) -> Iterator[threading.Event]:
 
 
 def provenance() -> dict[str, Any]:
-    """Return the versions and the commit from which a run or a policy comes."""
+    """Return the versions and the commit that made a run or a policy."""
     from agents.card import library_versions
 
     return {

@@ -1,5 +1,5 @@
-"""Trainings that build on each other: an experiment whose `init_from` names another one goes on
-from where that one ends.
+"""Trainings that build on each other: an experiment whose `init_from` names another one starts from
+its result.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ Train = Callable[[Experiment, Path | None], Any]
 
 
 def first_stages(experiment: Experiment) -> list[Experiment]:
-    """Return what has to be trained before an experiment, the first one first: nothing, mostly.
-    They have its seed.
-    """
+    """Return the experiments to train before this one, in order, with its seed; mostly none."""
     if experiment.init_from not in list_experiments():
         return []
     before = dataclasses.replace(Experiment.load(experiment.init_from), seed=experiment.seed)
@@ -47,8 +45,8 @@ def train_stages(
     """Train the stages of an experiment and then itself, in the folder `runs`. Returns the last
     `RunResult`.
 
-    A stage that is finished there isn't trained again, and one that was interrupted goes on. If a
-    stage is interrupted, the later ones don't begin."""
+    Finished stages aren't trained again, and interrupted ones are continued. If a stage is
+    interrupted, the later ones don't start."""
     stages = [*first_stages(experiment), experiment]
     begins_with: Path | None = None
     for number, stage in enumerate(stages, 1):

@@ -24,12 +24,12 @@ class Parser(argparse.ArgumentParser):
     """An argparse parser whose errors take one line, and which suggests the nearest command or
     option.
 
-    It refuses empty arguments, which is what a shell makes of a variable that isn't set.
+    It refuses empty arguments, because a shell makes them from unset variables.
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Refuse arguments that are left over. Each command's parser does this itself, because only
-        it knows its options.
+        """Refuse surplus arguments. Each command's parser does this itself, because only it knows
+        its options.
         """
         options, surplus = super().parse_known_args(args, namespace)
         for word in surplus:
@@ -178,9 +178,7 @@ def positive(text: str) -> float:
 
 
 def non_negative(text: str) -> float:
-    """Parse an option that is a number of at least 0, and at most a thousand million, of which
-    clocks can make sense.
-    """
+    """Parse an option that is a number from 0 to a thousand million, which clocks can handle."""
     value = float(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is no number of at least 0")
@@ -190,7 +188,7 @@ def non_negative(text: str) -> float:
 
 
 def pause(text: str) -> float:
-    """Parse an option that is a pause between two pictures: seconds, at most an hour."""
+    """Parse an option that is a pause between two frames, in seconds, at most an hour."""
     if float(text) > _LONGEST_PAUSE_S:
         raise argparse.ArgumentTypeError(f"{text} seconds are more than an hour")
     return non_negative(text)
@@ -235,7 +233,7 @@ def progress_on_stderr(options: argparse.Namespace) -> AbstractContextManager[An
 
 
 def add_imports(parser: argparse.ArgumentParser) -> None:
-    """Modules that register worlds, observation types or other parts of the user's own."""
+    """Add the option `--imports`, for modules that register the user's own worlds or parts."""
     help_text = (
         "Python module that registers the policy's world or observation type; may be repeated"
         " (default: those of the run, if it is yours)"
@@ -296,8 +294,8 @@ def _dashed(official: str) -> str:
 
 
 def refuse_given(options: argparse.Namespace, names: Iterable[str], what_for: str) -> None:
-    """Raise `ConfigError` for the first of the named options that was given, which is for something
-    else: for `what_for`.
+    """Raise `ConfigError` for the first of the named options that was given; the message says that
+    it is for `what_for`.
     """
     for name in names:
         value = getattr(options, name)
@@ -309,10 +307,10 @@ def refuse_given(options: argparse.Namespace, names: Iterable[str], what_for: st
 def refuse_game_options(
     options: argparse.Namespace, what_for: str, *, only: Iterable[str] | None = None
 ) -> None:
-    """Raise `ConfigError` for an option of `add_game_options` with another value than its default,
-    but for the seed.
+    """Raise `ConfigError` for an option of `add_game_options`, other than the seed, that differs
+    from its default.
 
-    With `only`, for one of these alone.
+    With `only`, check only these options.
     """
     defaults = {
         _dashed(name).replace("-", "_"): default

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 class Command:
     """A command: its name, the module below `procsnake` that has it, and what it does.
 
-    The module has `HELP` (what stands behind the options), `add_options(parser)`, and
-    `run(options)`, which returns the exit code. A module of commands within a command has no
-    `run`."""
+    The module has `HELP` (the text after the options), `add_options(parser)`, and `run(options)`,
+    which returns the exit code. A module of commands within a command has no `run`."""
 
     name: str
     module: str

@@ -1,4 +1,4 @@
-"""The option that says where a server's games are."""
+"""The option that names the database of a server's games."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
 
 
 def effort_of(options: argparse.Namespace) -> Effort:
-    """Return the effort that the options of `add_effort` describe. A limit of wall time isn't part
-    of it: it is the time-out.
+    """Return the effort that the options of `add_effort` describe, without a wall-clock limit,
+    which is the time-out.
 
     Raises `ConfigError` for options that don't go together.
     """
@@ -40,8 +40,8 @@ def effort_of(options: argparse.Namespace) -> Effort:
 
 
 def tell_own_efforts(effort: Effort, players: Iterable[tuple[str, str]]) -> None:
-    """Print to stderr to which of these players, (name, spec), the effort that was asked for
-    doesn't apply.
+    """Print on stderr which of these players, (name, spec), the requested effort doesn't apply
+    to.
     """
     if exceptions := effort.exceptions_in_words(players):
         print(f"note: {printable(exceptions)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What the commands end with when they didn't do what they were asked."""
+"""Exit codes of commands that failed or were interrupted."""
 
 USER_ERROR = 2
 """The input can't be right, or the surroundings lack something; a line has said what."""

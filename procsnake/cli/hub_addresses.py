@@ -10,9 +10,9 @@ from agents.hub.download import pinned
 
 
 def pin_addresses(options: argparse.Namespace) -> None:
-    """Put the commit that it stands for now into each `hf://` address in a command's options.
+    """Add the current commit to each `hf://` address in a command's options.
 
-    So whatever a command does and starts, it plays one bundle, and what it writes down names that
+    So a command and its processes use the same bundle throughout, and its output names that
     bundle. Raises `HubError` and `MissingDependencyError`."""
     for name, value in vars(options).items():
         if name not in getattr(options, "as_written", ()):

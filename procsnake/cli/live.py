@@ -1,4 +1,4 @@
-"""A line about games that are being played, with the time to go."""
+"""A line on running games, with the remaining time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _BETWEEN_REDRAWS_S = 0.5
 
 
 class Live:
-    """A context manager that shows a line about the progress, with the time to go, while games are
+    """A context manager that shows a line of progress, with the remaining time, while games are
     played.
 
-    In a terminal the line is drawn anew. Elsewhere it is printed to stderr every ten seconds.
-    `line` makes it of the progress, which must say how many games there are to go."""
+    In a terminal the line is redrawn. Elsewhere it is printed to stderr every ten seconds.
+    `line` formats the progress, which must know its remaining games."""
 
     def __init__(self, line: Callable[[Any], str]) -> None:
         from agents.measure.sprt.play import Pace

@@ -1,4 +1,4 @@
-"""The entry of the command line: it finds the command, and turns what goes wrong into a line."""
+"""The entry point of the command line: it finds the command, and turns errors into one line."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from procsnake_packages import OWN_PACKAGES, ShadowedPackageError, require_own
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 0, 2 for what can't be done as it is asked for, 130
-    after Ctrl-C.
-    """
+    """Run one command. Returns the exit code: 0, 2 for a user error, 130 after Ctrl-C."""
     try:
         _open_streams()
         try:
@@ -158,8 +156,8 @@ def _name_runs(options: argparse.Namespace) -> None:
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse a command line; only the command that it names is imported. Ends the process if that
-    can't be done, or after `--help`.
+    """Parse a command line, importing only the named command. Ends the process after an error or
+    `--help`.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     name = next((word for word in words if not word.startswith("-")), "")
@@ -169,7 +167,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands, or one that knows the command `only` besides the help."""
+    """Return the parser of all commands, or one with only the command `only`."""
     from procsnake.cli.command_line import Commands
     from procsnake.cli.overview import OverviewParser
 

@@ -1,4 +1,4 @@
-"""The options that let games begin at a position of a recording."""
+"""The options for starting games from a recorded position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_position(parser: argparse.ArgumentParser) -> None:
-    """Add the options that let games begin at a position."""
+    """Add the options for starting games from a position."""
     what = (
         "start from a position: a file with a /move request, or a recorded game with --turn; the"
         " first player is `you`"
@@ -25,8 +25,8 @@ def add_position(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_position(options: argparse.Namespace) -> Position | None:
-    """Return the position of the options, None without one. Raises `ConfigError` for options that a
-    position excludes.
+    """Return the options' position, or None. Raises `ConfigError` for options that exclude a
+    position.
     """
     if options.position is None:
         if options.turn is not None:

@@ -1,8 +1,7 @@
 """Answers the shell when the Tab key is pressed: the commands, options and names that fit.
 
-The script that `procsnake completion` prints has the shell call `procsnake` with the line typed so
-far in the environment. Nobody waits a second for the Tab key, so nothing here imports torch, Ray or
-Numba."""
+The script from `procsnake completion` makes the shell call `procsnake` with the typed line in the
+environment. The answer must be quick, so nothing here imports torch, Ray or Numba."""
 
 from __future__ import annotations
 
@@ -21,7 +20,9 @@ from procsnake.cli.overview import OverviewParser
 
 
 def complete(*, end: Callable[[int], object] = os._exit, output: TextIO | None = None) -> None:
-    """Write what fits to `output`, by default where the shell expects it, and end the process."""
+    """Write the completions to `output`, by default where the shell expects them, and end the
+    process.
+    """
     finder = CompletionFinder()
     finder(
         _parser_of_line(),
@@ -48,7 +49,7 @@ def _parser_of_line() -> argparse.ArgumentParser:
 
 
 class NamesOrFiles(FilesCompleter):
-    """Completes an argument by the names that may stand there, or else by files."""
+    """Completes an argument by its possible names, or else by files."""
 
     def __call__(self, prefix: str, **context: Any) -> list[str]:
         """Return what begins with `prefix` for the argument `context["action"]`."""

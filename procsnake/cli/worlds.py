@@ -1,4 +1,4 @@
-"""Worlds of training and of a user's own, for commands that meet policies of any world."""
+"""Registers worlds of training and users' own, for commands that take policies of any world."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 def register_worlds(player: str, modules: Sequence[str]) -> None:
-    """Have `envs.make` know the worlds of `train`, and import `modules` and those that the run of
-    `player` was trained with.
+    """Register the worlds of `train`, and import `modules` and those that the run of `player` was
+    trained with.
 
-    The modules that the run's configuration names are imported only if this machine wrote it: a
-    stranger's names code."""
+    The modules in the run's configuration are imported only if this machine wrote it, because
+    importing executes code."""
     import train.worlds.build  # noqa: F401  registers the worlds of training
     from agents.player import Player
     from envs.common.parts import import_modules

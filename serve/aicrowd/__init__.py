@@ -1,5 +1,5 @@
-"""Makes a trained policy an entry in AIcrowd's NeurIPS 2020 Procgen competition: export, check,
-submit.
+"""Exports, checks and submits a trained policy as an entry in AIcrowd's NeurIPS 2020 Procgen
+competition.
 """
 
 from serve.aicrowd.check import Breach, check

@@ -72,7 +72,7 @@ def ppo(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
 
 
 def dqn(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
-    """Return the settings for Ray's own DQN, which plays on all workers between its updates."""
+    """Return the settings for Ray's DQN, which plays on all workers between its updates."""
     batch = settings.take("train_batch_size")
     ratio = float(settings.take("replay_ratio"))
     updates = settings.take("target_update_freq")

@@ -1,4 +1,4 @@
-"""Checks a submission against every rule of the competition, without running anything of it and
+"""Checks a submission against every rule of the competition, without executing any of it and
 without a network.
 """
 
@@ -71,8 +71,8 @@ _STAND_IN = "utils/rollout_on_ray_086.py"
 
 
 def check(directory: str | os.PathLike[str]) -> list[Breach]:
-    """Return every rule that the submission breaks, in the order of the rules. If there is none, it
-    can be handed in.
+    """Return every rule that the submission breaks, in the rules' order. Without any, it can be
+    submitted.
 
     Raises `ConfigError` if there is no such folder.
     """

@@ -1,4 +1,4 @@
-"""Writes the repository that is handed in, from a run, a bundle or an experiment, and the files of
+"""Writes the repository to submit, from a run, a bundle or an experiment and the files of
 `template/`.
 """
 
@@ -67,13 +67,13 @@ def export(
     """Write the entry for a run folder or bundle, or for an experiment's settings, to the folder
     `out`.
 
-    `out` must not exist, be empty, or hold an older export. What its user added or changed there
-    stays, and is reported.
+    `out` must be missing, empty, or an older export. The user's additions and changes there stay,
+    and are reported.
 
     * `with_weights` makes a local package, which plays and continues to train with the policy's
       weights; the competition forbade it.
     * `starter_kit` is a clone of AIcrowd's starter kit, whose files are copied and added to.
-    * `authors` are for aicrowd.json. Without them it keeps those that it names, or has a
+    * `authors` are for aicrowd.json. Without them aicrowd.json keeps its authors, or gets a
       placeholder.
 
     Raises `BundleError`, `UnknownNameError`, `NoCounterpartError` or `ConfigError`.

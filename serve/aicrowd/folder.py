@@ -1,9 +1,9 @@
-"""Writes an export into a folder that may hold an older one, so that nothing that its user did
-there is lost.
+"""Writes an export into a folder that may hold an older one, without losing the user's changes
+there.
 
-`.procsnake-export.json` lists what the exporter wrote. A file that was changed since, or that the
-exporter never wrote, is the user's, and stays. If the new export would have to write something else
-there, the whole export is refused before anything is touched."""
+`.procsnake-export.json` lists what the exporter wrote. All other files, and files changed since,
+are the user's and stay. If the new export would overwrite one of them, the whole export is refused
+before anything is touched."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Files = dict[str, bytes]
 
 
 def read_manifest(target: Path) -> dict[str, Any]:
-    """Return what the exporter wrote about itself: `files` (path → SHA-256) and `description`;
-    empty without a manifest.
+    """Return the exporter's manifest: `files` (path → SHA-256) and `description`; empty without
+    one.
 
-    The folder may be a stranger's, so `files` leaves out what no exporter wrote, such as paths out
-    of the folder."""
+    The folder may be untrusted, so `files` leaves out impossible entries, such as paths out of
+    the folder."""
     manifest = read_json(target / MANIFEST)
     files = manifest.get("files")
     if not isinstance(files, dict):
@@ -61,8 +61,9 @@ def _is_inside(target: Path, name: str) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; empty if there is no such file, if it holds something else,
-    or if it is a link out of its folder, which may be a stranger's."""
+    """Return the JSON object in a file; empty if the file is missing, holds something else, or is a
+    link out of its folder, which may be untrusted.
+    """
     try:
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent)):
             return {}
@@ -74,7 +75,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Written:
-    """What became of the files of an older export."""
+    """The fate of an older export's files."""
 
     kept: list[str]
     """The paths that were left as the user has them."""
@@ -92,11 +93,11 @@ def write(
 ) -> Written:
     """Write `files` to `target`.
 
-    `merged`: paths whose new content holds the user's changes already. `of_the_kit`: paths that
-    the starter kit has, too. The folder appears whole or not at all. Raises `ConfigError` if it
-    holds something else than an export, if files that the user changed would be overwritten, if
-    files of a starter kit would be removed, if it is the working directory or around it, or if it
-    can't be written."""
+    `merged`: paths whose new content includes the user's changes. `of_the_kit`: paths that are also
+    in the starter kit. The folder appears whole or not at all. Raises `ConfigError` if it holds
+    something other than an export, if files that the user changed would be overwritten, if files of
+    a starter kit would be removed, if it is the working directory or around it, or if it can't be
+    written."""
     target = Path(os.path.realpath(target))
     _require_apart_from_work(target)
     kept, gone = _reconcile(target, files, merged)

@@ -1,5 +1,4 @@
-"""Lists the files of a folder that git would hand in: what git ignores is nobody's business
-here."""
+"""Lists the files of a folder that git would submit, without ignored ones."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ def listed_files(folder: Path) -> list[Path]:
     """Return the paths of all files and links that `git add --all` would take, relative to
     `folder` and sorted.
 
-    If the folder is no repository of its own, its .gitignore counts as if it were one, because
-    `submit` makes it one. Without git on this machine, nothing but outputs/ and caches is left out.
+    A folder that isn't a repository is treated as one, with its .gitignore, because `submit` makes
+    it one. Without git on this machine, only outputs/ and caches are left out.
     """
     names = _by_git(folder) if (folder / ".git").exists() else None
     if names is None:

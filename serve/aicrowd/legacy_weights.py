@@ -2,7 +2,7 @@
 0.8.6, without Ray.
 
 Pickles use protocol 3 and name nothing of NumPy but `ndarray` and the text of a `dtype`, because
-NumPy 2 would name modules that 1.18 doesn't have."""
+NumPy 2 would name modules that 1.18 lacks."""
 
 from __future__ import annotations
 

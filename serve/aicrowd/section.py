@@ -1,4 +1,4 @@
-"""Reads an experiment key by key, so that nothing of it is dropped silently."""
+"""Reads an experiment key by key, so that no key is dropped silently."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Refusal:
 
     @property
     def setting(self) -> str | None:
-        """The text for `--set` that sets the value that can be kept, or None."""
+        """The `--set` override to a value that can be kept, or None."""
         if self.instead is _NOTHING:
             return None
         if isinstance(self.instead, str):
@@ -57,8 +57,8 @@ class NoCounterpartError(ProcsnakeError):
 
 
 class Section:
-    """A section of an experiment that is taken key by key. Keys that can't be kept, or that nobody
-    took, are refused.
+    """A section of an experiment that is translated key by key. Keys that can't be kept, or weren't
+    translated, are refused.
     """
 
     def __init__(self, key: str, values: Mapping[str, Any]) -> None:
@@ -77,11 +77,13 @@ class Section:
             self.refuse(name, value, why, allowed)
 
     def refuse(self, name: str, value: Any, why: str, instead: Any) -> None:
-        """Note why a value can't be kept, and which one can."""
+        """Record why a value can't be kept, and which one can."""
         self._refusals.append(Refusal(f"{self.key}.{name}", value, why, instead))
 
     def refusals(self) -> list[Refusal]:
-        """Return all refusals, with one for each key that nobody took, unless it is off."""
+        """Return all refusals, including one for each key that wasn't translated, unless its value
+        is off.
+        """
         left = {name: value for name, value in self._left.items() if value}
         return self._refusals + [
             Refusal(f"{self.key}.{name}", value, "it has no counterpart there")

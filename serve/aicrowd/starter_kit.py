@@ -1,6 +1,4 @@
-"""Adds procsnake's files to a clone of AIcrowd's starter kit. Everything that the clone has stays,
-line by line.
-"""
+"""Adds procsnake's files to a clone of AIcrowd's starter kit, and keeps every line of the clone."""
 
 from __future__ import annotations
 

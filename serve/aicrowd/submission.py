@@ -1,6 +1,4 @@
-"""Reads a folder that is to be handed in. Nothing of it is run. A file that can't be read counts as
-empty.
-"""
+"""Reads a folder to submit, without executing anything. Unreadable files count as empty."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _WEIGHT_FILES = (
 
 @dataclass(frozen=True)
 class Breach:
-    """A broken rule: the file in which it is broken, what is wrong, and how to mend it."""
+    """A broken rule: the file, what is wrong, and how to fix it."""
 
     where: str
     what: str
@@ -43,7 +41,7 @@ class Breach:
 
 
 class Submission:
-    """The files of a folder that is to be handed in, and what its experiment sets."""
+    """The files of a folder to submit, and its experiment's settings."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,9 +49,7 @@ class Submission:
 
     @cached_property
     def files(self) -> list[str]:
-        """The paths of all files that git would hand in, sorted. Those of a virtual environment are
-        left out.
-        """
+        """The sorted paths of all files that git would submit, without virtual environments."""
         environments = set(self.virtual_environments)
         return [str(path) for path in self._listed if not environments & set(path.parents)]
 

@@ -1,4 +1,4 @@
-"""Hands a submission in: it commits, makes an annotated tag, and pushes."""
+"""Submits an entry: it commits, makes an annotated tag, and pushes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BRANCH = "master"
 
 
 class SubmissionError(ProcsnakeError):
-    """A submission that can't be handed in."""
+    """An entry can't be submitted."""
 
 
 @dataclass(frozen=True)

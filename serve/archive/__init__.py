@@ -1,3 +1,3 @@
-"""The games that a server's snakes have played. They are written while they play, and read by the
-viewer and by people.
+"""The games of a server's snakes, written during play and read by the viewer, commands and
+training.
 """

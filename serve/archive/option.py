@@ -1,4 +1,4 @@
-"""The option that says where a server's games are."""
+"""The option that names the database of a server's games."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _PASSWORDS = ("password", "sslpassword")
 
 
 def default_database() -> str:
-    """Return the URL of the database that is meant where none is named."""
+    """Return the URL of the default database."""
     return os.environ.get("DATABASE_URL") or _own()
 
 
 def without_password(url: str) -> str:
-    """Return a database's URL as messages show it: of what is no URL only the scheme, as anything
-    else may be the password.
+    """Return a database's URL without its password, for messages. Of a malformed URL only the
+    scheme is shown, because the rest may be the password.
     """
     if url.startswith(SQLITE) or not set(url) & {":", "@"}:
         return url

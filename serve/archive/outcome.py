@@ -1,7 +1,6 @@
-"""Works out from what a server saw how a game went for its snake: the result, the cause of death,
-and late answers.
+"""Derives a snake's result, cause of death and late answers from the requests that its server saw.
 
-An engine tells none of this: `/end` brings the last board, but never names a cause of death or a
+An engine reports none of this: `/end` brings the last board, but never a cause of death or a
 time-out."""
 
 from __future__ import annotations
@@ -48,13 +47,14 @@ def result(
     num_snakes: int,
     ruleset: str = "standard",
 ) -> str | None:
-    """Return "won", "lost" or "draw" by the last board; None for a game that hasn't ended or had
-    nobody to beat.
+    """Return "won", "lost" or "draw" by the last board; None for a game that hasn't ended or had no
+    rivals.
 
-    Nobody is beaten under the ruleset solo, however many play: that game goes on while one lives.
+    Nobody wins under the ruleset solo, however many play: that game continues while one lives.
 
-    It is a draw if several snakes are alive at the end, or if none is and we were asked until the
-    end."""
+        It is a draw if several snakes are alive at the end, or if none is and our snake was asked
+        until
+        the end."""
     if end is None or num_snakes < 2 or ruleset == "solo":
         return None
     if you in end["alive"]:
@@ -73,7 +73,7 @@ def not_played(
     """Return the number of time-outs: turns after which the snake wasn't where our answer leads, or
     whose answer was late.
 
-    The map solo_maze takes its snake to the next maze by itself, so there only late answers count.
+    The map solo_maze moves its snake to the next maze, so there only late answers count.
     """
     late = {
         line.turn for line in lines if line.latency_ms is not None and line.latency_ms >= timeout_ms
@@ -99,8 +99,8 @@ def percentiles(latencies_ms: Sequence[float | None]) -> dict[str, float | None]
 def cause_of_death(
     board: Mapping[str, Any], you: str, moves: Sequence[int], *, ruleset: str, hazard_damage: int
 ) -> str:
-    """Return the likeliest cause of a snake's death after `board`, over all moves that its
-    neighbours may have made.
+    """Return the likeliest cause of a snake's death after `board`, considering all possible moves
+    of its neighbours.
 
     `moves` are those that the snake may have played, the likeliest first: its answer, then the
     answer before, which engines repeat after a time-out. The engine's rules decide the cause. It is

@@ -56,9 +56,9 @@ class GamesUnavailableError(ProcsnakeError):
 class GameArchive:
     """The games in a database, `sqlite:///FILE` or `postgresql://…` as in `DATABASE_URL`.
 
-    A game is identified by its id and the snake of ours that played it. Where that snake plays
-    several bodies in one game, `you`, the body's id, says which. Raises `ConfigError` for a URL of
-    another kind. Methods that read raise `GamesUnavailableError` if the database can't be read."""
+    A game is identified by its id and the snake of ours that played it. If that snake plays several
+    bodies in one game, `you`, the body's id, says which. Raises `ConfigError` for a URL of another
+    kind. Methods that read raise `GamesUnavailableError` if the database can't be read."""
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
@@ -68,7 +68,7 @@ class GameArchive:
         self._database.close()
 
     def check(self) -> None:
-        """Make a file if there is none, so that it's known that games can be kept in it.
+        """Create the file if there is none, to make sure that games can be stored in it.
 
         Raises `NewerDatabaseError` if this procsnake doesn't know the schema, and `ConfigError` if
         the file is no database or can't be made. A database that is away, locked or full at the
@@ -104,9 +104,7 @@ class GameArchive:
         return [game for _, game in self._placed(_last_first(live).limit(limit).offset(offset))]
 
     def every_game(self, *, live: bool | None = None) -> Iterator[dict[str, Any]]:
-        """Yield all of `games`, reading page by page. What is seen meanwhile makes no game come
-        twice.
-        """
+        """Yield all of `games`, page by page. Concurrent writes make no game appear twice."""
         query = _last_first(live).limit(_PAGE)
         page = self._placed(query)
         while page:
@@ -124,7 +122,7 @@ class GameArchive:
 
         It also has `game` (the webhook's object), `bodies` ([{"snake", "you"}], all of ours that
         play in it), `is_end_known` (whether `/end` came), and `is_whole`. That is False, because
-        others' deaths, and what happened while nobody of ours was asked, are not known."""
+        others' deaths, and turns on which none of our snakes was asked, are unknown."""
         with self._reading() as connection:
             bodies = bodies_of(connection, game_id)
             row = _own(bodies, snake, you)
@@ -159,8 +157,8 @@ class GameArchive:
         dead and only another body of ours was asked, the turn has that body's board, and `move` is
         None. The board of `/end` comes last, in the same form.
 
-        With a `limit`, these are the first so many turns, or fewer if their boards hold very many
-        points, but one if there is any. The others stay packed."""
+        With a `limit`, at most that many turns are returned; fewer if their boards are very large,
+        but at least one if there is any."""
         with self._reading() as connection:
             bodies = bodies_of(connection, game_id)
             game = _own(bodies, snake, you)
@@ -212,8 +210,8 @@ class GameArchive:
         """Return a game as a recording (`envs.battlesnake.recording`); None if it isn't known or
         has no turns.
 
-        Raises `RecordingError` for a game that recordings can't hold: a stranger's may have any
-        number of snakes."""
+        Raises `RecordingError` for a game that recordings can't hold, because untrusted requests
+        may have any number of snakes."""
         game = self.game(game_id, snake, you)
         turns = self.turns(game_id, snake, you=you)
         if game is None or not turns:
@@ -236,8 +234,8 @@ class GameArchive:
         """Write every game that is over to `directory` as a recording, and yield the paths. Checks
         are left out.
 
-        A game that can't be read, or that recordings can't hold, doesn't hold up the others:
-        `leave_out` is called with a sentence about it."""
+        A game that can't be read or recorded is skipped: `leave_out` is called with a sentence
+        about it."""
         for game in self.every_game(live=False):
             if snake not in (None, game["snake"]) or game["is_check"]:
                 continue

@@ -1,7 +1,7 @@
 """Turns a request and our answer to it into rows for the database. These are pure functions.
 
-The names, shouts and colours of strangers are kept as text of limited length. Whoever shows them
-must escape them."""
+Names, shouts and colours from requests are stored as text of limited length. Escape them when
+showing them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ROWS_BYTES = 600
 
 @dataclass(frozen=True)
 class Event:
-    """One request as the server saw it. `turn` is `/start` or `/move` as it was read; None for
+    """One request as the server saw it. `turn` is the parsed `/start` or `/move`; None for
     `/end`.
     """
 
@@ -91,9 +91,7 @@ def turn_bytes(row: Mapping[str, Any]) -> int:
 
 
 def rows_of(event: Event) -> GameRows:
-    """Return the rows of an event. Raises `WebhookError` for an `/end` that doesn't tell which game
-    ended.
-    """
+    """Return the rows of an event. Raises `WebhookError` for an `/end` without the game's id."""
     if event.turn is None:
         return _end_rows(event)
     key = (clean(event.turn.game_id), event.snake, clean(event.turn.ids[event.turn.you]))
@@ -268,8 +266,8 @@ def _points(points: Iterable[Mapping[str, int]] | None) -> list[dict[str, int]]:
 
 
 def clean(text: Any) -> str:
-    """Return text that any database and any page takes: at most 256 characters, no NUL, no half of
-    a surrogate pair.
+    """Return text that is safe for any database and page: at most 256 characters, no NUL, no half
+    of a surrogate pair.
     """
     if text is None:
         return ""
@@ -312,9 +310,7 @@ def _number(value: Any) -> float | None:
 
 
 def pack(value: Any) -> bytes:
-    """Return the value as compressed JSON. Boards repeat themselves, so a tenth of the size is
-    left.
-    """
+    """Return the value as compressed JSON, a tenth of the size because boards repeat themselves."""
     try:
         text = orjson.dumps(value)
     except TypeError:  # Such as an integer of more than 64 bits in an agent's note.
@@ -323,8 +319,8 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes, *, stacked: bool = False) -> Any:
-    """Return what `pack` was given, with all hazards of its `board`. If `stacked`, each point of
-    them stays there once, and `layers`, where there is one, says how many lie on each.
+    """Return the packed value, with all hazards of its `board`. If `stacked`, each hazard point
+    appears once, and `layers`, if present, counts the layers of each.
 
     Raises `ValueError` for data that `pack` can't have written.
     """

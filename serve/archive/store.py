@@ -41,9 +41,7 @@ class GameStore(GameArchive):
         self.writer = Writer(self._database, max_bytes=max_bytes, max_age_s=max_age_s)
 
     def started(self, snake: str, turn: Turn, body: Mapping[str, Any], *, size: int = 0) -> None:
-        """Note that `/start` was received. `turn` is what was read from its `body`, which had
-        `size` bytes.
-        """
+        """Record that `/start` was received. `turn` is its parsed `body` of `size` bytes."""
         self.writer.put(Event(snake, body, time.time(), turn, size=size))
 
     def moved(
@@ -63,12 +61,11 @@ class GameStore(GameArchive):
         self, snake: str, body: Mapping[str, Any], final: Turn | None, *, size: int = 0
     ) -> None:
         """Note that `/end` was received. `final` is what was read from its `body`; None if nobody
-        lives on that board, or if it can't be read. A body that doesn't tell which game ended is
-        not recorded.
+        lives on that board, or if it can't be read. A body without the game's id is not recorded.
 
         It returns when the end and everything before it are in the database, so that this process
-        may be killed once the engine has the answer. It returns after `END_S` seconds at most, and
-        at once if the database is in trouble or others wait for it already."""
+        may be killed once the engine has the answer. It waits at most `END_S` seconds, and not at
+        all if the database is failing or other calls already wait."""
         number = self.writer.put(
             Event(snake, body, time.time(), final=final, size=size), urgent=True
         )

@@ -1,6 +1,6 @@
-"""Adds to one snake's turns what other bodies of ours in the same game saw.
+"""Adds to one snake's turns the boards that our other bodies in the same game saw.
 
-An engine tells a dead snake only the end. If another snake of ours plays on, its boards tell how
+An engine sends a dead snake only the end. If another of our snakes lives on, its boards show how
 the game continued."""
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def bodies_of(connection: sa.Connection, game_id: str) -> list[Row]:
 def boards_of_others(
     connection: sa.Connection, own: Row, others: Sequence[Row], since: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (turn, board) of the turns from `since` on, in order, at which other bodies were asked
-    and our own wasn't.
+    """Yield (turn, board) of the turns from `since` on, in order, on which only other bodies were
+    asked.
 
-    A board after our last turn on which our body still lives is left out, because our own turn is
-    about to be written."""
+    A board after this body's last turn on which it still lives is left out, because its own turn
+    is about to be written."""
     if not others:
         return
     own_turns = sa.select(TURNS.c.turn).where(TURNS.c.number == own["number"])
@@ -59,7 +59,9 @@ def boards_of_others(
 
 
 def in_order(connection: sa.Connection, turns: sa.Select[Any]) -> Iterator[Row]:
-    """Yield rows of `turns` by turn. Few are loaded at a time, because whoever asks may stop."""
+    """Yield rows of `turns` by turn. Few are loaded at a time, because the caller may stop
+    early.
+    """
     place = (TURNS.c.turn, TURNS.c.number)
     after = (-1, -1)
     query = turns.order_by(*place).limit(_CHUNK)
@@ -93,7 +95,7 @@ def deaths(connection: sa.Connection, bodies: Sequence[Row]) -> list[dict[str, A
 
 
 def dead_on(turn: Mapping[str, Any], fates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return those of `fates` whose snake is no longer on the board of a turn."""
+    """Return the `fates` of snakes that are no longer on a turn's board."""
     living = _ids(turn["board"])
     return [
         fate

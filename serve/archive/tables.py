@@ -1,10 +1,10 @@
 """The database of games, in SQLite or PostgreSQL: its tables, what is written to them, and when
 games are deleted.
 
-Every write may be repeated: a turn is kept as it came first, and a game's figures are worked out
+Every write may be repeated: the first version of a turn is kept, and a game's figures are computed
 again from its turns. So requests may come twice, late or to another process, and a batch that may
-or may not have been written is simply written again. A turn with another board than before begins a
-new attempt at the game, which replaces the one that crashed."""
+or may not have been written is simply written again. A turn with another board than before starts a
+new attempt at the game, which replaces the crashed one."""
 
 from __future__ import annotations
 
@@ -246,8 +246,8 @@ class Database:
         return missing(STATEMENTS, version, where=self._name, first_version=FIRST_VERSION)
 
     def write(self, batch: Sequence[GameRows], *, new_games_only: bool = False) -> None:
-        """Add the rows of a batch, all or none; with `new_games_only` without those of games that
-        are kept already.
+        """Add the rows of a batch, all or none; with `new_games_only`, only those of games that
+        aren't stored yet.
         """
         by_game: dict[tuple[str, str, str], list[GameRows]] = {}
         for rows in batch:
@@ -341,7 +341,7 @@ class Database:
         )
 
     def close_abandoned(self, now: float) -> None:
-        """End the games about which no engine asks any more."""
+        """End the games for which requests have stopped."""
         with self._writing() as connection:
             silent = sa.select(GAMES.c.number, GAMES.c.seen).where(
                 GAMES.c.ended.is_(None), GAMES.c.seen < now - ABANDONED_AFTER_S
@@ -352,10 +352,10 @@ class Database:
                 connection.execute(this_game.values(ended=game.seen))
 
     def forget(self, *, before: float, max_bytes: int) -> int:
-        """Delete the games last seen `before` a time, and the oldest ones until the rest takes
-        `max_bytes`.
+        """Delete the games last seen `before` a time, and the oldest ones until the rest takes at
+        most `max_bytes`.
 
-        Returns how many.
+        Returns the number of deleted games.
         """
         with self._writing() as connection:
             running = sa.func.sum(GAMES.c.size).over(

@@ -43,13 +43,13 @@ _DAY_S = 86400.0
 
 
 class Writer:
-    """Takes events without waiting, and writes them in batches. What the database refuses is held
-    in memory and tried again.
+    """Takes events without waiting, and writes them in batches. Failed batches are held in memory
+    and tried again.
 
     At most `max_held_bytes` are held. Beyond that, new turns are dropped, logged and counted in
-    `lost`; ends of games are still taken, up to twice as much. If the database was lost and a new
-    one begins, the games that haven't ended are written again whole. Games older than `max_age_s`
-    are deleted, and the oldest ones before all games take more than `max_bytes`."""
+    `lost`; ends of games are still taken, up to twice as much. If a new database replaces a lost
+    one, games that haven't ended are written again in full. Games older than `max_age_s` are
+    deleted, and the oldest ones before all games take more than `max_bytes`."""
 
     def __init__(
         self,
@@ -100,8 +100,7 @@ class Writer:
         """Take an event, and return the number for which to `wait`. It never waits for the database
         and never raises.
 
-        An `urgent` event is written at once, without waiting for others that could be written with
-        it."""
+        An `urgent` event is written at once, without waiting to be batched."""
         item: Event | GameRows | None = event
         room = MAX_INCOMING_BYTES // 2 - self._incoming_bytes
         if event.size > LARGE_REQUEST or _in_memory(event) > room:

@@ -1,5 +1,5 @@
-"""The set-up that the pages share which change something, and are for the browsers of this machine:
-`/play` and `/analyse`.
+"""The set-up shared by the pages that change something, `/play` and `/analyse`, for browsers on
+this machine only.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def own_app(games: Games, pages: Blueprint, *, first_page: str, max_bytes: int) 
 
 
 def own_pages(name: str) -> Blueprint:
-    """Make a blueprint that answers browsers on this machine alone, and no pages of other sites
-    that are open in them.
+    """Make a blueprint that answers only browsers on this machine, and refuses requests from other
+    sites' pages in them.
     """
     pages = Blueprint(name, __name__)
     pages.before_request(Access().refusal)
@@ -44,7 +44,7 @@ def own_pages(name: str) -> Blueprint:
 
 
 def refusal(status: int, error: Exception) -> tuple[Response, int]:
-    """Return the answer that tells a page what was wrong, on one line."""
+    """Return the answer that says what was wrong, on one line."""
     return jsonify(error=printable(error)[:_MAX_ERROR]), status
 
 

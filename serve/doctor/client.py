@@ -1,4 +1,4 @@
-"""Calls the snake under examination as an engine does, and names what is wrong with an answer."""
+"""Calls the examined snake as an engine does, and names the faults of its answers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The examination: a series of checks, each of few requests. Checks that depend on a failed one
-aren't tried.
+"""The examination: a series of checks with few requests each. Checks that depend on a failed one
+are skipped.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def examine(
     """Check the snake at `url` as a platform would, and return a report.
 
     It sends about 80 requests one by one and 32 at a time, then asks for up to `moves` moves in
-    `games` games at a time. Nothing new is begun after `seconds`. `tell` is called with each
-    finding when it is made. Raises `ConfigError` if `url` is no URL, and for more than 20 games,
-    2000 moves or 600 seconds, because this is a check and not a load test."""
+    `games` games at a time. Nothing new is started after `seconds`. `tell` is called with each
+    finding. Raises `ConfigError` for an invalid `url`, and for more than 20 games, 2000 moves or
+    600 seconds, because this is a check and not a load test."""
     for name, value, most in (
         ("games", games, MAX_GAMES),
         ("moves", moves, MAX_MOVES),

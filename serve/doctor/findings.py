@@ -1,4 +1,4 @@
-"""What can be wrong with a snake, how to mend it, and how it is reported."""
+"""The faults of a snake, their fixes, and the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAULT = "✗"
 
 @dataclass(frozen=True)
 class Fault:
-    """A kind of fault: how bad it is, and how to mend it."""
+    """A kind of fault: its severity and its fix."""
 
     verdict: str
     fix: str

@@ -33,7 +33,7 @@ INVALID_BODIES: Mapping[str, bytes] = {
 
 
 def new_game_id() -> str:
-    """Return a game id by which a server of ours knows that the game is a check."""
+    """Return a game id that our own servers recognise as a check."""
     return f"{CHECK_PREFIX}{uuid.uuid4()}"
 
 
@@ -104,7 +104,7 @@ def one_way_out(timeout_ms: int) -> dict[str, Body]:
 
 
 def odd_ones(timeout_ms: int) -> dict[str, Body]:
-    """Return odd requests that engines do send, by what is odd. Source: the arena's and the
+    """Return odd requests that engines really send, by their oddity. Source: the arena's and the
     official engine's behaviour.
     """
     requests = {
@@ -125,7 +125,7 @@ def odd_ones(timeout_ms: int) -> dict[str, Body]:
 
 
 def last_call(timeout_ms: int) -> Body:
-    """Return the body of `/end` for a snake that died: nobody is left, and `you` lies off the
+    """Return the body of `/end` for a snake that died: no snake is left, and `you` is off the
     board.
     """
     body = ordinary(timeout_ms)

@@ -1,7 +1,7 @@
-"""`ArenaClient`: Arena's API, one method per call, with the manners that a client owes it.
+"""`ArenaClient`: Arena's API, one method per call, with polite retries.
 
-One request is under way at a time, each has a time limit, and a refusal is an exception of its own
-kind. Source: facts about Arena's public API, read in its source at commit 7d33768; not tried live.
+It makes one request at a time with a time limit, and has an exception per kind of refusal. Source:
+facts about Arena's public API, read in its source at commit 7d33768; not tried live.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class ArenaClient:
     """The API of the Arena at `arena` (without `/api`), for the account of `token`. Use it as a
     context manager.
 
-    A request that got status 429 is sent again after the time in `Retry-After`, if that is at most
-    `patience_s` seconds in all. A reading request that got a status of 500 or more is sent up to
-    three times more within that time. A writing one isn't, because Arena may have done it. `tell`
-    is called with a line for people before each pause, and `sleep` makes it.
+    After status 429 a request is repeated after the time in `Retry-After`, for at most `patience_s`
+    seconds in total. After a status of 500 or more, a reading request is repeated up to three times
+    within that time. A writing one isn't, because Arena may have executed it. Before each pause,
+    made by `sleep`, `tell` is called with a line for people.
 
     Every method raises an `ArenaError`: `ArenaUnreachableError`, `ArenaDownError`,
     `StrangeAnswerError`, or what `BY_STATUS` has for the status."""
@@ -102,10 +102,10 @@ class ArenaClient:
         return [Ladder.of(entry) for entry in entries]
 
     def standings(self, ladder: Ladder) -> list[Standing]:
-        """Return the snakes on a ladder: first those with a rank, then those that haven't played
-        enough games for one.
+        """Return the snakes on a ladder: first the ranked ones, then those with too few games for a
+        rank.
 
-        Arena tells at most `PAGE` of each kind, without further pages.
+        Arena lists at most `PAGE` of each kind, without further pages.
         """
         path = f"leaderboards/{_part(ladder.id)}/rankings"
         rankings = mapping(self._ask("GET", path), "a ladder's rankings")
@@ -120,8 +120,8 @@ class ArenaClient:
         ]
 
     def join(self, ladder: Ladder, snake: Snake) -> None:
-        """Enter a public snake on a ladder, or have a paused one play on. Raises `NotAllowedError`
-        for a private one.
+        """Enter a public snake on a ladder, or resume a paused one. Raises `NotAllowedError` for a
+        private one.
         """
         self._ask("POST", f"leaderboards/{_part(ladder.id)}/entries", {"battlesnake_id": snake.id})
 
@@ -130,8 +130,8 @@ class ArenaClient:
         self._ask("DELETE", f"leaderboards/{_part(ladder.id)}/entries/{_part(snake.id)}")
 
     def create_game(self, snake_ids: Sequence[str], *, board: str, game_type: str) -> str:
-        """Have a game played, and return its id. An account may begin 20 in ten minutes; the next
-        ones wait here.
+        """Start a game, and return its id. An account may start 20 in ten minutes; further calls
+        wait.
         """
         body = {"snakes": list(snake_ids), "board": board, "game_type": game_type}
         created = mapping(self._ask("POST", "games", body), "a new game")
@@ -142,15 +142,15 @@ class ArenaClient:
         return str(created["id"])
 
     def games(self, snake_id: str) -> list[GameRow]:
-        """Return a snake's latest games, newest first. Arena tells 100 at most, and none of its
-        ladders'.
+        """Return a snake's latest games, newest first. Arena lists at most 100, without ladder
+        games.
         """
         query = urlencode({"snake_id": snake_id, "limit": PAGE})
         return [GameRow.of(game) for game in listed(self._ask("GET", f"games?{query}"), "games")]
 
     def statuses(self, game_ids: Sequence[str]) -> dict[str, str]:
-        """Return the states of up to 500 games of the account's snakes, by id. Arena leaves those
-        of ladders out.
+        """Return the states of up to 500 games of the account's snakes, by id, without ladder
+        games.
         """
         body = {"game_ids": list(game_ids)[:_MAX_STATUS_IDS]}
         games = listed(self._ask("POST", "games/status", body), "games")
@@ -158,13 +158,13 @@ class ArenaClient:
         return {str(row.get("id")): str(row.get("status")) for row in rows}
 
     def details(self, game_id: str) -> GameRow:
-        """Return what is known of any game, such as a ladder's. Arena sends all its frames along,
-        which are left.
+        """Return the details of any game, such as a ladder's, without the frames that Arena
+        adds.
         """
         return GameRow.of(self._ask("GET", f"games/{_part(game_id)}/details"))
 
     def game(self, game_id: str) -> dict[str, Any]:
-        """Return what the board viewer asks of a game: `ID`, `Status`, `Width`, `Height`."""
+        """Return the board viewer's data on a game: `ID`, `Status`, `Width`, `Height`."""
         answer = mapping(self._ask("GET", f"games/{_part(game_id)}"), "a game")
         return dict(mapping(answer.get("Game"), "a game"))
 

@@ -1,5 +1,5 @@
-"""Fetches games as frames, page by page, and makes recordings of them. What was downloaded stays
-for a next try.
+"""Downloads games as frames, page by page, and makes recordings of them. Partial downloads are kept
+for the next try.
 """
 
 from __future__ import annotations
@@ -45,15 +45,13 @@ _SETTINGS = {
 
 
 class UnfinishedGameError(ArenaError):
-    """A game can't be fetched, because it is still played, because it never ends, or because its
-    runner has died.
-    """
+    """A game can't be downloaded, because it is running, never ends, or its runner has died."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """A game on disk. `check` says in words how it compares with our rules, `deviations` where it
-    deviates from them.
+    """A game on disk. `check` compares it with our rules in words; `deviations` lists where it
+    deviates.
     """
 
     game: str
@@ -68,7 +66,7 @@ class Fetched:
 
 
 def recording_path(folder: Path, game_id: str) -> Path:
-    """Return where a game's recording lies. Raises `ConfigError` for an id that is no UUID."""
+    """Return the path of a game's recording. Raises `ConfigError` for an id that isn't a UUID."""
     if not _GAME_ID.fullmatch(game_id):
         raise ConfigError(
             f"{game_id[:80]!r} is no game's id, which looks like"
@@ -80,12 +78,12 @@ def recording_path(folder: Path, game_id: str) -> Path:
 def fetch(
     client: ArenaClient, game_id: str, folder: Path, *, row: GameRow | None = None
 ) -> Fetched:
-    """Fetch a game that is over, write its recording to `folder`, and play it again by our rules.
+    """Download a finished game, write its recording to `folder`, and play it again by our rules.
 
-    `row` is what a list of games tells of it, and is asked for without one. Frames that an earlier
-    try left in `<game>.frames.part` aren't fetched again. Raises `UnfinishedGameError` for a game
-    that is still played, was broken off or has more turns than games can have, `StrangeAnswerError`
-    for frames that can't be read, and what `ArenaClient` raises."""
+    `row` is the game's entry in a list, which is requested if missing. Frames of an earlier try
+    in `<game>.frames.part` aren't downloaded again. Raises `UnfinishedGameError` for a game that
+    is running, was broken off or has too many turns, `StrangeAnswerError` for unreadable frames,
+    and what `ArenaClient` raises."""
     path = recording_path(folder, game_id)
     about = client.game(game_id)
     if about.get("Status") not in OVER:

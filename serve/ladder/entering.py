@@ -1,4 +1,4 @@
-"""Enters a snake on Arena and on its ladders, takes it off them, and has games played."""
+"""Enters a snake on Arena and its ladders, takes it off them, and starts games."""
 
 from __future__ import annotations
 
@@ -51,11 +51,10 @@ def _is_private(host: str) -> bool:
 def planned(
     client: ArenaClient, name: str, *, public: bool, ladder: str | None
 ) -> tuple[Snake | None, Ladder | None]:
-    """Return the account's snake of this name (None for a new one), and the ladder to enter (None
-    for none).
-
-    Nothing is changed yet. Raises `UnknownNameError` if there is no such ladder, and
-    `NotAllowedError` if the snake would be private: ladders take public snakes only."""
+    """Return the account's snake of this name (None if new), and the ladder to enter (None for
+    none), without changing anything. Raises `UnknownNameError` if there is no such ladder, and
+    `NotAllowedError` if the snake would be private: ladders take public snakes only.
+    """
     snake = next((snake for snake in client.snakes() if snake.name == name.strip()), None)
     if not ladder:
         return snake, None
@@ -108,11 +107,11 @@ def _leaves(client: ArenaClient, ladder: Ladder, snake: Snake) -> bool:
 
 
 def snake_ids(client: ArenaClient, names: Sequence[str]) -> list[str]:
-    """Return the ids of snakes: of one's own by name, of others that stand on a ladder by name, of
-    any public one by its id.
+    """Return the ids of snakes, given as names of the account's own snakes or of snakes on a
+    ladder, or as ids.
 
-    Raises `ConfigError` for more than four snakes and for a name that several authors have given,
-    and `UnknownNameError`."""
+    Raises `ConfigError` for more than four snakes and for a name used by several authors, and
+    `UnknownNameError`."""
     if not 1 <= len(names) <= MAX_SNAKES:
         raise ConfigError(f"{len(names)} snakes are to play; Arena's games have 1 to {MAX_SNAKES}")
     ids_by_name = {snake.name: {snake.id} for snake in client.snakes()}
@@ -154,9 +153,7 @@ def _the_id(name: str, ids_by_name: dict[str, set[str]]) -> str:
 def play(
     client: ArenaClient, ids: Sequence[str], *, board: str, game_type: str, games: int
 ) -> Iterator[str]:
-    """Have games played one after the other, and yield each one's id as soon as Arena has begun
-    it.
-    """
+    """Start games in sequence, and yield each one's id as soon as Arena has started it."""
     for _ in range(games):
         yield client.create_game(ids, board=board, game_type=game_type)
 
@@ -164,7 +161,7 @@ def play(
 def wait_for(
     client: ArenaClient, game_ids: Sequence[str], seconds: float, sleep: Callable[[float], None]
 ) -> dict[str, str]:
-    """Look at games until they have ended or failed, for at most `seconds`. Returns their states by
+    """Poll games until they have ended or failed, for at most `seconds`. Returns their states by
     id.
     """
     states = client.statuses(game_ids)

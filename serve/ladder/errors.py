@@ -1,4 +1,4 @@
-"""What Arena refuses, with one class per kind of refusal."""
+"""Arena's refusals, one class per kind."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ class RefusedError(ArenaError):
 
 
 class TooManyRequestsError(ArenaError):
-    """Arena asks for patience, for longer than the caller wants to wait. `retry_after_s` says for
-    how long.
-    """
+    """Arena asks to wait longer than the caller allows: `retry_after_s` seconds."""
 
     retry_after_s: float = 0.0
 

@@ -1,7 +1,7 @@
-"""The account's games: which there are, and how they ended for its snakes.
+"""The account's games, and how they ended for its snakes.
 
-Arena's list leaves out the games of its ladders. The archive of the account's own server knows
-them: Arena sent it their ids."""
+Arena's list leaves out ladder games. The archive of the account's own server has them, because
+Arena sent it their ids."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 @dataclass(frozen=True)
 class OwnGame:
     """A game with snakes of the account. `result` is "won", "lost", "draw", or "" for one that is
-    played, failed or was solo.
+    running, failed or was solo.
 
-    `source` is `ARENA_LIST`, `ARCHIVE` or `BOTH`. Arena's list calls a draw won or lost; the
-    archive knows it as one."""
+    `source` is `ARENA_LIST`, `ARCHIVE` or `BOTH`. Arena's list shows a draw as won or lost; the
+    archive as a draw."""
 
     row: GameRow
     mine: tuple[str, ...]
@@ -72,9 +72,9 @@ def own_games(
     """Return the games of these snakes, newest first; with `lost` only lost ones, with `since` only
     those begun from then on.
 
-    Arena tells a snake's last 100 games, and none of its ladders'. `archived` are games of a
-    server's archive (`GameArchive.games`); Arena's among them in which one of these snakes played,
-    by its name, are added. A game that any of the snakes won is won."""
+    Arena lists a snake's last 100 games, without ladder games. `archived` are games of a server's
+    archive (`GameArchive.games`), of which Arena's games with one of these snakes, by name, are
+    added. A game counts as won if any of the snakes won it."""
     games = _games_in_list(client, snakes)
     for entry in archived:
         mine = tuple(snake.name for snake in snakes if snake.name in entry["snakes"])

@@ -1,4 +1,4 @@
-"""What Arena's API answers, as typed records. A malformed answer raises `StrangeAnswerError`,
+"""The answers of Arena's API as typed records. A malformed answer raises `StrangeAnswerError`;
 unknown fields are ignored.
 """
 
@@ -24,7 +24,7 @@ ENDED = (*OVER, FAILED)
 
 @dataclass(frozen=True)
 class Snake:
-    """A snake of the account. `url` is where Arena asks it for moves."""
+    """A snake of the account. Arena requests moves from its `url`."""
 
     id: str
     name: str
@@ -93,9 +93,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class GameRow:
-    """A game in a list. `winner` is a snake's id or name, "" for none: one of the last to die,
-    after a draw. `snakes` are (id, name) of those that take part; in a ladder's game the ids are
-    ""."""
+    """A game in a list. `winner` is a snake's id or name, or ""; after a draw it is one of the last
+    to die. `snakes` are the players' (id, name); in ladder games the ids are "".
+    """
 
     id: str
     status: str
@@ -107,7 +107,7 @@ class GameRow:
 
     @classmethod
     def of(cls, entry: Any) -> GameRow:
-        """Read a game as the API's list tells it."""
+        """Read a game from the API's list."""
         with _named("a game"):
             return cls(
                 id=_text(entry["id"]),
@@ -128,8 +128,8 @@ class GameRow:
         return self.status in OVER
 
     def result_for(self, snake: Snake) -> str:
-        """Return "won", "lost" or "draw" for one of its snakes; "" while it is played, and for a
-        game without rivals.
+        """Return "won", "lost" or "draw" for one of its snakes; "" for a running game and one
+        without rivals.
         """
         if not self.is_over or len(self.snakes) < 2:
             return ""

@@ -1,11 +1,10 @@
-"""Royale's walls of a game on Arena, worked out from the game's id: the generator ChaCha8, and the
-draws of its numbers.
+"""Derives royale's walls of a game on Arena from the game's id, by the generator ChaCha8.
 
 Facts: Arena seeds ChaCha8 with the first eight bytes of the game's UUID, little-endian, and draws a
-number from 0 to 3 per shrink. How Rust's library makes a key of the seed (`seed_from_u64`) and
-draws a number from a range depends on its version, so each known way is tried on what a game shows.
+number from 0 to 3 per shrink. How Rust's library derives a key from the seed (`seed_from_u64`) and
+draws a number from a range depends on its version, so each known way is compared with the game.
 Sources: RFC 8439 for the block; the documented algorithms of the crates rand_core and rand. Not
-tried on a live game."""
+tested on a live game."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ def key_of(seed: int) -> bytes:
 
 
 def words_of(seed: int) -> Words:
-    """Yield the 32-bit words of ChaCha8 under a seed, without end."""
+    """Yield the endless 32-bit words of ChaCha8 for a seed."""
     key = key_of(seed)
     counter = 0
     while True:
@@ -118,7 +117,7 @@ def drawn_sides(game_id: str, count: int, way: str) -> list[int]:
 def sides_that_moved(recording: Recording) -> list[int]:
     """Return the sides that moved in during a game, in order: 0 left, 1 right, 2 bottom, 3 top.
 
-    It ends where two sides move at once, or where the walls leave no rectangle.
+    The list ends where two sides move at once, or where no rectangle is left.
     """
     sides: list[int] = []
     for before, after in pairwise(walls(board) for board in recording.boards()):
@@ -133,9 +132,9 @@ def sides_that_moved(recording: Recording) -> list[int]:
 
 
 def ways_that_fit(game_id: str, sides: Sequence[int]) -> list[str]:
-    """Return the names of the ways to draw that give exactly these sides for this game's id.
+    """Return the names of the drawing methods that give exactly these sides for this game's id.
 
-    There are none for no sides, or for an id that is no UUID.
+    The list is empty without sides, or if the id isn't a UUID.
     """
     if not sides:
         return []

@@ -1,5 +1,5 @@
-"""Where the account's snakes stand: their places on the ladders, and whether Arena's health sweep
-would be content.
+"""The account's snakes: their places on the ladders, and whether they would pass Arena's health
+sweep.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ SWEEP_TIMEOUT_MS = 500
 
 @dataclass(frozen=True)
 class Sweep:
-    """What the health sweep's four calls gave when they were made from this machine. `fix` is "" if
-    all passed.
-    """
+    """The results of the health sweep's four calls from this machine. `fix` is "" if all passed."""
 
     passed: bool
     summary: str
@@ -36,8 +34,8 @@ class Sweep:
 class SnakeStatus:
     """A snake, its places on the ladders, and a sweep of it, None if none was made.
 
-    `unlisted` are the ladders of which Arena lists the first 100 without this snake: it may be
-    further down, or not on them."""
+    `unlisted` are the ladders whose first 100 snakes don't include this one: it may be further
+    down, or not on them."""
 
     snake: Snake
     standings: list[Standing]
@@ -49,8 +47,8 @@ class SnakeStatus:
         return asdict(self)
 
     def as_lines(self) -> list[str]:
-        """Return the status for people: the snake, its ladders, its health, and how to get back
-        where it is missing.
+        """Return the status for people: the snake, its ladders, its health, and how to return to
+        missing ladders.
         """
         visibility = "public" if self.snake.is_public else "private"
         lines = [f"{self.snake.name}  {visibility}  {self.snake.url}"]

@@ -1,6 +1,4 @@
-"""The token of an Arena account: where it comes from, and the file that keeps it, which its owner
-alone can read.
-"""
+"""The token of an Arena account: its sources, and a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def token_path() -> Path:
 def checked_token(text: str) -> str:
     """Return the token without spaces around it.
 
-    Raises `WrongTokenError`, whose message never shows the token, if nobody can have such a token.
+    Raises `WrongTokenError`, whose message never shows the token, for an impossible token.
     """
     token = text.strip()
     if not token:
@@ -46,8 +44,8 @@ def checked_token(text: str) -> str:
 
 
 def token_for(arena: str) -> str:
-    """Return the token for the Arena at this address, of the environment or of the file that
-    `save_token` wrote.
+    """Return the token for the Arena at this address, from the environment or from the file of
+    `save_token`.
 
     Raises `WrongTokenError` if there is none for this address, and `ConfigError` if others can read
     the file."""
@@ -104,7 +102,7 @@ def save_token(token: str, arena: str) -> Path:
 def arena_address(url: str) -> str:
     """Return an Arena's address without a slash at its end.
 
-    Raises `ConfigError` if it is no HTTP URL, has a user or a query, or would send the token
+    Raises `ConfigError` if it isn't an HTTP URL, has a user or a query, or would send the token
     unencrypted to another machine."""
     try:
         parts = urlsplit(url)

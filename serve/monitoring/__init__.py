@@ -1,1 +1,1 @@
-"""What a server's operator sees of it: its log, its figures, and whether it is about to end."""
+"""A server's log, metrics and draining state, for its operator."""

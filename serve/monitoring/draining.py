@@ -1,5 +1,5 @@
-"""Says at `/health` that a server is about to end, so that a proxy sends it nothing more while it
-still answers.
+"""Reports at `/health` that a server is about to end, so that a proxy stops sending requests while
+it still answers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ DRAINING = "procsnake.draining"
 
 
 class Draining:
-    """The last `seconds` of a server, in which it answers whatever comes. With 0 it ends at
-    once.
-    """
+    """The last `seconds` of a server, during which it still answers. With 0 it ends at once."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds

@@ -1,5 +1,5 @@
-"""A server's log on standard error: time, level, the part that speaks, the game, and the message,
-for people or as JSON.
+"""A server's log on standard error: time, level, logger, game and message, for people or as
+JSON.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ def game_of(record: logging.LogRecord) -> str | None:
 
 
 class Seldom(logging.Filter):
-    """Lets one kind of message through once per minute of `clock`: whoever sends nonsense doesn't
-    fill the disk.
+    """Lets one kind of message through once per minute of `clock`, so that bad requests can't fill
+    the disk.
 
-    After a quiet time it lets `burst` of them through at once. As a logging filter it counts the
-    messages of one line of code as one kind, whatever they say."""
+    After a quiet time it lets `burst` of them through at once. As a logging filter it treats all
+    messages of one line of code as one kind."""
 
     def __init__(self, *, burst: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -104,10 +104,11 @@ class Seldom(logging.Filter):
 
 
 def configure(*, as_json: bool = False) -> None:
-    """Have all loggers of this process write warnings and worse in this form, other libraries' too.
+    """Make all loggers of this process, also of other libraries, write warnings and errors in this
+    form.
 
-    Of one line of code ten messages are written at once, and then one per minute: no caller can
-    fill the disk with them."""
+    Each line of code may write ten messages at once, and then one per minute, so that no caller
+    can fill the disk."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(Seldom(burst=_BURST))
     formatter = _Json() if as_json else _Line()

@@ -22,7 +22,7 @@ class Metrics:
       "watchdog".
     * `procsnake_games_total{snake, event}`: how often /start and /end were received.
     * `procsnake_requests_total{endpoint, status}`: all answers.
-    * `procsnake_unsaved_turns`, `procsnake_lost_turns`: turns that wait for the database, and turns
+    * `procsnake_unsaved_turns`, `procsnake_lost_turns`: turns waiting for the database, and turns
       that couldn't be recorded.
     * `process_*`: memory, time and files, if there is only one process.
     """

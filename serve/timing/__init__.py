@@ -1,1 +1,1 @@
-"""An answer leaves in time: deadlines, shared cores, stalls, and how far away the engine is."""
+"""Answers in time: deadlines, shared cores, stalls, and the distance to the engine."""

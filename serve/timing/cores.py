@@ -25,12 +25,12 @@ class Call:
 class Cores:
     """Lets `count` calls run at a time, the most urgent first, and tells each how long it may take.
 
-    Twenty searches that run at once on two cores would all end late, and none would profit from its
-    core's caches. One after the other, each with a tenth of the time, they search as much and end
-    in time. A call that comes alone gets all of the time.
+    Twenty searches at once on two cores would all end late, without benefit from the cores' caches.
+    In sequence, each with a tenth of the time, they search as much and end in time. A single call
+    gets all of the time.
 
-    Each game gets the same part of the time, however many calls it makes; its second call comes
-    after everybody's first. If the cores are taken for so long that a game would lose its part, its
+    Each game gets an equal share of the time, however many calls it makes; its second call comes
+    after all other games' first. If a game would lose its share because the cores are busy, its
     call runs beside the others, with at most twice `count` calls at a time. So does any call that
     still waits 60 ms before it is due."""
 
@@ -42,7 +42,7 @@ class Cores:
         self._lock = threading.Lock()
 
     def enter(self, due: float, *, game: object = None) -> Call:
-        """Wait for a core. The returned call says until when to think; give it to `leave`
+        """Wait for a core. The returned call says until when to think; pass it to `leave`
         afterwards.
 
         Each call without a `game` counts as a game of its own.

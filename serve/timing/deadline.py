@@ -1,4 +1,4 @@
-"""Gets an answer in time, whatever the agent does."""
+"""Answers in time, whatever the agent does."""
 
 from __future__ import annotations
 
@@ -38,32 +38,34 @@ _SPARE_CALLS = 8
 
 
 class LastWord(Protocol):
-    """Something that answers in time even if this thread doesn't get to it: the event loop."""
+    """The event loop, which answers in time even if this thread can't."""
 
     def at(self, due: float, move: int) -> None:
-        """Have this move answered at `due` by `time.monotonic()`, unless the answer has been
-        claimed by then.
+        """Answer with this move at `due` (`time.monotonic()`), unless the answer has been claimed
+        by then.
         """
 
     def claim(self) -> bool:
-        """Whether the answer is still ours to give. If so, nobody else gives it from now on."""
+        """Claim the answer. Returns whether it was still open; if so, nobody else can give it any
+        more.
+        """
 
 
 class Decider:
-    """Asks an agent for a move, waits no longer than the game allows, and answers in its place if
-    it fails.
+    """Asks an agent for a move, waits at most as long as the game allows, and answers for it if it
+    fails.
 
     An answer is due at the game's time-out, limited to 100..10 000 ms and counted from the
-    request's arrival, less a margin. The margin is what `GameMargin` has learned of this game, in
-    its record in `memory`, plus the time that this process has lately been kept from running
-    (`stall_ms`) as long as half of the time-out is left. In any case an answer is due after
-    `max_think_ms`. If a game had time-outs, the log says how much of its time is left.
+    request's arrival, less a margin. The margin is what `GameMargin` has learned about this game,
+    in its record in `memory`, plus the latest stalls of this process (`stall_ms`), as long as half
+    of the time-out remains. An answer is always due after `max_think_ms`. If a game had time-outs,
+    the log says how much of its time is left.
 
     The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more
     games think than there are `cores`. The answer is `safest_move` if the agent raises or takes too
     long, or if `max_concurrent` earlier calls are still running: an agent that hangs can't be
-    stopped, only left behind. By default these are 32, or, if that is more, 8 beside twice as many
-    as there are `cores`. The log says so once a minute for each of these reasons and each type of
+    stopped, only abandoned. By default these are 32, or, if that is more, 8 beside twice as many as
+    there are `cores`. The log says so once a minute for each of these reasons and each type of
     exception."""
 
     def __init__(
@@ -98,7 +100,7 @@ class Decider:
 
         `arrived` is when the request arrived, by `time.monotonic()`. `reported` is the engine's
         `you.latency`, whatever it is. `last_word` gets the safest move, to answer with when time is
-        up; if it has answered, that move is the decision."""
+        up; if it did, that move is the decision."""
         if arrived is None:
             arrived = time.monotonic()
         game = turn.game_id, turn.ids[turn.you]

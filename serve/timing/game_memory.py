@@ -1,4 +1,4 @@
-"""What a server remembers of the games at hand between requests: who lives, and how far away the
+"""A server's memory of running games between requests: which snakes live, and how far away the
 engine is.
 """
 
@@ -22,7 +22,7 @@ GameKey = tuple[str, str]
 
 @dataclass
 class GameRecord:
-    """What is remembered of one game of one snake. All of it is forgotten together."""
+    """The memory of one game of one snake, which is forgotten as a whole."""
 
     turn: int
     """The turn of the latest request."""
@@ -67,7 +67,7 @@ class GameMemory:
         return len(self._games)
 
     def start(self, body: Mapping[str, Any]) -> Turn:
-        """Read the body of `/start` and forget what was remembered of its game. Raises what
+        """Read the body of `/start` and forget any memory of its game. Raises what
         `read_move_request` raises.
         """
         turn = read_move_request(body)
@@ -76,8 +76,8 @@ class GameMemory:
         return turn
 
     def read_move(self, body: Mapping[str, Any]) -> Turn:
-        """Read the body of `/move`: who lives is exact if the turn before is remembered. Raises as
-        `read_move_request`.
+        """Read the body of `/move`. Which snakes live is exact if the turn before is remembered.
+        Raises what `read_move_request` raises.
         """
         key = _key(body)
         if key is None:
@@ -86,9 +86,7 @@ class GameMemory:
             return read_move_request(body, history=record.lives)
 
     def read_end(self, body: Mapping[str, Any]) -> Turn | None:
-        """Read the body of `/end` as `read_end_request` does, with what the game's last turns have
-        shown.
-        """
+        """Read the body of `/end` as `read_end_request` does, using the game's last turns."""
         key = _key(body)
         if key is None:
             return read_end_request(body)
@@ -97,10 +95,9 @@ class GameMemory:
 
     @contextmanager
     def record(self, game: GameKey, turn: int) -> Iterator[GameRecord]:
-        """Lend the record of a game whose request of this turn is at hand. Nobody else has it
-        meanwhile.
+        """Lend the record of a game for a request of this turn, exclusively.
 
-        It is a new one if the game is unknown, or was further than this turn.
+        It is a new one if the game is unknown or was already past this turn.
         """
         entry = self._entry(game, turn)
         with entry.lock:

@@ -39,7 +39,7 @@ _DIGITS = re.compile(r"[0-9]{1,6}")
 
 @dataclass
 class GameMargin:
-    """What one game's engine has shown of the way between it and us, and the margin for it.
+    """The overhead that one game's engine has shown, and the resulting margin.
 
     The margin is 80 ms, at most half of the time-out, until something is known. Then it is the peak
     of the overhead plus its spread, or plus 70 ms if that is more. It leaves 40 ms of the time-out
@@ -68,8 +68,8 @@ class GameMargin:
     """How many time-outs there were when the owner was told of them last."""
 
     def margin_ms(self, turn: int, reported: Any, timeout_ms: float) -> float:
-        """Return the margin for an answer on `turn`. `reported` is the engine's `you.latency` of
-        this request, unchecked.
+        """Return the margin for an answer on `turn`. `reported` is this request's unchecked
+        `you.latency`.
         """
         latency_ms = milliseconds(reported)
         if latency_ms is not None and 0 <= self.turn == turn - 1:
@@ -83,7 +83,7 @@ class GameMargin:
         return min(longest_ms, max(MIN_MS, self.peak_ms + max(_RESERVE_MS, self.peak_ms - low_ms)))
 
     def answered(self, turn: int, took_ms: float) -> None:
-        """Note how long an answer took by our clock since the request's arrival, in
+        """Record how long an answer took by our clock since the request's arrival, in
         milliseconds.
         """
         if turn >= self.turn:
@@ -92,8 +92,8 @@ class GameMargin:
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Whether even answers that are given at once come too late, as far as the engine's reports
-        tell.
+        """Return whether even immediate answers come too late, according to the engine's
+        reports.
         """
         return self.late_at_once >= _OUT_OF_REACH
 
@@ -103,9 +103,7 @@ class GameMargin:
         return self.is_out_of_reach and not self.has_measured
 
     def news(self, turn: int, margin_ms: float, timeout_ms: float) -> str:
-        """Return what the owner should now be told of this game, "" for nothing. Each time-out is
-        news once.
-        """
+        """Return a message for the owner about this game, or "". Each time-out is reported once."""
         if self.timeouts == self.reported_timeouts:
             return ""
         if self.is_out_of_reach:
@@ -161,7 +159,7 @@ class GameMargin:
 
 
 def milliseconds(reported: Any) -> float | None:
-    """Return a report as a number from 0 to 60 000, or None for what is none. Engines write it as a
+    """Return a report as a number from 0 to 60 000, or None if it isn't one. Engines send it as
     text or as a number.
     """
     number: float

@@ -1,7 +1,7 @@
 """Measures stalls: how long this process is kept from running when the whole machine is busy.
 
-A timer that should end an agent's thinking is late by a stall, and so is everything after it. A
-thread of its own measures this."""
+A stall delays the timer that ends an agent's thinking, and everything after it. A separate thread
+measures stalls."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _HALF_LIFE_S = 10.0
 
 
 class Stalls:
-    """Sleeps for short times; what a sleep takes too long is a stall.
+    """Sleeps for short times; the excess of a sleep is a stall.
 
     `ms` is the peak of stalls, which halves every ten seconds.
 
-    Three milliseconds too many are usual and don't count. `clock` counts seconds, never back.
+    An excess of three milliseconds is usual and doesn't count. `clock` counts seconds, never back.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Stalls:
         self.ms = max(1000 * stalled, self.ms * 0.5 ** (took / _HALF_LIFE_S))
 
     def run(self) -> None:
-        """Measure again and again, for ever."""
+        """Measure repeatedly, forever."""
         while True:
             self.nap()
 

@@ -1,3 +1,1 @@
-"""How requests arrive: what connections may do, how requests reach the threads, how large and how
-many they may be.
-"""
+"""How requests arrive: limits on connections, dispatch to threads, and limits on size and rate."""

@@ -1,4 +1,4 @@
-"""Limits connections before a thread is taken: who may keep one open, and how long and how large a
+"""Limits connections before they use a thread: who may keep one open, and how long and how large a
 request may be.
 
 uvicorn parses requests; this module adds the limits that it lacks. A request must be whole, headers
@@ -7,7 +7,7 @@ connections are open, the one that has been quiet the longest is closed for the 
 silence of one that never completed a request counts tenfold. One that is being answered, or that is
 a WebSocket, is never closed; WebSockets are few.
 
-A limit that is passed ends the parsing at once: what else came in the same packet is not looked at.
+Exceeding a limit ends the parsing at once; the rest of the packet is ignored.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Connections:
         return caller_of(client[0])
 
     def add(self, connection: _Protocol, address: str) -> None:
-        """Add a new connection. If it is one too many, another is closed, or this one if all others
+        """Add a new connection. If there are too many, another is closed, or this one if all others
         are being answered.
         """
         self._counts[address] += 1

@@ -1,8 +1,8 @@
 """One request and its one answer, as the event loop and the application know them.
 
 The loop puts an `Exchange` into the WSGI environment of each request (`Exchange.attach`), and the
-application reads it there (`Exchange.of`). The environment is all that WSGI lets through, and this
-is the only key in it that is ours."""
+application reads it there (`Exchange.of`). WSGI passes on only the environment, and this is our
+only key in it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _KEY = "procsnake.exchange"
 class Exchange:
     """A request, and the one answer to it.
 
-    Two may answer: the thread at work, and the event loop when time is up. Whoever claims the
-    answer first gives it."""
+    Either the working thread answers, or the event loop when time is up: the first to claim the
+    answer."""
 
     def __init__(
         self,
@@ -53,29 +53,28 @@ class Exchange:
         environ[_KEY] = self
 
     def answer_at(self, due: float, answer: Response) -> None:
-        """Have the loop give this answer at `due`, by `time.monotonic()`, unless somebody claims it
-        before.
+        """Let the loop give this answer at `due` (`time.monotonic()`), unless it is claimed before.
 
         Any thread may call this.
         """
         self._loop.call_soon_threadsafe(self._loop.call_at, due, self._time_is_up, answer)
 
     def claim(self) -> bool:
-        """Claim the answer. Returns True once, to whoever claims it first.
+        """Claim the answer. Returns True only to the first caller.
 
         Any thread may call this.
         """
         return self._unclaimed.acquire(blocking=False)
 
     def give(self, answer: Response) -> None:
-        """Give the thread's answer. It is dropped if the loop has answered before.
+        """Give the thread's answer, which is dropped if the loop has already answered.
 
         Any thread may call this.
         """
         self._loop.call_soon_threadsafe(self._settle, answer)
 
     def fail(self, error: BaseException) -> None:
-        """Raise this error where the answer is awaited, unless the loop has answered before.
+        """Raise this error where the answer is awaited, unless the loop has already answered.
 
         Any thread may call this.
         """

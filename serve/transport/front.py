@@ -1,9 +1,7 @@
-"""Puts the application behind an event loop, which reads a request whole before it takes a thread
-for it.
+"""Puts the application behind an event loop, which reads a whole request before it uses a thread.
 
-The loop also has the last word. What works on a request may leave an answer with it
-(`Exchange.answer_at`) for the moment when time is up; that answer then goes out from the loop,
-whatever the threads are doing."""
+The loop also answers when time is up: a thread may leave an answer with it
+(`Exchange.answer_at`), which the loop then sends, whatever the threads are doing."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ Send = Callable[[Message], Any]
 
 
 class Front:
-    """An ASGI application that answers with a Flask one on `THREADS` threads. Spectators have
-    threads of their own.
+    """An ASGI application that runs a Flask one on `THREADS` threads. Spectators have their own
+    threads.
     """
 
     def __init__(self, app: Flask) -> None:

@@ -23,11 +23,10 @@ _MAX_GAMES = 8192
 
 
 def caller_of(address: str) -> str:
-    """Return what stands for all addresses of one caller: of IPv6 the /64, of which whoever has one
-    address has all.
+    """Return a key for all addresses of one caller: the /64 of an IPv6 address, because its owner
+    controls all of it.
 
-    An IPv4 address, also one that is written as IPv6, stands for itself, and so does whatever is no
-    address."""
+    An IPv4 address, even if written as IPv6, is its own key, and so is any other text."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -43,11 +42,11 @@ class RateLimit:
     """A token bucket for each caller. It allows `per_second` requests on average, and after a pause
     `burst` requests at once.
 
-    `burst` is by default what comes in two seconds, but at least 10. Each process counts for
-    itself, so W workers allow up to W times as many requests (see `NewGames`). The 4096 callers
-    that called last are remembered; one that was forgotten begins with a full bucket. Addresses
-    with the same `caller_of` are one caller's. `clock` counts seconds, never back. Raises
-    `ConfigError` for a rate that isn't positive."""
+    `burst` is by default two seconds' worth, but at least 10. Each process counts for itself, so W
+    workers allow up to W times as many requests (see `NewGames`). The 4096 latest callers are
+    remembered; a forgotten one starts with a full bucket. Addresses with the same `caller_of` are
+    one caller. `clock` counts seconds, never back. Raises `ConfigError` for a rate that isn't
+    positive."""
 
     def __init__(
         self,
@@ -85,14 +84,14 @@ class RateLimit:
 
 
 class NewGames:
-    """Decides which games are kept. Strangers begin games just by making up a name, so a rate
-    bounds how much they can fill.
+    """Decides which games are recorded. Anybody can start games by making up ids, so a rate limits
+    how much they can fill.
 
-    A game beyond `GAMES_PER_ADDRESS` or `GAMES_IN_ALL` is played like any other, but none of its
-    requests is kept. Each worker process counts for itself, so W of them keep up to W times as
-    many. If the rate were divided among them, a caller with a single connection, which belongs to
-    one worker, would get only a part of it. The 8192 games that were asked about last are
-    remembered. `clock` counts seconds, never back."""
+    A game beyond `GAMES_PER_ADDRESS` or `GAMES_IN_ALL` is played like any other, but not recorded.
+    Each worker process counts for itself, so W of them keep up to W times as many. If the rate were
+    divided among them, a caller with a single connection, which belongs to one worker, would get
+    only a part of it. The 8192 games that were asked about last are remembered. `clock` counts
+    seconds, never back."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._seldom = Seldom(clock=clock)

@@ -1,8 +1,8 @@
-"""Reads a request's bytes as a JSON object, at a cost that is limited before it is paid.
+"""Reads a request's bytes as a JSON object, with its cost limited in advance.
 
 The cost of JSON grows with the number of values. A game has few values, except hazards: snail_mode
 stacks so many that a snake which fills 25 x 25 leaves 198 000 behind it. So runs of equal hazards
-are counted while they are text, and only one of each is parsed."""
+are counted in the text, and only one of each is parsed."""
 
 from __future__ import annotations
 

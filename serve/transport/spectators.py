@@ -1,5 +1,5 @@
-"""WebSockets to people who watch. They are few and have threads of their own, so that they never
-delay moves.
+"""WebSockets for spectators. They are few and have their own threads, so that they never delay
+moves.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class _LeftError(Exception):
 
 
 class SpectatorSlots:
-    """The places for spectators of one process: `MAX_SPECTATORS` at a time. Whoever comes later is
-    told to try again.
+    """One process's slots for spectators, `MAX_SPECTATORS` at a time. Further ones are asked to try
+    again later.
     """
 
     def __init__(self) -> None:
@@ -52,8 +52,8 @@ class SpectatorSlots:
 
 
 class Spectator:
-    """One WebSocket. It stands between the event loop, which has the connection, and the thread
-    that produces the events.
+    """One WebSocket, between the event loop, which has the connection, and the thread that produces
+    the events.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor) -> None:

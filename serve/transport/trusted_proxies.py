@@ -1,4 +1,4 @@
-"""Which proxies are believed when they say for whom they pass on a request."""
+"""The proxies whose statements about a request's origin are believed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ TRUSTED_PROXIES = "procsnake.trusted_proxies"
 
 
 class TrustedProxies:
-    """The proxies before a server, by address or network ("10.0.0.7", "10.0.0.0/8").
+    """The proxies in front of a server, by address or network ("10.0.0.7", "10.0.0.0/8").
 
-    Raises `ConfigError` for what is neither.
+    Raises `ConfigError` for any other text.
     """
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
@@ -31,11 +31,11 @@ class TrustedProxies:
         return parsed is not None and any(parsed in network for network in self._networks)
 
     def caller(self, peer: str, forwarded_for: str) -> str:
-        """Return for whom a request comes from `peer`: the last address in X-Forwarded-For that is
-        no trusted proxy's.
+        """Return the origin of a request from `peer`: the last address in X-Forwarded-For that
+        isn't a trusted proxy's.
 
-        Everybody can begin that header, but what a trusted proxy adds stands behind it. Nobody else
-        is believed."""
+        Anybody can write the beginning of that header, but trusted proxies append to its end.
+        Only they are believed."""
         caller = peer
         for text in reversed(forwarded_for.split(",")):
             if caller not in self or _parsed(text.strip()) is None:

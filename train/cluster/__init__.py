@@ -1,3 +1,1 @@
-"""A training run on several machines: its size, which machine plays and which learns, and how it
-starts and ends.
-"""
+"""A training run on several machines: its size, the machines' roles, and its start and end."""

@@ -1,4 +1,4 @@
-"""Warns of a run's size before it is paid for: idle processes, or a batch that nobody tuned for."""
+"""Warns about a run's size before it costs money: idle processes, or an untuned batch size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAR = 2.0
 
 
 def warnings(experiment: Experiment) -> list[str]:
-    """Return a sentence for each thing that speaks against the experiment's scale."""
+    """Return a sentence on each problem with the experiment's scale."""
     after = sized(experiment)
     sentences = [
         _idle_gpus(after),

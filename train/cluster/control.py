@@ -1,10 +1,10 @@
 """The connection between the head and every other machine.
 
-It tells them who has joined, who is lost, and how the run ended. They exchange lines. Both sides
-prove that they know the token without sending it: each answers the other's random challenge with an
-HMAC. Then the worker says JOINED once its Ray node is up, both say PING, and at last the head says
-END with the exit code. If a connection breaks without END, the machine was lost; a worker that can
-still tell why says FAILED before."""
+It reports who has joined, who is lost, and how the run ended, in lines of text. Both sides prove
+that they know the token without sending it: each answers the other's random challenge with an HMAC.
+Then the worker says JOINED once its Ray node is up, both say PING, and at last the head says END
+with the exit code. If a connection breaks without END, the machine was lost; a worker that can
+still give a reason first says FAILED."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ class ControlServer:
             link.close()
 
     def lost(self) -> list[str]:
-        """Return the machines that had joined and whose connection broke, each with the reason that
-        it may have given.
+        """Return the machines that joined and whose connection broke, each with its reason if it
+        gave one.
         """
         with self._changed:
             return list(self._lost)
@@ -124,10 +124,10 @@ class ControlServer:
     def wait(
         self, expected: Iterable[str], guests: int, seconds: float, stop: threading.Event
     ) -> None:
-        """Wait until the machines `expected` and so many `guests` have joined.
+        """Wait until the machines `expected` and this number of `guests` have joined.
 
-        Raises `ClusterError` if some are missing after `seconds` or were lost, which it names, and
-        if `stop` is set in the meantime."""
+        Raises `ClusterError`, naming the machines, if some are missing after `seconds` or were
+        lost, and if `stop` is set in the meantime."""
         names = set(expected)
         deadline = time.monotonic() + seconds
         with self._changed:
@@ -245,7 +245,7 @@ class ControlLink:
         self._lines.send("JOINED")
 
     def failed(self, reason: str) -> None:
-        """Say why this machine leaves, in as many letters as a line has room for."""
+        """Say why this machine leaves, cut to the length of a line."""
         words = reason.encode("ascii", "replace").decode()[:_LONGEST_REASON].split()
         with suppress(OSError):
             self._lines.send("FAILED", *words)

@@ -1,9 +1,8 @@
 """The program of every machine of a run.
 
 One machine, the head, starts Ray and the training; the others join it until it ends. No machine
-waits forever. The head knows which machines have joined, names those that are missing or
-lost, and tells all others how the run ended. On SIGTERM the trainer saves and ends; the others stay
-until it has."""
+waits forever. The head knows which machines have joined, names missing and lost ones, and tells all
+others how the run ended. On SIGTERM the trainer saves and ends; the others wait for it."""
 
 from __future__ import annotations
 
@@ -29,13 +28,13 @@ T = TypeVar("T")
 
 
 class MeetingPoint(Protocol):
-    """A place at which workers of another job learn the head's address."""
+    """A place where workers of another job find the head's address."""
 
     def publish(self, address: str) -> None:
         """Leave the address there."""
 
     def look(self) -> str | None:
-        """Return the address that was left there, or None."""
+        """Return the published address, or None."""
 
     def clear(self) -> None:
         """Remove the address."""
@@ -87,8 +86,8 @@ class Launch:
 def launch(plan: Launch, stop: threading.Event) -> int:
     """Do this machine's part, and return its exit code.
 
-    `stop` is set when SIGTERM has come. Raises `ClusterError`. If the training fails, only the head
-    fails. The others end with 0, so that the reason isn't buried under their failures."""
+    `stop` is set on SIGTERM. Raises `ClusterError`. If the training fails, only the head fails. The
+    others end with 0, so that the reason isn't buried under their failures."""
     say = _speaker(plan.hosts.me)
     if plan.hosts.leads and not plan.is_guest:
         return _lead(plan, stop, say)

@@ -62,10 +62,10 @@ def fit(
 ) -> Experiment:
     """Return the experiment, fitted to the cluster.
 
-    If it doesn't say how many env runners play, it gets one for each free processor of the cluster.
-    If the cluster is too small, its autoscaler is asked for what is missing, and `say` tells what
-    has come until it is enough. Raises `ConfigError` if that takes longer than `wait_minutes`,
-    because a process without a place would wait forever."""
+    Without a number of env runners, it gets one for each free processor of the cluster. If the
+    cluster is too small, its autoscaler is asked for more, and `say` reports what has arrived.
+    Raises `ConfigError` if that takes longer than `wait_minutes`, because a process without a place
+    would wait forever."""
     try:
         return _fitted(experiment)
     except ConfigError:

@@ -27,7 +27,9 @@ def oom_kills() -> int | None:
 
 
 def evidence(kills_before: int | None) -> str:
-    """Return a clause on whether memory ran out since `kills_before` was counted by `oom_kills`."""
+    """Return a clause that says whether memory has run out since `oom_kills` returned
+    `kills_before`.
+    """
     kills = oom_kills()
     if kills is not None and kills_before is not None and kills > kills_before:
         return (

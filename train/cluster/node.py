@@ -1,7 +1,6 @@
 """One machine's part of `procsnake cluster`: `python -m train.cluster.node start --group learner`.
 
-It reads the token from stdin. The token is never an argument, because everybody on the machine
-could read that.
+It reads the token from stdin, because everybody on the machine could read an argument.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Watches the processes of this machine's Ray node. If one of them dies, everything that runs here
-waits for it in vain.
+"""Watches the processes of this machine's Ray node. If one of them dies, everything here would wait
+for it forever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NodeWatch:
 
     @classmethod
     def of(cls, address: str) -> NodeWatch:
-        """Find the node's processes. Without /proc there are none, and nothing is watched."""
+        """Find the node's processes. Without /proc none are found, and nothing is watched."""
         processes = []
         for folder in _PROC.glob("[0-9]*"):
             name = _name(folder)

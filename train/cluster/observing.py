@@ -34,8 +34,8 @@ def found_prometheus() -> str | None:
 def prometheus(config: Path | None, say: Callable[[str], None]) -> Iterator[None]:
     """Let Prometheus run, if it is installed. It listens at 127.0.0.1 alone.
 
-    `config` is the user's file, for instance with `remote_write`; without one all machines that Ray
-    knows are scraped. What Prometheus complains of is printed. The training doesn't depend on it.
+    `config` is the user's file, for instance with `remote_write`; without it, all machines that Ray
+    knows are scraped. Prometheus' complaints are printed, but don't affect the training.
     """
     program = found_prometheus()
     if program is None:

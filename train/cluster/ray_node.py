@@ -24,7 +24,7 @@ _STOP_SECONDS = 30.0
 
 
 def token_environment(token_path: Path) -> dict[str, str]:
-    """Return the environment variables with which a process of Ray is admitted to the cluster.
+    """Return the environment variables that let a Ray process join the cluster.
 
     `ray start --address` alone doesn't turn the authentication on.
     """

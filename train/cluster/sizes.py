@@ -29,12 +29,12 @@ def require_processes(experiment: Experiment, what: str) -> None:
 def sized(experiment: Experiment) -> Experiment:
     """Return the experiment with the processes, fragments and batches that follow from its `scale`.
 
-    A local scale changes nothing. An experiment's own values say what it was tuned for. So PPO's
-    batch keeps its size: first by shorter fragments, down to 16 steps, then by fewer games per env
-    runner, down to 16. From there on the batch grows, and the number of minibatches with it, so
-    that each minibatch keeps its size. APPO's batch isn't of all env runners' fragments, so it
-    grows later. For algorithms with replay, batches don't depend on how many processes play. Sizing
-    an experiment twice changes nothing."""
+    A local scale changes nothing. An experiment was tuned for its own batch size, so PPO keeps it:
+    first by shorter fragments, down to 16 steps, then by fewer games per env runner, down to 16.
+    Beyond that the batch grows, and the number of minibatches with it, so that each minibatch keeps
+    its size. APPO's batch doesn't need all env runners' fragments, so it grows later. For
+    algorithms with replay, batches don't depend on the number of processes. Sizing an experiment
+    twice changes nothing."""
     scale = experiment.scale
     if isinstance(scale, Local):
         return experiment
@@ -49,8 +49,8 @@ def sized(experiment: Experiment) -> Experiment:
 
 
 def with_workers(experiment: Experiment, workers: int, **learners: int) -> Experiment:
-    """Return the experiment with so many env runners. `learners` are its fields about learners, if
-    they change, too.
+    """Return the experiment with this number of env runners. `learners` are changed fields about
+    learners.
     """
     settings = experiment.settings
     changed: dict[str, Any] = {"num_env_runners": workers, **learners}
@@ -94,7 +94,7 @@ def figures(experiment: Experiment) -> dict[str, Any]:
 
 
 def explanation(experiment: Experiment) -> list[tuple[str, str]]:
-    """Return lines that say what `sized` makes of the experiment, and why, each with its name."""
+    """Return named lines that explain what `sized` changes in the experiment."""
     scale = experiment.scale
     after = sized(experiment)
     if isinstance(scale, Local):

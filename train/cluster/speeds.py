@@ -53,12 +53,12 @@ MEASURED = {
 def stages(
     constants: Constants, workers: int, *, learner_speed: float, shards: int, away: float = 1.0
 ) -> dict[str, float]:
-    """Return the decisions per second that each stage lets through, for `workers` env runners of
-    one CPU each.
+    """Return the decisions per second that each stage can handle, for `workers` env runners of one
+    CPU each.
 
-    `learner_speed` is the learner's speed in threads like the measured one. `away` is the part of
-    the env runners, 0..1, on other machines than the learner: experience of the others crosses no
-    network."""
+    `learner_speed` is the learner's speed, in threads like the measured one. `away` is the
+    share, 0..1, of env runners on other machines than the learner; only their experience crosses
+    the network."""
     # With replay, the shards take in experience, and not the main process.
     has_replay = math.isfinite(constants.remembered_a_second)
     receive = math.inf if has_replay else constants.unpacked_a_second
@@ -76,7 +76,7 @@ def stages(
 
 
 def fullest(through: dict[str, float]) -> str:
-    """Return the stage that limits all others."""
+    """Return the slowest stage, which limits the others."""
     return min(through, key=lambda stage: through[stage])
 
 

@@ -1,6 +1,6 @@
 """The training as a process of the head.
 
-It is run, its output is passed on, and it is asked to save when something is wrong.
+Runs it, passes on its output, and asks it to save when something is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAST_WORDS = 30
 
 
 class Supervision:
-    """The training while it runs, on the head."""
+    """Runs the training on the head."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class Supervision:
 
         When `stop` is set, and when a machine or this machine's Ray node is lost, the training is
         asked to save and end. It is killed if that takes longer than `grace_seconds` or
-        `lost_seconds`. Raises `ClusterError` if a machine or the node was lost, and with the last
-        words of the training if it fails."""
+        `lost_seconds`. Raises `ClusterError` if a machine or the node was lost, and with the end of
+        the training's output if it fails."""
         trouble = ""
         is_stopped = False
         while self._trainer.poll() is None:

@@ -144,8 +144,8 @@ def benchmark(
 
     `out` gets `runs/`, `benchmark.json` (which is also returned), `benchmark.html` and
     `benchmark.png`. Raises `ConfigError` or `UnknownNameError` for contenders that can't be
-    compared, `MissingDependencyError` for one that needs MXNet where MXNet isn't, and `RunError` if
-    a training fails."""
+    compared, `MissingDependencyError` for one that needs MXNet if that isn't installed, and
+    `RunError` if a training fails."""
     if minutes <= 0 or seeds < 1:
         raise ConfigError(f"minutes is {minutes:g} and seeds {seeds}; they must be above 0")
     folder = Path(out)
@@ -256,7 +256,7 @@ def _end_of(run: Path, minutes: float) -> dict[str, float]:
 
 
 def charts_of(histories: Mapping[str, Sequence[Columns]]) -> list[Chart]:
-    """Return the learning curves of the comparison, from the contenders' runs."""
+    """Return the learning curves of the contenders' runs."""
     charts = []
     for key, (title, unit) in CURVES.items():
         lines = [mean_line(name, runs, key) for name, runs in histories.items()]

@@ -43,8 +43,8 @@ as the libraries like).
 
 
 def require_room(cores: int, jobs: int) -> None:
-    """Raise `ConfigError` if no machine of the cluster has the CPUs of one training, for which Ray
-    would wait for ever.
+    """Raise `ConfigError` if no machine of the cluster has enough CPUs for one training, because
+    Ray would wait forever.
     """
     import ray
 
@@ -63,7 +63,7 @@ def on_this_machine(
     num_threads: int | None,
     before: Callable[[], None] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Begin a training as a process of its own, which first calls `before`."""
+    """Start a training in a new process, which first calls `before`."""
     with open(log, "ab", opener=not_through_links) as output:
         # In a session of its own, so that Ctrl-C reaches it once: from here.
         return subprocess.Popen(

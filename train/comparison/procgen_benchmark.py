@@ -56,11 +56,11 @@ def benchmark(
     """Train, `jobs` at a time, and measure the policies.
 
     The result is returned and written as `benchmark.json` and `benchmark.html` into `out`. The
-    `cores` (default: this machine's) are shared out equally among the trainings that run at a
-    time. `against` is the `benchmark.json` of another benchmark, with which this one is compared.
-    `begin` starts a training where it shall run. The policies are measured on this machine. Raises
-    `ConfigError` for an impossible protocol or comparison, before anything is trained, and
-    `RunError` if a training fails."""
+    `cores` (default: this machine's) are shared out equally among the trainings that run at a time.
+    `against` is the `benchmark.json` of a benchmark to compare with. `begin` starts a training here
+    or on a cluster. The policies are measured on this machine. Raises `ConfigError` for an
+    impossible protocol or comparison, before anything is trained, and `RunError` if a training
+    fails."""
     folder = Path(out)
     cores = cores or usable_cores()
     trainings = protocol.trainings(max(1, cores // jobs))

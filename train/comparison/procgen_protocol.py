@@ -151,8 +151,8 @@ class Protocol:
 
     @property
     def steps_a_second_and_core(self) -> float:
-        """The measured speed of its experiment, or that of the default experiment if it was never
-        measured.
+        """The measured decisions per second and core of its experiment, or else of the default
+        experiment.
         """
         return STEPS_A_SECOND_AND_CORE.get(self.experiment, STEPS_A_SECOND_AND_CORE["procgen-ppo"])
 
@@ -189,10 +189,9 @@ is for sample efficiency.
 
 
 def preset(name: str, **changes: Any) -> Protocol:
-    """Return a preset with some fields changed; `minutes` and `steps` take each other's place.
+    """Return a preset with some fields changed; `minutes` and `steps` replace each other.
 
-    Raises `UnknownNameError` for a preset that doesn't exist, and `ConfigError` for values that
-    can't be."""
+    Raises `UnknownNameError` for an unknown preset, and `ConfigError` for impossible values."""
     if name not in PRESETS:
         raise UnknownNameError("preset", name, PRESETS)
     for one, other in (("minutes", "steps"), ("steps", "minutes")):

@@ -56,7 +56,7 @@ class GroupResult:
 
     @property
     def verdict(self) -> str:
-        """The difference in words: higher, lower, or that none is shown."""
+        """The difference in words: higher, lower, or not shown."""
         if math.isnan(self.difference.value):
             return ""
         if math.isnan(self.p):
@@ -97,12 +97,12 @@ def compare_runs(
     by: str = "minutes",
     at: float | None = None,
 ) -> RunComparison:
-    """Compare runs by `metrics` when each has had `at` of the column `by`; by default when the
-    shortest of them ends.
+    """Compare runs by `metrics` where the column `by` has the value `at`, by default at the end of
+    the shortest run.
 
-    The first run's group is what the others are compared with. Raises `ConfigError` if there is
-    only one group or a run ends before `at`, and `RunError` and `UnknownNameError` as
-    `write_curves` does."""
+    The others are compared with the first run's group. Raises `ConfigError` if there is
+        only one group or a run ends before `at`, and `RunError` and `UnknownNameError` as
+        `write_curves` does."""
     groups = groups_of([Path(run) for run in runs])
     if len(groups) < 2:
         raise ConfigError(
@@ -168,7 +168,7 @@ def _row_of(result: GroupResult) -> list[str]:
 
 
 def heading(comparison: RunComparison) -> str:
-    """Return in a sentence where the runs are compared, and with which group."""
+    """Return a sentence on where the runs are compared, and with which group."""
     number_format = ".3g" if comparison.by == "minutes" else ",.0f"
     return (
         f"at {comparison.at:{number_format}} {AXES[comparison.by]}, means of the last"

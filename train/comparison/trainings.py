@@ -1,7 +1,7 @@
 """Trains several experiments into one folder, each as an ordinary run in a process of its own.
 
 The processes run here or on a Ray cluster. A finished experiment is not trained again, and an
-interrupted one goes on.
+interrupted one is continued.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def train_all(
 
     `folder` gets the runs, and a configuration and a log for each. If one fails or this process is
     interrupted, by Ctrl-C, SIGTERM or a closed terminal, the others are told to save and end. One
-    whose machine is lost goes on elsewhere, up to three times. `say` gets a line whenever one
+    whose machine is lost continues elsewhere, up to three times. `say` gets a line whenever one
     begins or ends, and every minute. Raises `RunError`."""
     waiting = list(range(len(trainings)))
     running = dict[int, Running]()

@@ -1,4 +1,4 @@
-"""Refuses a run on this machine that asks for more GPUs than torch finds."""
+"""Refuses a run on this machine that needs more GPUs than torch finds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from train.config import Experiment
 
 
 def require_gpus(experiment: Experiment) -> None:
-    """Raise `ConfigError` if this machine lacks GPUs for those who learn. (RLlib fails with an
-    assertion of its own.)
+    """Raise `ConfigError` if this machine has fewer GPUs than the learners need. (RLlib itself
+    would fail with an assertion.)
     """
     needed = experiment.num_gpus_per_learner * max(1, experiment.num_learners)
     if not needed:

@@ -1,4 +1,4 @@
-"""Measures how many threads torch should use. This depends on who else is using the machine."""
+"""Measures how many threads torch should use, which depends on the machine's other load."""
 
 from __future__ import annotations
 

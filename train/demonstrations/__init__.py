@@ -1,3 +1,3 @@
-"""Learning from demonstrations: what was seen and what was played then, by a teacher or in recorded
+"""Learning from demonstrations: observations and the actions taken, by a teacher or in recorded
 games.
 """

@@ -59,7 +59,7 @@ class Demonstrations:
     def add(
         self, observations: np.ndarray, masks: np.ndarray, shares: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
-        """Keep these, in place of the oldest ones, their returns unknown. Returns their numbers,
+        """Store these in place of the oldest ones, without returns yet. Returns their numbers,
         int64 (n,).
         """
         numbers = np.arange(self.added, self.added + len(shares))
@@ -71,8 +71,8 @@ class Demonstrations:
         return numbers
 
     def tell_returns(self, numbers: np.ndarray, returns: np.ndarray) -> None:
-        """Store the returns that followed demonstrations, given by their numbers. Forgotten ones
-        are left out.
+        """Store the returns of demonstrations, given by their numbers. Overwritten demonstrations
+        are skipped.
         """
         is_stored = numbers >= self.added - self._capacity
         self._columns.returns[numbers[is_stored] % self._capacity] = returns[is_stored]
@@ -103,8 +103,7 @@ class Episodes:
         """End the row's episode. Returns the numbers, int64, and discounted returns, float32, of
         its demonstrations.
 
-        Of an episode that was cut off, the returns aren't known: without `has_returns` both arrays
-        are empty.
+        Without `has_returns`, as for an episode that was cut off, both arrays are empty.
         """
         steps = self._steps[row]
         self._steps[row] = []

@@ -1,8 +1,7 @@
-"""Learns from demonstrations: one step of Adam on a batch of what was seen and what was played
-then.
+"""Learns from demonstrations: one step of Adam on a batch of observations and the actions taken.
 
-Imitation of a teacher (`train.imitation`) and cloning of recorded snakes (`train.cloning`) have
-this in common."""
+Imitation of a teacher (`train.imitation`) and cloning of recorded snakes (`train.cloning`) share
+this."""
 
 from __future__ import annotations
 
@@ -29,9 +28,7 @@ _STEPS_DONE = "agent_steps"
 
 
 class DemonstrationLearner:
-    """A network for `world` and its optimiser. Whoever knows the budget sets `fraction_done`
-    (0..1).
-    """
+    """A network for `world` and its optimiser. The run sets `fraction_done` (0..1)."""
 
     fraction_done = 0.0
     settings: DemonstrationSettings
@@ -119,9 +116,7 @@ class DemonstrationLearner:
         )
 
     def restore_from_path(self, path: str) -> None:
-        """Load what `save_to_path` saved. What is drawn from now on isn't what the run began
-        with.
-        """
+        """Load what `save_to_path` saved. Random draws don't repeat those of the run's start."""
         self.load_policy_weights(load_file(str(Path(path, WEIGHTS))))
         state = torch.load(Path(path, OPTIMIZER), weights_only=True)
         self.agent_steps = state.pop(_STEPS_DONE)

@@ -1,10 +1,9 @@
-"""Makes demonstrations of recorded games: what chosen snakes saw on each turn, and which action
-their move was.
+"""Makes demonstrations of recorded games: each turn's observation and action of chosen snakes.
 
 A game is left out, with a sentence that says why, if its file can't be read, if a turn is missing
-in it, or if its board isn't of the world's size. A move is left out if the recording doesn't tell
+in it, or if its board isn't of the world's size. A move is left out if the recording doesn't show
 it, if it was certain death although another move wasn't, or if the snake had decided otherwise (its
-answer came too late, and the engine moved it)."""
+answer came too late, so the engine moved it)."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ class RecordedDemonstrations:
     num_games: int
 
     def split(self, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the places of the demonstrations to learn from, and of those in the share
-        `held_out` of the games, int64.
+        """Return the indices, int64, of the demonstrations to learn from, and of those in the share
+        `held_out` of the games.
 
         At least one game is held out, and at least one isn't. The split is a function of the games'
         order and the seed."""
@@ -57,10 +56,10 @@ class RecordedDemonstrations:
 
 
 def games_hash(names: Iterable[str]) -> str:
-    """Return the SHA-256 over the recordings in these files and folders, whatever they are called
-    and in whatever order.
+    """Return the SHA-256 over the recordings in these files and folders, regardless of their names
+    and order.
 
-    Raises `ConfigError` if there is no such place or a file can't be read.
+    Raises `ConfigError` if a path doesn't exist or a file can't be read.
     """
     try:
         hashes = sorted(
@@ -82,12 +81,13 @@ def read_demonstrations(
     say: Tell = lambda _: None,
     status: Tell = lambda _: None,
 ) -> RecordedDemonstrations:
-    """Read the games of `settings` as `world` would show them. `rewards` are the world's, from
-    which returns follow.
+    """Read the games of `settings` as observations of `world`. Returns are computed from the
+    world's `rewards`.
 
-    `say` hears which games are left out and why, and `status` how far it is. Raises `ConfigError`
-    for a world without snakes or if too little is left to learn from, and `UnknownNameError` for a
-    snake that played in none of the games."""
+    `say` reports which games are left out and why, `status` the progress. Raises `ConfigError`
+        for a world without snakes or if too little is left to learn from, and `UnknownNameError`
+        for a
+        snake that played in none of the games."""
     *_, games = layers(world)
     if not isinstance(games, BattlesnakeVectorEnv):
         raise ConfigError(

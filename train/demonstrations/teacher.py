@@ -1,4 +1,4 @@
-"""Asks a teacher what it would play, for many snakes at once."""
+"""Asks a teacher for its moves, for many snakes at once."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ class Answers(NamedTuple):
 
 
 class Teacher:
-    """Says which action an agent would take, for many snakes at once.
+    """Gives an agent's actions for many snakes at once.
 
-    With `settings.temperature` its lessons are soft: alpha-beta looks as far ahead after each move,
-    and a move's share is exp(score / temperature), divided by the sum over all moves that aren't
-    certain death.
+    With `settings.temperature` its answers are soft: alpha-beta searches each move to the same
+    depth, and a move's share is exp(score / temperature), divided by the sum over all moves that
+    aren't
+        certain death.
 
-    Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world
-    without snakes and for a temperature where the teacher isn't alpha-beta."""
+        Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world
+        without snakes and for a temperature with another teacher than alpha-beta."""
 
     def __init__(self, settings: ImitationSettings, world: BatchEnv) -> None:
         *_, games = layers(world)
@@ -68,7 +69,7 @@ class Teacher:
         self._pool = ThreadPoolExecutor(self._threads)
 
     def answers(self, rows: np.ndarray, masks: np.ndarray) -> Answers:
-        """Return what the teacher says of rows (n,) of the world, whose allowed actions are bool
+        """Return the teacher's answers for rows (n,) of the world, whose allowed actions are bool
         (n, A).
         """
         boards, slots = np.divmod(rows, self.games.rows_per_game)

@@ -1,3 +1,1 @@
-"""Writes what other engines than SageMaker need to train an experiment: KubeRay, Slurm, and Ray's
-own launcher on EC2.
-"""
+"""Writes the files with which KubeRay, Slurm and Ray's launcher on EC2 train an experiment."""

@@ -104,11 +104,11 @@ def cluster(plan: Plan, place: Place, experiment: Path) -> str:
 
 
 def commands(plan: Plan, file: Path, runs: str = "") -> list[str]:
-    """Return the commands that start the machines, train, bring the runs home and remove the
+    """Return the commands that start the machines, train, download the runs and remove the
     machines, in this order.
 
-    `runs` is the address where they are kept, if that isn't the head's disk. If the head is lost,
-    the first two commands go on with the run there."""
+    `runs` is the runs' address, if that isn't the head's disk. If the head is lost, the first
+    two commands continue the run there."""
     words = str(file)
     train_command = shlex.join(plan.train_command(_FOLDER, runs or _RUNS))
     train = f"python -m train.engines.wait {plan.num_machines} && {train_command}"

@@ -1,6 +1,6 @@
 """Writes the manifest of a RayJob.
 
-By it, KubeRay makes a Ray cluster on Kubernetes, trains on it and removes it. Sources: KubeRay's
+KubeRay then makes a Ray cluster on Kubernetes, trains on it and removes it. Sources: KubeRay's
 types `RayJobSpec` and `RayClusterSpec` (ray.io/v1) and its operator's checks of them."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Refuses names that Kubernetes, KubeRay, Slurm or Docker would refuse later.
 
-The message offers the nearest name that they take.
+The message offers the nearest valid name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9._/+=-]+")
 
 
 def label(option: str, name: str, longest: int = _LONGEST_LABEL) -> str:
-    """Return the name if Kubernetes takes it for a job or a namespace (RFC 1035). Raises
+    """Return the name if it is valid for a Kubernetes job or namespace (RFC 1035). Raises
     `ConfigError`.
     """
     if _LABEL.fullmatch(name) and len(name) <= longest:
@@ -41,7 +41,7 @@ def label(option: str, name: str, longest: int = _LONGEST_LABEL) -> str:
 
 
 def claim(name: str, option: str = "--claim") -> str:
-    """Return the name if Kubernetes takes it for a volume claim or the like (RFC 1123). Raises
+    """Return the name if it is valid for a Kubernetes volume claim or the like (RFC 1123). Raises
     `ConfigError`.
     """
     if _SUBDOMAIN.fullmatch(name) and len(name) <= _LONGEST_SUBDOMAIN:
@@ -102,7 +102,7 @@ def slurm_name(option: str, name: str) -> str:
 
 
 def image(name: str) -> str:
-    """Return the name if it can be an image's. Raises `ConfigError`."""
+    """Return the name if it is a valid image name. Raises `ConfigError`."""
     if _IMAGE.fullmatch(name):
         return name
     raise ConfigError(

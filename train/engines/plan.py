@@ -19,7 +19,7 @@ EXPERIMENT_FILE = "experiment.yaml"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A launch. Its parts are checked by the engines, which take different names."""
+    """A launch. Engines check its parts, because they allow different names."""
 
     name: str
     """The name of the job."""
@@ -63,8 +63,8 @@ class Plan:
     def train_command(self, folder: str, runs: str) -> list[str]:
         """The command that trains on a cluster whose head has the experiment's file in `folder`.
 
-        It goes on with the job's run if there is one in the job's own part of `runs`, a folder or
-        an address."""
+        It continues the job's run if there is one in the job's part of `runs`, a folder or an
+        address."""
         config = str(PurePosixPath(folder) / EXPERIMENT_FILE)
         return [
             "python",

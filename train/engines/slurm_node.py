@@ -30,8 +30,8 @@ _GRACE_SECONDS = 240.0
 
 @dataclass(frozen=True)
 class Nodes(Hosts):
-    """The machines of a job on Slurm. The network device between them is unknown, so that addresses
-    are found by the route to another machine.
+    """The machines of a job on Slurm. Their network device is unknown, so addresses are found by
+    the route to another machine.
     """
 
     def address(self) -> str:
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def plan(folder: Path, groups: Sequence[str]) -> Launch:
-    """Return this machine's part. Raises `ClusterError` if it is in none of the groups."""
+    """Return this machine's part. Raises `ClusterError` if it belongs to no group."""
     by_host: dict[str, str] = {}
     for group in groups:
         name, _, names = group.partition("=")

@@ -1,3 +1,3 @@
-"""Measurements while a trainer works: the row of an iteration, returns by level, and the current
-piece of work.
+"""Measurements during training: an iteration's row, returns by level, and the current piece of
+work.
 """

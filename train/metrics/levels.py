@@ -57,8 +57,8 @@ class LevelTable:
     def take_in(self, episodes: Mapping[str, Iterable[np.ndarray]]) -> None:
         """Add episodes, by world.
 
-        They may be in the parts that `level_returns` returns, or one by one, because RLlib hands
-        them on in either form."""
+        They may come as `level_returns` returns them, or one by one, because RLlib passes on either
+        form."""
         for world, parts in episodes.items():
             pairs = np.concatenate([np.zeros(0), *map(np.ravel, parts)]).reshape(-1, 2)
             for level, episode_return in pairs.tolist():
@@ -89,7 +89,7 @@ class LevelTable:
 
     @classmethod
     def read(cls, path: Path) -> LevelTable:
-        """Read what `write` left at `path`. The table is empty if there is nothing."""
+        """Read the table written to `path`; empty if there is none."""
         table = cls()
         if path.is_file():
             with open(path, newline="", encoding="utf-8") as file:

@@ -46,10 +46,10 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
 
     The names are RLlib's own wherever it has one. `mean_<column>` are means, over the episodes that
     ended, of the world's own columns of `BatchEnv.drain_episodes`. A mixture of worlds also has
-    `episode_return_mean_<world>` and `episode_len_mean_<world>`. None of these means is there if no
-    episode ended, and no metric of an update if there was none. `seconds_<phase>` are wall seconds,
-    summed over env runners. Metrics of modules other than the default one have the module's name in
-    front."""
+    `episode_return_mean_<world>` and `episode_len_mean_<world>`. These means are missing if no
+    episode ended, and metrics of an update are missing without an update. `seconds_<phase>` are
+    wall seconds, summed over env runners. Metrics of modules other than the default one have the
+    module's name in front."""
     sampled = result.get("env_runners", {})
     # A sum over nothing is NaN once there has been something to sum.
     if not sampled.get("num_env_steps_sampled", 0) > 0:

@@ -1,4 +1,4 @@
-"""Says in words what the columns of `progress.csv` are, for titles and axes of charts."""
+"""Names the columns of `progress.csv` in words, for titles and axes of charts."""
 
 from __future__ import annotations
 

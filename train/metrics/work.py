@@ -1,6 +1,5 @@
-"""Says what this process is doing within an iteration, for the person who waits for it.
-
-It knows nothing of other processes.
+"""Says what this process is doing within an iteration, for a waiting user. Other processes aren't
+included.
 """
 
 from __future__ import annotations

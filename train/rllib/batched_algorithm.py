@@ -1,4 +1,4 @@
-"""What every algorithm on RLlib does here: play on all env runners, count steps, log episodes,
+"""The common part of every algorithm on RLlib: play on all env runners, count steps, log episodes,
 restart learners.
 """
 
@@ -81,8 +81,8 @@ class _EnvRunnerGroup(EnvRunnerGroup):
 class BatchedAlgorithm(Algorithm):
     """An RLlib `Algorithm` whose env runners play a whole `BatchEnv` each.
 
-    Whoever knows the budget sets `fraction_done` (0..1). If a learner in a process of its own dies,
-    all learners are started anew with what they knew some seconds ago."""
+    The run sets `fraction_done` (0..1). If a learner in its own process dies, all learners are
+    restarted with their state of some seconds ago."""
 
     # RLlib declares these as None until `setup`.
     config: BatchedConfig
@@ -119,7 +119,7 @@ class BatchedAlgorithm(Algorithm):
         return next(iter(state["learner"]["rl_module"].values()))
 
     def load_policy_weights(self, weights: Mapping[str, Any]) -> None:
-        """Have learners and env runners take over weights in the form of `policy_weights`."""
+        """Give learners and env runners weights in the form of `policy_weights`."""
         self.learner_group.set_state(
             {COMPONENT_LEARNER: {COMPONENT_RL_MODULE: {DEFAULT_MODULE_ID: dict(weights)}}}
         )

@@ -1,5 +1,4 @@
-"""RLlib's configuration of a run, in which whoever knows RLlib is at home: its names and ours say
-the same.
+"""RLlib's configuration of a run, for people who know RLlib: its names and ours mean the same.
 
 `train.rllib.rllib_fields` says what becomes of each of RLlib's fields.
 """
@@ -55,8 +54,8 @@ class BatchedConfig(AlgorithmConfig):
 
     `settings` are the algorithm's own. RLlib's fields of the same meaning (`lr`, `gamma`, …) show
     them, and setting one changes them. Our names may be set and read like fields, too
-    (`config.ent_coef`). `validate` raises `ConfigError` for a field that the trainers don't honour,
-    and names what to use instead.
+    (`config.ent_coef`). `validate` raises `ConfigError` for a field that the trainers don't
+    support, and names the alternative.
 
     A subclass names the algorithm and its settings in `__init__`, and its other classes by
     `runner_and_module` and RLlib's `get_default_learner_class`."""
@@ -150,9 +149,7 @@ class BatchedConfig(AlgorithmConfig):
                 self.__dict__[key] = value
 
     def training(self, **values: Any) -> Self:
-        """Set what RLlib's own method sets, or settings of ours by our names or by those of RLlib's
-        PPO and DQN.
-        """
+        """Set RLlib's own fields, or our settings by our names or those of RLlib's PPO and DQN."""
         ours = {
             key: value
             for key, value in values.items()
@@ -298,8 +295,8 @@ class BatchedConfig(AlgorithmConfig):
     def build_learner_connector(
         self, input_observation_space: Any, input_action_space: Any, device: Any = None
     ) -> LearnerConnectorPipeline:
-        """Make the pipeline of a learner: what turns fragments into a batch, and then the user's
-        own connectors. For recorded data it is RLlib's own.
+        """Make a learner's pipeline: our connector that turns fragments into a batch, then the
+        user's own. For recorded data it is RLlib's.
         """
         spaces = input_observation_space, input_action_space
         if self.in_evaluation:
@@ -322,14 +319,13 @@ class BatchedConfig(AlgorithmConfig):
         )
 
     def batch_connector(self, observation_space: Any, action_space: Any) -> ConnectorV2:
-        """Return what turns fragments into a batch."""
+        """Return the connector that turns fragments into a batch."""
         return FragmentsToBatch(observation_space, action_space)
 
     def rollout_steps(self, num_rows: int) -> int:
         """Return the steps of every game in a rollout of `num_rows` rows.
 
-        RLlib's `train_batch_size_per_learner`, where it is set, says how many decisions an update
-        learns from."""
+        If set, RLlib's `train_batch_size_per_learner` is the number of decisions per update."""
         settings = self.settings
         if self.in_evaluation or isinstance(settings, QSettings) or not self._asks_for_batch_size():
             return settings.num_steps
@@ -375,8 +371,8 @@ class BatchedConfig(AlgorithmConfig):
         return getattr(self.env, "__name__", str(self.env))
 
     def make_world(self) -> BatchEnv:
-        """Make the world of an env runner. Raises what `make_world` raises, and `ConfigError` for
-        what isn't a `BatchEnv`, or shows something else than the configuration declares.
+        """Make the world of an env runner. Raises what `make_world` raises, and `ConfigError` for a
+        world that isn't a `BatchEnv` or whose spaces differ from the configuration.
         """
         world = self._named_world()
         declared = {

@@ -1,8 +1,8 @@
 """The env runner: it plays a whole `BatchEnv` at once, and returns fragments instead of episodes.
 
 Each algorithm has a subclass beside its learner (`train.ppo.PPORunner`, `train.dqn.QRunner`), which
-decides and says what is kept of each step. This file has what RLlib calls, and the loop over the
-steps."""
+chooses actions and what to store of each step. This file has the methods that RLlib calls, and the
+loop over the steps."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     about playing (weights, state, health) is inherited from RLlib.
 
     RLlib calls `make_env`, `get_spaces` and `make_module` when it makes a runner. The algorithms
-    call `play`, `play_by_reference` and `carry_on`. `sample` and `get_metrics` are called by both:
+    call `play`, `play_by_reference` and `carry_on`. Both call `sample` and `get_metrics`, because
     RLlib's evaluation samples, too.
 
     A subclass fills in four steps, which `_play` calls in this order:
 
-    1. `own_columns(size)` makes the arrays for what it keeps of each decision.
+    1. `own_columns(size)` makes the arrays for its data of each decision.
     2. `decide(entry, …)` chooses the actions of the rows that are to act.
-    3. `note_outcome(entry, …)` keeps what the world answered.
+    3. `note_outcome(entry, …)` stores the world's answer.
     4. `collate(columns, …)` makes a fragment of the rollout: for PPO, with advantages."""
 
     config: BatchedConfig
@@ -108,7 +108,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         """Call `func` on this runner. If it raises, the next call ends the process, so that Ray
         starts another one.
 
-        RLlib's own method ends the process at once; here its owner learns the cause first.
+        RLlib's own method ends the process at once; here the caller learns the cause first.
         """
         if self._failed:
             sys.exit(1)
@@ -177,7 +177,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         return rollout, self.get_metrics()
 
     def play_by_reference(self, *, parts: int) -> tuple[Played, Any]:
-        """Play one fragment, and leave it in Ray's object store, in `parts`. Returns where it is,
+        """Play one fragment, and put it into Ray's object store, in `parts`. Returns its references
         and the metrics.
         """
         (fragment,) = self.sample()
@@ -185,7 +185,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         return Played(references, self._weights_seq_no), self.get_metrics()
 
     def take_newest_weights(self, source: WeightSource) -> None:
-        """Go on with the newest weights, if there are newer ones than this runner's."""
+        """Take over the newest weights, if they are newer than this runner's."""
         if self._server is None:
             self._server = source.nearest()
         try:
@@ -207,13 +207,12 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     ) -> list[Any]:
         """Play the config's `rollout_fragment_length` steps of every game, and return one fragment.
 
-        As RLlib has it, `num_timesteps` is the least number of steps of all games together, and
-        `num_episodes` the least number of episodes: games then begin anew, and there are several
-        fragments, of which the last one alone holds its experience.
+        As in RLlib, `num_timesteps` is the minimum of steps over all games, and `num_episodes` the
+        minimum of episodes. With either, games restart, and of several fragments only the last one
+        holds its experience.
 
-        The fragment's columns are views of this runner's buffer, so the next call overwrites them;
-        with `concurrency` the one after the next does, because the last fragment is being learned
-        from."""
+        The fragment's columns are views of this runner's buffer, so the next call overwrites them.
+        With `concurrency` the call after it does, because the last fragment is still in use."""
         explores = self.config.explore if explore is None else explore
         steps = self.config.rollout_steps(self.num_envs)
         if num_timesteps is not None:
@@ -372,13 +371,13 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._views.show(entry[Columns.OBS], entry.get(ACTION_MASK))
 
     def own_columns(self, size: int) -> dict[str, np.ndarray]:
-        """Return empty arrays (size, …) for what this kind of runner keeps of each decision besides
+        """Return empty arrays (size, …) for this runner's data of each decision besides
         observations, masks, actions and rewards.
         """
         raise NotImplementedError
 
     def decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
-        """Write the actions of the rows that are to act, and what is kept of the decision.
+        """Write the actions of the rows that are to act, and the runner's data of the decision.
 
         `entry` holds this step's part of each column; observations and masks are filled in."""
         raise NotImplementedError
@@ -387,7 +386,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut
     ) -> None:
         """Write the rewards of `rows`, int64 (n,), and whether their episodes ended. The first
-        row's entry is `start`; `cut` takes what truncated episodes saw last.
+        row's entry is `start`; `cut` takes the last observations of truncated episodes.
         """
         raise NotImplementedError
 

@@ -19,11 +19,11 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class EnvRunnerError(ProcsnakeError):
-    """The world, or what plays it, fails again and again, and starting it anew doesn't help."""
+    """The world or its env runner fails repeatedly, even after restarts."""
 
 
 class LostExperienceError(ProcsnakeError):
-    """A learner has nothing to learn from, because what was played is gone."""
+    """A learner has nothing to learn from, because its experience was lost."""
 
 
 class Failures:
@@ -44,8 +44,8 @@ class Failures:
         self._cause = ""
 
     def note(self, error: Exception) -> None:
-        """Note that an env runner failed with `error`. Raises `EnvRunnerError` if that is once too
-        often.
+        """Record that an env runner failed with `error`. Raises `EnvRunnerError` after too many
+        failures.
         """
         self._count += 1
         _LOGGER.warning("an env runner failed: %s", cause_of(error))
@@ -66,8 +66,8 @@ class Failures:
 
 @contextmanager
 def clear_errors(world: str) -> Iterator[None]:
-    """Turn what playing `world` in this process raises into an `EnvRunnerError`; a
-    `ProcsnakeError`, which is clear, passes.
+    """Turn exceptions from playing `world` in this process into `EnvRunnerError`; a
+    `ProcsnakeError` passes unchanged.
     """
     try:
         yield
@@ -80,8 +80,8 @@ def clear_errors(world: str) -> Iterator[None]:
 
 
 def cause_of(error: Exception) -> str:
-    """Return type, message and place of `error`, or of the error in another process that is behind
-    it (`RayTaskError`).
+    """Return type, message and place of `error`, or of the error in another process that caused it
+    (`RayTaskError`).
     """
     cause = getattr(error, "cause", None) or error
     return f"{type(cause).__name__}: {in_one_line(cause)}{place_of(error)}"

@@ -1,5 +1,5 @@
-"""RLlib's call-backs of episodes, for the rows of a world. Episodes are only built if one of them
-is registered, or if they are recorded.
+"""RLlib's episode call-backs, for the rows of a world. Episodes are only built if a call-back is
+registered, or if they are recorded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _OF_EPISODES = ("on_episode_created", "on_episode_start", "on_episode_step", "on
 
 
 class EpisodeCallbacks:
-    """Builds a `SingleAgentEpisode` for each row, and calls what was registered as RLlib does.
+    """Builds a `SingleAgentEpisode` for each row, and calls the registered call-backs as RLlib
+    does.
 
     `on_episode_created` and `on_episode_start` come before the row's first decision,
     `on_episode_step` after each of its decisions, and `on_episode_end` after the last one. A row
@@ -53,7 +54,7 @@ class EpisodeCallbacks:
         )
 
     def forget(self) -> None:
-        """Leave the running episodes, because the games begin anew."""
+        """Drop the running episodes, because the games restart."""
         self._episodes.clear()
 
     def before_decision(self, rows: np.ndarray) -> None:
@@ -73,8 +74,8 @@ class EpisodeCallbacks:
     def after_step(
         self, rows: np.ndarray, actions: np.ndarray, entry: dict[str, np.ndarray]
     ) -> None:
-        """Note what came of the decisions of `rows`; `actions` are those of all rows of the world,
-        and `entry` is what the runner keeps of the decisions.
+        """Record the outcome of the decisions of `rows`; `actions` are those of all rows of the
+        world, and `entry` is the runner's data of the decisions.
         """
         world = self._runner.env
         for position, row in enumerate(map(int, rows)):
@@ -104,13 +105,13 @@ class EpisodeCallbacks:
                     self._ended.append(episode)
 
     def record(self) -> None:
-        """Have what has ended since the last time written."""
+        """Write the episodes that have ended since the last call."""
         if self._recorder:
             self._recorder.record(self._ended)
             self._ended = []
 
     def stop(self) -> None:
-        """Have what is left written."""
+        """Write the remaining episodes."""
         if self._recorder:
             self._recorder.stop()
 

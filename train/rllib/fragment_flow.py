@@ -1,5 +1,5 @@
-"""Keeps env runners playing, and knows what they have played until it is learned from. It never
-sees what is in a fragment.
+"""Keeps env runners playing, and holds references to their fragments until they are learned from.
+It never reads a fragment.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ class Played:
 
 
 def by_learner(fragments: list[Played]) -> list[ObjectRef]:
-    """Return all references, those for the first learner first, so that equal shares are what each
-    is to have.
+    """Return all references, those for the first learner first, so that equal shares give each
+    learner its part.
     """
     of_learners = zip(*(fragment.references for fragment in fragments), strict=True)
     return list(itertools.chain.from_iterable(of_learners))
 
 
 class FragmentFlow:
-    """Asks env runners for fragments, as long as fewer than `most` are being played or wait to be
-    learned from.
+    """Asks env runners for fragments while fewer than `most` are being played or waiting.
 
-    So none is older than `most` fragments when its turn comes. Env runners take turns if there is
-    no room for all."""
+    So each is at most `most` fragments old when it is learned from. Env runners take turns if
+    there is no room for all."""
 
     def __init__(self, most: int) -> None:
         self.most = most

@@ -1,7 +1,7 @@
-"""What RLlib calls on a learner, handed on to the methods that an algorithm's learner has.
+"""Maps the methods that RLlib calls on a learner to those of an algorithm's learner.
 
-A learner of ours (`train.ppo.PPOLearner`, `train.dqn.DQNLearner`) is read from top to bottom; this
-file says who calls its methods, and when. `LearnerGroup.update` calls `Learner.update` in each
+Our learners (`train.ppo.PPOLearner`, `train.dqn.DQNLearner`) read from top to bottom; this file
+shows who calls their methods, and when. `LearnerGroup.update` calls `Learner.update` in each
 process that learns, and that calls, in this order:
 
 | RLlib calls | which hands on to |
@@ -38,8 +38,8 @@ from train.rllib.modules import NetworkModule
 class FragmentLearner(TorchLearner):
     """An RLlib `Learner` of one module, which learns from fragments.
 
-    If all of a batch is lost with the machines that made it, the learner learns again from a
-    fragment of its last batch, because the other learners count on it."""
+    If a whole batch is lost with its machines, the learner reuses a fragment of its last batch,
+    because the other learners wait for it."""
 
     config: BatchedConfig
     metrics_window = 1
@@ -64,8 +64,8 @@ class FragmentLearner(TorchLearner):
         """Prepare for an update. `timesteps` is what the algorithm gave it."""
 
     def minibatches(self, batch: SampleBatch) -> Iterator[SampleBatch]:
-        """Yield what the update learns from, each for one step of the optimiser. When the next one
-        is asked for, the step has been made.
+        """Yield the update's minibatches, one per step of the optimiser. The step is made before
+        the next one is requested.
         """
         yield batch
 
@@ -78,7 +78,7 @@ class FragmentLearner(TorchLearner):
         raise NotImplementedError
 
     def after_update(self) -> None:
-        """Do what follows from an update, e.g. move a target network."""
+        """Finish an update, e.g. update a target network."""
 
     def set_lr(self, lr: float) -> None:
         """Set the learning rate of an update, unless the user's schedulers do."""
@@ -139,7 +139,7 @@ class FragmentLearner(TorchLearner):
         config: AlgorithmConfig | None = None,
         module_gradients_dict: dict[Any, torch.Tensor],
     ) -> dict[Any, torch.Tensor]:
-        """Limit and log gradients. RLlib's own method loses those that are logged and not
+        """Limit and log gradients. RLlib's own method loses gradients that are logged but not
         limited.
         """
         processed = super().postprocess_gradients_for_module(

@@ -1,4 +1,4 @@
-"""RLlib's offline evaluation: how the policy in training judges decisions that were recorded."""
+"""RLlib's offline evaluation: how likely the current policy finds recorded decisions."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def unlikelihood(
 ) -> torch.Tensor:
     """Return the mean of -log π(recorded action): 0 for a policy that would do the same.
 
-    It is what RLlib calls `offline_loss_for_module_fn`. Losses of PPO need advantages, which no
-    recorded row has."""
+    It serves as RLlib's `offline_loss_for_module_fn`. PPO's losses need advantages, which recorded
+    rows lack."""
     if Columns.ACTION_DIST_INPUTS not in fwd_out:
         raise ConfigError(
             "a network of Q values has no probabilities of actions; say how it is judged:"
@@ -53,8 +53,8 @@ def unlikelihood(
 
 
 def check_offline_evaluation(config: BatchedConfig, changed: list[str]) -> None:
-    """Raise `ConfigError` if recorded data would be read in vain, or a policy can't judge it.
-    `changed` are those of `OFFLINE_EVALUATION` that the user has set.
+    """Raise `ConfigError` if recorded data would have no effect, or if the policy can't be
+    evaluated on it. `changed` are the user's settings among `OFFLINE_EVALUATION`.
     """
     evaluates = config.offline_evaluation_interval or config.num_offline_eval_runners
     if changed and not evaluates:

@@ -1,9 +1,9 @@
-"""What becomes of each field of RLlib's `AlgorithmConfig` (Ray 2.60): it is honoured, or a changed
-value is refused by name.
+"""Says for each field of RLlib's `AlgorithmConfig` (Ray 2.60) whether it is supported, or a changed
+value is refused.
 
 `SAME_MEANING` are fields that an algorithm's own settings have, too, under our names. `REFUSED`
 says what to use instead. `RELICS` are refused as well: RLlib keeps them for messages or for its old
-API stack, and its own new stack doesn't read them. All others are honoured.
+API stack, and its new stack doesn't read them. All others are supported.
 tests/train/rllib/test_rllib_fields.py walks all fields of the installed Ray."""
 
 from __future__ import annotations

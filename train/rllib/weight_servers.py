@@ -1,9 +1,9 @@
-"""The newest weights, where env runners can ask for them without waiting for the learner.
+"""Serves the newest weights to env runners, so that they needn't wait for the learner.
 
-Every machine has a server of its own, which knows the newest weights' number and Ray's reference to
-them. The weights are in Ray's object store, which brings them to each machine once, for all its env
-runners. If all machines asked at once, all would get them from the one where they were made. So
-servers hand them on as a tree: each has them before the next two ask."""
+Every machine has a server, which knows the newest weights' number and Ray's reference to them. The
+weights are in Ray's object store, which brings them to each machine once, for all its env runners.
+If all machines asked at once, all would get them from the one where they were made. So servers pass
+them on as a tree: each has them before the next two ask."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class WeightSource:
 
 
 class WeightServer(EnvRunnerStateServer):
-    """RLlib's server, which also brings the weights to its machine, and hands them on."""
+    """RLlib's server, which also fetches the weights to its machine and passes them on."""
 
     def push(self, state: dict[str, Any], onward: Sequence[ActorHandle] = ()) -> None:
-        """Take weights, unless there are newer ones, and hand them on: to two of `onward`, each
-        with half of the rest.
+        """Take weights, unless it has newer ones, and pass them on to two of `onward`, each with
+        half of the rest.
         """
         with suppress(RayError):
             ray.get(state[COMPONENT_RL_MODULE])
@@ -125,7 +125,7 @@ class WeightServers:
 
 
 def newer_weights(server: ActorHandle, version: int) -> dict[str, Any] | None:
-    """Return the state with which an env runner goes on, if the server has weights newer than
+    """Return the state with which an env runner continues, if the server has newer weights than
     `version`.
 
     Raises Ray's `RayError` if the server is lost or is being restarted.

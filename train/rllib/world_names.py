@@ -1,5 +1,4 @@
-"""Makes the worlds' names known to Ray, so that `AlgorithmConfig.environment("battlesnake")` means
-what it does here.
+"""Registers the worlds' names with Ray, for `AlgorithmConfig.environment("battlesnake")`.
 
 RLlib's own algorithms get the environment with one player, which Gymnasium knows; `train`'s play
 the whole batch."""

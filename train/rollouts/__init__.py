@@ -1,1 +1,1 @@
-"""How experience is gathered and kept: env runners, fragments, advantages, replay."""
+"""How experience is collected and stored: env runners, fragments, advantages, replay."""

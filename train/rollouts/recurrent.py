@@ -1,5 +1,4 @@
-"""What a recurrent policy (`ppo.lstm_units`) remembers while it plays, and how its experience is
-dealt into minibatches.
+"""A recurrent policy's memory (`ppo.lstm_units`), and how its experience is split into minibatches.
 
 Experience stays flat, with one entry per agent step. Each entry names its stretch (part of an
 episode within one rollout) and holds the state before it. Learning replays each stretch from the
@@ -20,8 +19,8 @@ _STRETCHES_A_RUNNER = 1 << 40
 
 
 class RowMemory:
-    """The state of each row, and the stretch that it is in. `states`, float32 (rows, 2 · units),
-    are those with which the rows' next decisions are made.
+    """The state and the current stretch of each row. `states`, float32 (rows, 2 · units), are those
+    for the rows' next decisions.
 
     The stretches of different env runners (`worker`, counted from 0) have different numbers."""
 
@@ -68,7 +67,7 @@ def stretch_lengths(stretches: torch.Tensor) -> torch.Tensor:
 def shuffled_stretches(
     stretches: torch.Tensor, num_parts: int, generator: torch.Generator
 ) -> list[torch.Tensor]:
-    """Deal whole stretches, in random order, into `num_parts` parts of about equally many.
+    """Divide whole stretches, in random order, into `num_parts` parts of about equal size.
 
     If there are fewer stretches than parts, the longest are cut in halves until each part gets one:
     every learner makes as many steps as the others, and each entry holds a state from which a

@@ -70,8 +70,8 @@ class ReplayBuffer:
 
     `capacity` is the number of decisions that there is room for, including those of rows that
     waited. `n_step` and `gamma` are those of the returns. `alpha` is the exponent of the
-    priorities; 0 draws evenly. A step is drawn only if the step `n_step` later has been written,
-    and if it hasn't been overwritten itself."""
+    priorities; 0 draws evenly. A step is drawn only if it still exists and the step `n_step` later
+    has been written."""
 
     def __init__(
         self, capacity: int, *, num_rings: int, n_step: int, gamma: float, alpha: float, seed: int
@@ -92,7 +92,7 @@ class ReplayBuffer:
     def of(
         cls, settings: QSettings, *, num_rings: int, seed: int, num_parts: int = 1
     ) -> ReplayBuffer:
-        """Make the buffer that the settings ask for, or one of `num_parts` equal parts of it."""
+        """Make the buffer that the settings describe, or one of `num_parts` equal parts of it."""
         return cls(
             settings.replay_capacity // num_parts,
             num_rings=num_rings,

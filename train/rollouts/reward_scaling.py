@@ -60,7 +60,7 @@ class RewardScaler:
     def get_state(self) -> dict[str, Any]:
         """Return what a checkpoint needs.
 
-        Returns of unfinished episodes aren't part of it, since restored worlds start anew.
+        Returns of unfinished episodes are left out, because restored worlds start new games.
         """
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
 

@@ -1,4 +1,4 @@
-"""Experience whose advantages the learner works out, because its policy is newer than the one that
+"""Experience whose advantages the learner computes, because its policy is newer than the one that
 played.
 """
 
@@ -13,9 +13,9 @@ from train.rollouts.fragment import Fragment
 
 
 class Trajectory(Fragment):
-    """A fragment in order of time, with what was seen where its rows' steps break off.
+    """A fragment in order of time, with the observations after its rows' last steps.
 
-    `columns` hold, besides what was seen, done and how likely that was, `rows` integers (n,),
+    `columns` hold observations, actions and their probabilities, and also `rows` integers (n,),
     `rewards` float32 (n,) and `ended` bool (n,).
 
     * `final_entries`, int64 (F,), are the entries whose episode was truncated; `final_observations`
@@ -64,7 +64,7 @@ class Trajectory(Fragment):
         )
 
     def slice(self, part: builtins.slice, **_: Any) -> Fragment:
-        """Refuse: a stretch of time has its rows' next steps elsewhere. `split` deals whole
+        """Raise `TypeError`: a stretch of time lacks its rows' next steps. `split` divides whole
         rows.
         """
         raise TypeError(

@@ -25,10 +25,10 @@ def v_trace(
     """Return (the targets of the value function, the advantages) of n agent steps in order of time,
     float32 (n,) each.
 
-    `ratios`, float (n,), are π(a|x) / μ(a|x): the probability of what was done by the policy that
-    learns, over that by the policy that played. `values` and those of the other arguments that
-    `train.rollouts.advantages.gae` has, too, are the learner's. With ρ = min(rho_clip, ratio) and c
-    = λ · min(c_clip, ratio), and with δ = ρ · (r + γ V(x') - V(x)),
+    `ratios`, float (n,), are π(a|x) / μ(a|x): the action's probability under the learning policy,
+    over that under the policy that played. The other arguments are those of
+    `train.rollouts.advantages.gae`, with the learner's `values`. With ρ = min(rho_clip, ratio) and
+    c = λ · min(c_clip, ratio), and with δ = ρ · (r + γ V(x') - V(x)),
 
     * the target is v = V(x) + δ + γ c (v' - V(x')) (remark 1 of the paper; λ is that of its remark
       2),

@@ -1,4 +1,4 @@
-"""Makes a policy bundle of trained weights."""
+"""Makes a policy bundle from trained weights."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def build_network(experiment: Experiment, world: BatchEnv) -> torch.nn.Module:
 
 
 def check_network(network: torch.nn.Module, world: BatchEnv, *, bf16: bool) -> None:
-    """Run the network on two observations of `world`, so that a mistake in a user's own network is
-    named before training.
+    """Run the network on two observations of `world`, to find mistakes in a user's own network
+    before training.
 
     With `bf16`, it runs under bfloat16 autocast as well. Raises `ConfigError` if it fails, or if it
     returns other shapes than (logits [B, A], values [B]). A network with a memory is not
@@ -182,7 +182,8 @@ def _settled(experiment: Experiment) -> Experiment:
 def contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
     """Return the card's entries on what the policy sees and does.
 
-    A world with several types of observation names its own by `observation_contract`."""
+    A world with several types of observations describes the current one by `observation_contract`.
+    """
     name = experiment.env.name
     space = world.single_observation_space
     return {

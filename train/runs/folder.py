@@ -1,8 +1,8 @@
 """A run on disk: `config.yaml`, `progress.csv`, TensorBoard events, `checkpoints/`, `bundle/`,
 `report.html`.
 
-Each file but `progress.csv` and the events is put in place whole. A row that was cut off is dropped
-when the run goes on."""
+All files except `progress.csv` and the events are written atomically. A row that was cut off is
+dropped when the run continues."""
 
 from __future__ import annotations
 
@@ -178,8 +178,8 @@ class RunFolder:
         return cls(path), Experiment.load(path / CONFIG)
 
     def remove_unless_used(self) -> None:
-        """Remove the folder of a run whose start failed, unless it holds more than a start writes,
-        such as a checkpoint.
+        """Remove the folder of a run whose start failed, unless it already holds something like a
+        checkpoint.
         """
         names = {path.name for path in self.path.glob("*")}
         has_checkpoint = any(self.path.glob(f"{CHECKPOINTS}/*"))
@@ -310,7 +310,7 @@ class RunFolder:
     def checkpoints(self) -> list[Path]:
         """Return the checkpoints, oldest first.
 
-        Copied ones may be damaged, for which `train.runs.continuing.resuming` checks them."""
+        Copied ones may be damaged; `train.runs.continuing.resuming` checks them."""
         return self._listed("[0-9]*")
 
     def newest_checkpoint(self) -> Checkpoint | None:
@@ -328,16 +328,16 @@ class RunFolder:
         return max(candidates, key=lambda checkpoint: checkpoint[1]["best"], default=None)
 
     def best_checkpoints(self) -> list[Path]:
-        """Return the checkpoints that were the best at their time, by iteration.
+        """Return the checkpoints saved as the best, by iteration.
 
-        There is more than one only after a kill."""
+        There is more than one only if a session was killed."""
         return self._listed(f"{_BEST}*")
 
     def _listed(self, pattern: str) -> list[Path]:
         return sorted(path for path in (self.path / CHECKPOINTS).glob(pattern) if path.is_dir())
 
     def set_aside(self, checkpoint: Path) -> Path:
-        """Give a damaged checkpoint a name from which no run continues. Returns its new path."""
+        """Rename a damaged checkpoint so that no run continues from it. Returns its new path."""
         names = _numbered(checkpoint.with_name(f"{_DAMAGED}{checkpoint.name}"))
         with disk_errors(self.path):
             target = next(path for path in names if not path.exists())
@@ -382,8 +382,8 @@ def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[
     """Return the folders under `runs_dir` of runs of exactly this experiment, oldest first,
     finished or not.
 
-    Of a run that was fitted to a cluster, the experiment is the one that was asked for. Raises
-    `RunError` if `runs_dir` can't be read."""
+    For a run that was fitted to a cluster, the original experiment counts. Raises `RunError` if
+    `runs_dir` can't be read."""
     runs = []
     with disk_errors(Path(runs_dir)):
         configs = sorted(Path(runs_dir).glob(f"{glob.escape(experiment.name)}-*/{CONFIG}"))

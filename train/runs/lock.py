@@ -34,8 +34,8 @@ def locked(run: Path) -> Iterator[None]:
 
     The kernel releases the lock of a process that dies, so on one machine a lock is never stale.
     Machines that share a folder may not share locks; then the name that an unfinished run has left
-    in the file counts. Raises `RunError` if another process holds the lock, whose name it gives, or
-    if the file is no lock. Such a file stays as it is."""
+    in the file counts. Raises `RunError`, naming the holder, if another process holds the lock, and
+    if the file isn't a lock, which is then left alone."""
     with ExitStack() as stack:
         with disk_errors(run):
             file = stack.enter_context(
@@ -50,7 +50,7 @@ def locked(run: Path) -> Iterator[None]:
 
 
 def forget_lock(run: Path) -> None:
-    """Remove the lock of a machine that is known not to run any more."""
+    """Remove the lock of a machine that no longer runs."""
     (run / LOCK).unlink(missing_ok=True)
 
 

@@ -1,7 +1,6 @@
 """Lists the files of a checkpoint, with a signature.
 
-The list shows that a copy is incomplete. The signature tells this machine's own checkpoints from
-other people's.
+The list shows whether a copy is complete. The signature identifies this machine's own checkpoints.
 """
 
 from __future__ import annotations

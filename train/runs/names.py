@@ -1,6 +1,7 @@
-"""Finds the run that the command line names by its folder, as `latest`, or by how its name begins.
+"""Finds the run that the command line names by its folder, as `latest`, or by the beginning of its
+name.
 
-Documentation and help print `runs/battlesnake-ppo-…`, which names the newest run that begins so.
+Documentation and help use `runs/battlesnake-ppo-…` for the newest run whose name begins so.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _INSIDE = re.compile(r"/(bundle|config\.yaml)$")
 def with_runs(
     player: str, *, folder: str | os.PathLike[str] = "runs", taken: frozenset[str] = frozenset()
 ) -> str:
-    """Return `player` with the folder of a run in the place of each word that stands for one.
+    """Return `player` with each word that names a run replaced by the run's folder.
 
     `latest` is the newest run in `folder`. The beginning of a name, with or without its folder or
-    an ellipsis (…) behind it, is the newest run whose name begins so. Paths that exist and the
-    names in `taken` stay, and so does what fits no run. Raises `RunError` for `latest`, and for a
-    beginning with an ellipsis, if there is no such run."""
+    an ellipsis (…) behind it, is the newest run whose name begins so. Existing paths, the names in
+    `taken` and words that match no run stay. Raises `RunError` for `latest`, and for a beginning
+    with an ellipsis, if there is no such run."""
     spec, question, options = player.partition("?")
     if "://" in spec:
         return player

@@ -13,7 +13,7 @@ _SECONDS = 10
 
 
 def own_commit() -> str:
-    """Return the commit of which this procsnake was checked out or installed, or "" if unknown.
+    """Return the commit from which this procsnake was checked out or installed, or "" if unknown.
 
     A repository counts only if procsnake is at its top, not if it happens to contain an installed
     procsnake. If pip installed the package from a repository, pip remembers the commit (PEP 610).

@@ -54,7 +54,7 @@ def aws_errors(doing: str) -> Iterator[None]:
 
 
 def may_pass(error: AWSError) -> bool:
-    """Return whether the same call may succeed in a while.
+    """Return whether the same call may succeed later.
 
     It may if the network or the service failed, or if there were too many calls."""
     from botocore.exceptions import ClientError, ConnectionError, HTTPClientError

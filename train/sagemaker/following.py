@@ -30,10 +30,10 @@ def follow(
     poll_seconds: float = 15.0,
     log: bool = True,
 ) -> list[dict[str, Any]]:
-    """Say every change, and the first job's metrics, until all jobs have ended.
+    """Print every change, and the first job's metrics, until all jobs have ended.
 
-    Returns the jobs' descriptions. Raises `AWSError` if AWS refuses to describe them, or can't be
-    reached for ten minutes. The jobs go on then."""
+    Returns the jobs' descriptions. Raises `AWSError` if AWS refuses to describe them, or can't
+    be reached for ten minutes; the jobs then continue."""
     reported: set[Any] = set()
     tail = _Tail(account, names[0]) if log else None
     while True:

@@ -166,8 +166,8 @@ class Task:
 
 
 def own_overrides(experiment: str, overrides: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return (overrides, notes), in which the predecessors' names are translated, so that a launch
-    refuses before a job is paid for what the job would refuse.
+    """Return (overrides, notes) with the predecessors' names translated, so that a launch fails
+    before a job costs money.
 
     Raises what `Task.from_hyperparameters` raises."""
     pairs = dict(parse_override(override) for override in overrides)

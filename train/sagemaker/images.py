@@ -1,5 +1,5 @@
-"""The images that AWS and clusters run: Docker's commands to build them, and the source for a build
-in AWS.
+"""The images for AWS and clusters: Docker commands to build them, and the source for a build in
+AWS.
 
 SageMaker's CreateModel and Lambda refuse the indexes with provenance that current Docker builds by
 default, and a Mac builds for ARM. So every command names the platform, and asks for a single
@@ -139,8 +139,8 @@ def _context_of(bundle: Path) -> str:
 
 
 def require_clone(root: Path) -> None:
-    """Raise `ConfigError` unless `root` is a clone. An installed procsnake lacks some of the files
-    of which an image is built.
+    """Raise `ConfigError` unless `root` is a clone, because an installed procsnake lacks some of an
+    image's files.
     """
     missing = [name for name in _COPIED if not (root / name).exists()]
     if missing:
@@ -151,7 +151,7 @@ def require_clone(root: Path) -> None:
 
 
 def source(root: Path = ROOT, bundle: Path | None = None) -> bytes:
-    """Return a zip of the files of which the images are built, and of the notebooks.
+    """Return a zip of the images' source files and the notebooks.
 
     `bundle` is in it as `bundle/`. The same files give the same bytes. Raises `ConfigError` outside
     a clone, and for files that look like secrets."""

@@ -106,8 +106,8 @@ class Job:
 
     @property
     def inputs_key(self) -> str:
-        """The key below which source and token are. It is one place for all jobs, so that the
-        bucket can let them expire.
+        """The key below which source and token are. All jobs share it, so that the bucket can let
+        them expire.
         """
         return "/".join(filter(None, (self.prefix.strip("/"), "inputs", self.name)))
 
@@ -123,8 +123,8 @@ class Job:
 
 
 def requests(job: Job) -> list[dict[str, Any]]:
-    """Return the arguments of `CreateTrainingJob` for one job, or for the job that learns and the
-    one that plays.
+    """Return the arguments of `CreateTrainingJob` for one job, or for a learning and a playing
+    job.
     """
     if not job.is_two_jobs:
         return [_request(job, job.name, job.hyperparameters, _resources(job))]

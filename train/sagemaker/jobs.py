@@ -86,8 +86,8 @@ def upload(account: Account, job: Job, source: bytes, say: Say) -> None:
 def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) -> list[str]:
     """Start a job that continues from the checkpoints of `name`, which must have ended.
 
-    Returns the names of the new jobs. `sizes` are overrides as "scale.workers=4". Raises
-    `ConfigError` for any others, and for sizes that the run can't have."""
+    Returns the names of the new jobs. `sizes` are overrides such as "scale.workers=4". Raises
+    `ConfigError` for any others, and for impossible sizes."""
     old = [describe(account, one) for one in together(account, name)]
     running = [one["TrainingJobName"] for one in old if one["TrainingJobStatus"] not in ENDINGS]
     if running:
@@ -294,10 +294,10 @@ def _create(account: Account, new_requests: Sequence[dict[str, Any]], say: Say) 
 
 @contextmanager
 def all_or_none(account: Account, say: Say) -> Iterator[list[str]]:
-    """Yield a list for the names of jobs that are being created. If the block fails, or is
-    interrupted by Ctrl-C, those jobs are stopped again.
+    """Yield a list for the names of jobs that are being created. If the block fails or Ctrl-C
+    interrupts it, those jobs are stopped again.
 
-    One of two alone would wait for the other, and be paid for.
+    Otherwise one of two jobs could run, and cost money, while it waits for the other.
     """
     names: list[str] = []
     try:

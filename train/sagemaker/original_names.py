@@ -1,8 +1,8 @@
 """Translates the hyperparameters of procsnake's predecessors into an experiment's overrides.
 
-`predecessors.yaml` lists all names of their notebooks, scripts and YAML files, and what becomes of
-each: it means a key of ours, or has no effect here, or is refused. A name is refused if dropping it
-would change what is learned."""
+`predecessors.yaml` lists all names in their notebooks, scripts and YAML files, and whether each
+maps to one of our keys, has no effect here, or is refused. A name is refused if dropping it would
+change what is learned."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Checks a request before it is sent.
 
-The rules are botocore's own model of the service, and some that the model lacks.
+The rules are botocore's model of the service, and some that it lacks.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def _input_shape(operation: str) -> Any:
 
 
 def model_faults(request: Mapping[str, Any], operation: str = "CreateTrainingJob") -> list[str]:
-    """Return what contradicts the service's model.
+    """Return all violations of the service's model.
 
-    These are types and required members, and also what boto3 itself doesn't check: choices,
-    patterns, and limits of lengths and numbers."""
+    It checks types and required members, and also what boto3 doesn't: choices, patterns, and
+    limits of lengths and numbers."""
     from botocore.validate import ParamValidator
 
     shape = _input_shape(operation)

@@ -1,7 +1,7 @@
 """Training jobs and endpoints by version 3 of AWS's SageMaker Python SDK (extra [sagemaker]).
 
-It is for those who script with the SDK; the command line does without it. The SDK's defaults don't
-fit our stack: a bucket that it creates, a role that it simulates, an hour's limit, no metrics. So
+It is for scripts that use the SDK; the command line doesn't need it. The SDK's defaults don't fit
+our stack: a bucket that it creates, a role that it simulates, an hour's limit, no metrics. So
 everything is passed to it explicitly."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command by which a port of the head is reached from outside, which the head prints.
+"""The command that opens a port of the head from outside, which the head prints.
 
 It opens a tunnel of AWS Systems Manager.
 """

@@ -1,4 +1,4 @@
-"""What the settings of every algorithm are, and their register."""
+"""The base class of every algorithm's settings, and their registry."""
 
 from __future__ import annotations
 

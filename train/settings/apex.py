@@ -13,7 +13,7 @@ from train.settings.limits import require
 @registered("apex", trainer="train.apex:APEXConfig")
 @dataclass(frozen=True, kw_only=True)
 class APEXSettings(QSettings):
-    """Distributed prioritised replay: env runners, replay shards and learner each go their own
+    """Distributed prioritised replay: env runners, replay shards and learner each run at their own
     pace.
     """
 

@@ -1,4 +1,4 @@
-"""The settings that learning from demonstrations has, whoever played them."""
+"""The settings of learning from demonstrations of any origin."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from train.settings.limits import require
 
 @dataclass(frozen=True, kw_only=True)
 class DemonstrationSettings(AlgorithmSettings):
-    """What imitation of a teacher and the cloning of recorded snakes share: learning from
-    demonstrations.
-    """
+    """Settings shared by imitation of a teacher and cloning of recorded snakes."""
 
     can_begin_with_weights: ClassVar[bool] = True
 

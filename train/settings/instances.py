@@ -1,5 +1,5 @@
-"""Works out from the name of an instance type how many processors and GPUs it has: `ml.g5.12xlarge`
-has 48 and 4.
+"""Derives the number of processors and GPUs from the name of an instance type: `ml.g5.12xlarge` has
+48 and 4.
 
 Machines that aren't AWS's are named by their size: `48cpu-4gpu-192gib`.
 """
@@ -54,7 +54,7 @@ _SIZE = re.compile(
 
 
 def vcpus(instance: str) -> int:
-    """Return its number of processors, two of which share a core: 4 for each "x" of its size.
+    """Return its number of processors (two per core): 4 for each "x" of its size.
 
     Raises what `check_instance` raises.
     """
@@ -78,15 +78,13 @@ def gpus(instance: str) -> int:
 
 
 def memory_gib(instance: str) -> int | None:
-    """Return the memory that a size such as 8cpu-32gib names; None if it names none, and for AWS's
-    types.
-    """
+    """Return the memory in a size such as 8cpu-32gib; None if it names none, and for AWS types."""
     size = _SIZE.fullmatch(instance)
     return int(size["gib"]) if size and size["gib"] else None
 
 
 def is_size(instance: str) -> bool:
-    """Return whether this is a size such as 8cpu-32gib, and not one of AWS's types."""
+    """Return whether this is a size such as 8cpu-32gib rather than an AWS type."""
     return _SIZE.fullmatch(instance) is not None
 
 
@@ -101,8 +99,8 @@ def has_own_disk(instance: str) -> bool:
 def check_instance(instance: str) -> None:
     """Check the name of an instance type, or a size such as 8cpu-32gib.
 
-    Raises `ConfigError` if it is neither, or a type on which nothing could train, and
-    `UnknownNameError` for unknown families."""
+    Raises `ConfigError` if it is neither or can't be used for training, and `UnknownNameError` for
+    unknown families."""
     if not is_size(instance):
         _parts(instance)
 

@@ -11,7 +11,7 @@ from envs.common.errors import ConfigError
 
 
 def require_schedule(section: Any, key: str, name: str, most: float = float("inf")) -> None:
-    """Raise `ConfigError` unless the field is a number, or knots that begin at 0, of 0 to
+    """Raise `ConfigError` unless the field is a number, or knots from step 0, with values from 0 to
     `most`.
     """
     value = getattr(section, name)
@@ -42,8 +42,8 @@ def require(section: Any, key: str, name: str, least: float, most: float = float
 
 
 def require_plain(value: Any, key: str) -> None:
-    """Raise `ConfigError` unless YAML can hold the value, because a run writes its experiment
-    down.
+    """Raise `ConfigError` unless YAML can hold the value, because a run stores its experiment as
+    YAML.
     """
     if isinstance(value, Mapping):
         for name, item in value.items():

@@ -13,8 +13,8 @@ from train.settings.limits import require
 @registered("mxnet_dqn", trainer="train.mxnet_dqn:MXNetDQN", uses_ray=False)
 @dataclass(frozen=True, kw_only=True)
 class MXNetDQNSettings(AlgorithmSettings):
-    """The readable DQN in MXNet. Names and defaults as the SageMaker starter pack has them, where
-    it has them.
+    """The readable DQN in MXNet, with the SageMaker starter pack's names and defaults where they
+    exist.
     """
 
     buffer_size: int = 5000

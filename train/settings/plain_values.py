@@ -1,4 +1,4 @@
-"""Settings as plain values: by their dotted keys, and whether one of them seems to be a secret."""
+"""Settings as plain values by dotted key, and a check for secrets among them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,5 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def looks_like_a_secret(text: str) -> bool:
-    """Return whether there seems to be a key of AWS in the text, or of a service that runs are
-    logged to.
-    """
+    """Return whether the text seems to contain a key of AWS or of a tracking service."""
     return _SECRETS.search(text) is not None

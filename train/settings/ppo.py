@@ -17,7 +17,7 @@ OPTIMIZERS = ("adam", "muon")
 @registered("ppo", trainer="train.ppo:PPOConfig")
 @dataclass(frozen=True, kw_only=True)
 class PPOSettings(AlgorithmSettings):
-    """Proximal policy optimisation. Names and defaults as CleanRL has them."""
+    """Proximal policy optimisation, with CleanRL's names and defaults."""
 
     can_begin_with_weights: ClassVar[bool] = True
 

@@ -1,5 +1,5 @@
-"""Describes a run's size, which is `scale` in an experiment: this machine, one instance, several,
-or two kinds of instances.
+"""Describes a run's size (`scale` in an experiment): this machine, one instance, several, or two
+kinds of instances.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Instances:
 
 @dataclass(frozen=True, kw_only=True)
 class Local:
-    """The run uses the machine, or the cluster, on which it is started."""
+    """The run uses the machine or cluster on which it is started."""
 
     kind: Literal["local"] = "local"
     """The name of this kind of scale: local, single, homogeneous or heterogeneous."""
@@ -115,8 +115,8 @@ class Homogeneous:
 
     @property
     def learner(self) -> Instances:
-        """The instances that learn. GPUs that don't learn would be paid for in vain, so then these
-        are all.
+        """The instances that learn: all of them if they have GPUs, because idle GPUs would cost
+        money.
         """
         first = Instances(instance=self.instance)
         if first.gpus:
@@ -169,8 +169,8 @@ Scale = Local | Single | Homogeneous | Heterogeneous
 
 
 def group_resources(group: str) -> dict[str, int]:
-    """Return Ray's resources of a machine of `group`, which never run out. Machines that do both
-    are no group.
+    """Return the Ray resources that mark a machine of `group`, in amounts that never run out.
+    Machines that do both form no group.
     """
     return {} if group == ALL else {f"{GROUP}{group}": _PLENTY}
 
@@ -185,7 +185,7 @@ def machines(scale: Single | Homogeneous | Heterogeneous) -> list[Instances]:
 def cpus_for_playing(cpus: int, num_learners: int) -> int:
     """Return how many of the CPUs on which a run plays and learns are left for env runners.
 
-    Each learner takes one, also if it learns on a GPU. Without learners the main process learns,
+    Each learner takes one, even if it learns on a GPU. Without learners the main process learns,
     and takes one."""
     return cpus - max(1, num_learners)
 
@@ -220,8 +220,8 @@ def scale_overrides(text: str, *, two_jobs: bool = False) -> list[str]:
     """Return the overrides of an experiment that describe these instances.
 
     `text` is like "ml.g5.xlarge", "3*ml.c5.4xlarge" or "ml.g5.xlarge + 2*ml.c5.4xlarge" (these
-    learn + those play). Sizes such as "8cpu-1gpu-32gib" may stand in the place of types. With
-    `two_jobs`, the two kinds of instances are two jobs. Raises `ConfigError` for any other form.
+    learn + those play). Sizes such as "8cpu-1gpu-32gib" may replace types. With `two_jobs`, the two
+    kinds of instances are two jobs. Raises `ConfigError` for any other form.
     """
     terms = [_TERM.fullmatch(term.strip()) for term in text.split("+")]
     if not all(terms) or len(terms) > 2:

@@ -1,4 +1,4 @@
-"""What a search looks for, kept in its folder, so that one that was interrupted can go on."""
+"""A search's description in its folder, so that an interrupted one can continue."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def resume_search_command(folder: Path) -> str:
 def write_search(
     folder: Path, experiment: Experiment, budget: Budget, *, has_ended: bool = False
 ) -> None:
-    """Write what is searched, and the budget that the best experiment gets, signed as this
-    machine's own.
+    """Write the search's description and the best experiment's budget, signed as this machine's
+    own.
     """
     note = {"budget": asdict(budget), "has_ended": has_ended}
     text = yaml.safe_dump({**experiment.to_dict(), "run": note}, sort_keys=False)
@@ -43,8 +43,8 @@ def write_search(
 def read_search(folder: Path) -> tuple[Experiment, Budget]:
     """Return what `write_search` wrote.
 
-    Raises `RunError` for a folder without a search, for one that this machine didn't make in this
-    place, because going on opens pickles, and for a search that has ended."""
+    Raises `RunError` for a folder without a search, for one from another machine or path, because
+    continuing opens pickles, and for a search that has ended."""
     try:
         text = read_text(folder / SEARCH, MAX_YAML_BYTES)
         signature = read_text(folder / _SIGNATURE, MAX_YAML_BYTES)

@@ -1,6 +1,4 @@
-"""What chooses the values of a trial: chance, or Optuna, which goes by the scores of the trials
-before it.
-"""
+"""Chooses a trial's values: at random, or by Optuna from the scores of earlier trials."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ default.
 def searcher_of(settings: Tune, spaces: Mapping[str, Space], *, seed: int) -> Any:
     """Return Ray Tune's search algorithm for `settings.searcher`.
 
-    Random values come from the space that Ray Tune is given. Optuna has `spaces` of its own, so Ray
-    Tune must be given none."""
+    For random values, Ray Tune needs the search space. Optuna draws from `spaces` itself, so Ray
+    Tune must get none."""
     if settings.searcher == "random":
         from ray.tune.search import BasicVariantGenerator
 
@@ -45,8 +43,8 @@ def searcher_of(settings: Tune, spaces: Mapping[str, Space], *, seed: int) -> An
 def suggest(trial: Any, *, spaces: Mapping[str, Space]) -> dict[str, Any]:
     """Return the values that an `optuna.Trial` is to try, by key.
 
-    If `algorithm` is searched, only those of the trial's own are asked for, so that the scores of
-    other algorithms say nothing about them."""
+    If `algorithm` is searched, only keys of the trial's algorithm are drawn, so that other
+    algorithms' scores don't affect them."""
     values: dict[str, Any] = {}
     for key in sorted(spaces, key=lambda key: key != "algorithm"):
         if (

@@ -1,5 +1,5 @@
-"""What a search may try: a range or a choice of values for a key of the experiment, and the
-experiment with such values.
+"""Search spaces: a range or a choice of values for a key of the experiment, and the experiment with
+such values.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NumberRange:
         return numbers(self.low, self.high)
 
     def examples(self) -> tuple[Any, ...]:
-        """Return both ends and, if not only whole numbers are drawn, one between them that isn't
+        """Return both ends and, unless only integers are drawn, a number between them that isn't
         whole.
         """
         ends = self.nearest(self.low), self.nearest(self.high)
@@ -194,9 +194,7 @@ def _parse_range(key: str, text: str) -> NumberRange:
 
 
 def applying(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that a trial takes: if a search tries several algorithms, those of
-    another's section are left out.
-    """
+    """Return the values that apply to a trial, without those of other algorithms' sections."""
     algorithm = values.get("algorithm")
     if algorithm is None:
         return dict(values)

@@ -1,6 +1,4 @@
-"""One trial of Ray Tune. It is a session of training in an actor of its own, with an ordinary run
-folder.
-"""
+"""One trial of Ray Tune: a training session in its own actor, with an ordinary run folder."""
 
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ RUN = "run"
 
 
 class TrialRun(Trainable):
-    """A trial. Each of its steps trains until another percent of the budget is used up and the
-    metric is known.
+    """A trial. Each step trains until another percent of the budget is used and the metric is
+    known.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
@@ -94,7 +92,7 @@ class TrialRun(Trainable):
         """Continue from a checkpoint, which may be another trial's. The curve becomes that of the
         checkpoint's weights.
 
-        Raises `RunError` if Ray Tune brings only a part of the checkpoint.
+        Raises `RunError` if the checkpoint is incomplete.
         """
         path = Path(str(checkpoint))
         folder = self._session.folder
@@ -117,7 +115,7 @@ class TrialRun(Trainable):
                 self._score = float(row[self._metric])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Let this process run another trial, which saves the start of a new process."""
+        """Reuse this process for another trial instead of starting a new one."""
         self.cleanup()
         self.setup(new_config)
         return True

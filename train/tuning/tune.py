@@ -94,12 +94,12 @@ def tune(
 ) -> TuneResult:
     """Search as `experiment.tune` says. `say` is called with a line on each trial that ends.
 
-    `budget` is that of the best experiment, as it is written down; the trials have the experiment's
-    own, which is the default. With `cluster`, the trials run on the Ray cluster at this address,
-    all of whose machines must see the folder `runs_dir`.
+    `budget` is written into the best experiment; by default it is the experiment's own, which the
+    trials have. With `cluster`, the trials run on the Ray cluster at this address, all of whose
+    machines must see the folder `runs_dir`.
 
-    Raises `ConfigError` or `UnknownNameError` for an experiment or a search space that can't be,
-    and `RunError` if all trials fail."""
+    Raises `ConfigError` or `UnknownNameError` for an impossible experiment or search space, and
+    `RunError` if all trials fail."""
     require_place(Path(runs_dir))
     settings = experiment.tune
     spaces = {key: parse_space(key, text) for key, text in settings.search.items()}
@@ -246,10 +246,10 @@ def _algorithm_for(key: str, ends: Mapping[str, Any]) -> dict[str, str]:
 
 
 def room_for(experiments: Sequence[Experiment]) -> list[dict[str, float]]:
-    """Return what Ray reserves for any of these experiments: a bundle for each process, that of the
-    trial itself first.
+    """Return the Ray bundles that fit any of these experiments: one per process, the trial's own
+    first.
 
-    Whatever finds no room in a trial's bundles would wait for ever.
+    A process without room in a trial's bundles would wait forever.
     """
     runners = max(experiment.num_env_runners for experiment in experiments)
     learners = max(experiment.num_learners for experiment in experiments)
@@ -319,8 +319,8 @@ def _search(
 
 
 def best_first(trials: Sequence[Trial], mode: str) -> list[Trial]:
-    """Return the trials, the best first, and those last that failed or have no score. `mode` is
-    "max" or "min".
+    """Return the trials, the best first, and failed or unscored ones last. `mode` is "max" or
+    "min".
     """
 
     def badness(trial: Trial) -> float:

@@ -1,3 +1,3 @@
-"""Makes of an experiment the `BatchEnv` that it trains on: opponents, curricula, mixtures,
-augmentation, novelty.
+"""Makes the `BatchEnv` that an experiment trains on: opponents, curricula, mixtures, augmentation,
+novelty.
 """

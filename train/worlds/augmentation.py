@@ -19,8 +19,8 @@ class AugmentedWorld(BatchWrapper):
     """Applies the augmentations `names`, one after the other, to the picture of each row, with new
     draws at each step.
 
-    The policy acts on the same picture from which it then learns, as in RAD (Laskin et al. 2020,
-    arXiv 2004.14990). So ratios and targets of the algorithms stay right. Raises `ConfigError` if
+    The policy acts on the same picture that it learns from, as in RAD (Laskin et al. 2020, arXiv
+    2004.14990). So the algorithms' ratios and targets stay correct. Raises `ConfigError` if
     observations aren't uint8 pictures (H, W, C) or there are no names, and `UnknownNameError` for
     names that don't exist."""
 

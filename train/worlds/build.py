@@ -27,18 +27,18 @@ def world_options(experiment: Experiment) -> dict[str, Any]:
 
 
 def without_training(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a world without those that are for training only."""
+    """Return the options of a world without those for training only."""
     return {name: value for name, value in options.items() if name not in _FOR_TRAINING}
 
 
 def measured(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, `name` among them, of the world in which a policy is measured while it
-    trains in that of `options`.
+    """Return the options, with `name`, of the world that measures a policy trained in the world of
+    `options`.
 
-    It lacks what is for training only. Of a curriculum it is the last stage, because the games that
-    measure would move a curriculum on, and each measurement would begin where the one before it
-    ended. Other options beside the `stages` replace those of the last one. In a mixture, a
-    curriculum has its last stage alone."""
+    Options for training only are left out. A curriculum is replaced by its last stage, because
+    measuring would advance a curriculum, and each measurement would start where the last one ended.
+    Options beside the `stages` replace those of the last stage. The same holds for a curriculum in
+    a mixture."""
     plain = without_training(options)
     if plain["name"] == _CURRICULUM:
         last = plain.pop("stages")[-1]

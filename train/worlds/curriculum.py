@@ -1,5 +1,5 @@
-"""A curriculum: one world after the other, from easy to hard, such as small boards first and more
-snakes later.
+"""A curriculum: worlds in sequence from easy to hard, such as small boards first and more snakes
+later.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Curriculum(BatchEnv):
         self._columns: list[dict[str, np.ndarray]] = []
 
     def remember(self, network: torch.nn.Module) -> None:
-        """Tell the world of the running stage the policy as it is now."""
+        """Give the running stage's world the current policy."""
         remember(self.worlds[self.stage], network)
 
     def progress(self) -> dict[str, Any]:
@@ -131,8 +131,8 @@ class Curriculum(BatchEnv):
         return joined_columns(parts)
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """Return the picture of the running stage's game that has row `game`, because here each row
-        counts as a game.
+        """Return the picture of the running stage's game with row `game`; here each row counts as a
+        game.
         """
         world = self.worlds[self.stage]
         return world.picture(game // world.rows_per_game)

@@ -95,7 +95,7 @@ class Mixture(BatchEnv):
         return joined
 
     def remember(self, network: torch.nn.Module) -> None:
-        """Tell each world the policy as it is now."""
+        """Give each world the current policy."""
         for world in self.worlds:
             remember(world, network)
 
@@ -104,7 +104,7 @@ class Mixture(BatchEnv):
         return [progress_of(world) for world in self.worlds]
 
     def carry_on(self, progress: list[dict[str, Any]], network: torch.nn.Module) -> None:
-        """Have each world continue from its own part of `progress`."""
+        """Let each world continue from its part of `progress`."""
         for world, own in zip(self.worlds, progress, strict=True):
             carry_on(world, own, network)
 

@@ -1,4 +1,4 @@
-"""What worlds that are made of other worlds have in common."""
+"""Helpers for worlds that are made of other worlds."""
 
 from __future__ import annotations
 

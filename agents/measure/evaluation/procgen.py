@@ -72,7 +72,9 @@ class PlayerEpisodes:
     options: dict[str, Any]
 
     def is_random_play(self, world: str, options: Mapping[str, Any]) -> bool:
-        """Return whether these are the random agent's episodes in a world like that of `other`."""
+        """Return whether these are the random agent's episodes in the world of this name and
+        options.
+        """
         return self.score.player == RANDOM and self.world == world and self.options == options
 
 

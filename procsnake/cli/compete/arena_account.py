@@ -26,7 +26,7 @@ def add_arena_address(parser: argparse.ArgumentParser) -> None:
 
 
 def address(options: argparse.Namespace) -> str:
-    """Return the address of the Arena that is meant. Raises `ConfigError` if it is none."""
+    """Return the Arena's address. Raises `ConfigError` if it is invalid."""
     from serve.ladder.token import ARENA, arena_address
 
     return arena_address(options.arena or ARENA)
@@ -42,5 +42,5 @@ def client_for(options: argparse.Namespace) -> ArenaClient:
 
 
 def tell(line: str) -> None:
-    """Print a line about what goes on, on stderr."""
+    """Print a line of progress on stderr."""
     print(printable(line), file=sys.stderr, flush=True)

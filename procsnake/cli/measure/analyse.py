@@ -1,5 +1,5 @@
-"""The command `procsnake analyse`: what a recorded game's moves were worth, where it was lost, and
-what kills a snake.
+"""The command `procsnake analyse`: it rates a recorded game's moves, finds where it was lost, and
+counts a snake's causes of death.
 """
 
 from __future__ import annotations

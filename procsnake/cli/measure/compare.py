@@ -1,4 +1,4 @@
-"""The command `procsnake compare`, of runs that are there."""
+"""The command `procsnake compare`, for existing runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_curve_options(parser: argparse._ActionsContainer, done: str) -> None:
-    """Add the options that say what of several runs is `done`, and along what."""
+    """Add the options for the metrics and the x axis of several runs, which are `done` (drawn or
+    compared).
+    """
     usual = "return, length and win rate, or else what the algorithm measures"
     parser.add_argument(
         "--metrics", help=f"columns of progress.csv, separated by commas (default: {usual})"

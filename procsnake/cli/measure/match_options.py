@@ -24,8 +24,8 @@ M = TypeVar("M", bound="Match")
 
 
 def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: str) -> None:
-    """Add the options. `store` is the default file's name, and `jobs` says how many games are
-    played at a time by default.
+    """Add the options. `store` is the default file's name, and `jobs` describes the default number
+    of parallel games.
     """
     add_effort(parser)
     parser.add_argument(
@@ -86,12 +86,12 @@ def with_given_settings(
     add_options: Callable[[argparse.ArgumentParser], None],
     asked_for: Callable[[argparse.Namespace], M],
 ) -> M:
-    """Return the store's match with the settings that `options` give another value than the
-    command's default.
+    """Return the store's match, with the settings that differ from the command's defaults in
+    `options`.
 
-    Where nobody names players, the store's go on. A setting that was given counts all the same: the
-    store refuses what it holds otherwise. `add_options` adds the command's options, and `asked_for`
-    makes a match of them. Raises what that raises."""
+    Without named players, the store's continue. Given settings still count, and the store
+    refuses changed ones. `add_options` adds the command's options, and `asked_for` makes a match
+    of them. Raises what that raises."""
     parser = argparse.ArgumentParser()
     add_options(parser)
     request = asked_for(options)
@@ -103,10 +103,10 @@ def with_given_settings(
 
 
 def refuse_strangers_rules(store: Store[Any], stored: Match, options: argparse.Namespace) -> None:
-    """Raise `ConfigError` if a store of another machine would run files of rules, unless the user
-    trusts it.
+    """Raise `ConfigError` if a store from another machine would execute files of rules, unless the
+    user trusts it.
 
-    A player on the command line needs no trust, because the user named it. A store may name
+    Players on the command line need no trust, because the user named them. A store may name
     anything."""
     rules = [player.spec for player in stored.players if player.runs_code]
     if rules and not options.trust and not store.is_own():
@@ -122,8 +122,7 @@ def chosen_workers(
 ) -> Iterator[tuple[MakeWorkers, int]]:
     """Yield the maker of the workers that play the games, and the number of games at the same time.
 
-    A Ray cluster is joined as the command line's roof says (`join_cluster`), because that is the
-    trainers' affair."""
+    The caller's `join_cluster` joins a Ray cluster, because that code belongs to the trainers."""
     from agents.measure.tournament.workers import InProcesses, InThreads
 
     if options.cluster:

@@ -1,6 +1,4 @@
-"""The command `procsnake plot`: the curves of runs in one frame, the seeds of an experiment as one
-line.
-"""
+"""The command `procsnake plot`: the curves of runs in one chart, with one line per experiment."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def _write_book(options: argparse.Namespace) -> int:
 
 
 def line(progress: Any) -> str:
-    """Return the present state of a test in one line."""
+    """Return the current state of a test in one line."""
     from agents.measure.sprt.page import estimate_in_words
 
     hypotheses = progress.test.hypotheses

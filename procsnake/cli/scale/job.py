@@ -113,10 +113,10 @@ def run(options: argparse.Namespace) -> int:
 def follow_home(
     options: argparse.Namespace, account: Any, names: list[str], prices: dict[str, float]
 ) -> int:
-    """Follow the jobs until they have ended, then bring their run home.
+    """Follow the jobs until they have ended, then download their run.
 
-    Returns the exit code: 0 if the job did what it should, 1 if it failed or was stopped. Raises
-    `AWSError` and `RunError`, having said how to go on from there."""
+    Returns the exit code: 0 if the job succeeded, 1 if it failed or was stopped. Before raising
+    `AWSError` or `RunError`, it prints how to continue."""
     from train.sagemaker import jobs
     from train.sagemaker.account import AWSError
     from train.sagemaker.costs.bill import bill_lines

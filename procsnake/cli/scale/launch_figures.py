@@ -1,6 +1,5 @@
-"""What `procsnake launch` prints before anything is paid for.
-
-That is time, money and quotas, and what a dollar buys on other instances.
+"""What `procsnake launch` prints before anything costs money: time, cost and quotas, and what a
+dollar buys on other instances.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from procsnake.cli.command_line import print_json
 def explain(
     options: argparse.Namespace, experiment: Any, prices: dict[str, float], seconds: int
 ) -> None:
-    """Print what follows from the experiment's instances: processes, batch, time, money, quotas and
+    """Print the plan for the experiment's instances: processes, batch, time, cost, quotas and
     warnings.
     """
     from train.cluster.advice import warnings

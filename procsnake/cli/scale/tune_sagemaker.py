@@ -1,5 +1,5 @@
-"""The command `procsnake tune-sagemaker`: SageMaker's tuner searches, each trial as a training
-job of its own.
+"""The command `procsnake tune-sagemaker`: a search by SageMaker's tuner, with one training job per
+trial.
 """
 
 from __future__ import annotations

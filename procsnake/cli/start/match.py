@@ -115,8 +115,8 @@ def _play(referee: Any, *, quiet: bool) -> None:
 
 @contextmanager
 def no_part_left(record: str | None) -> Iterator[None]:
-    """Remove what has been recorded of a game that Ctrl-C breaks off. After a failure it stays: it
-    shows where that was.
+    """Remove the partial recording of a game interrupted by Ctrl-C. After a failure it stays, to
+    show where that happened.
     """
     try:
         yield
@@ -129,7 +129,7 @@ def no_part_left(record: str | None) -> Iterator[None]:
 
 
 def check_record(record: str | None) -> None:
-    """Raise `ConfigError` for a file that no recording of Battlesnake should have."""
+    """Raise `ConfigError` if a recording of Battlesnake would get the suffix of a film."""
     if record is not None and (suffix := Path(record).suffix.lower()) in _FILMS:
         lines = Path(record).with_suffix(".jsonl")
         film = Path(record)
@@ -176,7 +176,7 @@ def make_referee(options: argparse.Namespace) -> Any:
 
 
 def tell_evaluations(referee: Any) -> None:
-    """Print to stderr which evaluation plays for each of our searches on the game's first board."""
+    """Print on stderr which evaluation each local search uses on the game's first board."""
     state = referee.first_board()
     for name, seat in zip(referee.names, referee.seats, strict=True):
         evaluation = None if isinstance(seat, str) else seat.evaluation_in_words(state)

@@ -171,9 +171,7 @@ def _in_the_browser(game: HumanGame, options: argparse.Namespace) -> None:
 
 
 def finds_browser() -> bool:
-    """Whether this machine has a browser that shows pages as they are meant. One that BROWSER names
-    counts as such.
-    """
+    """Return whether this machine has a graphical browser, or one named by BROWSER."""
     try:
         browser = webbrowser.get()
     except webbrowser.Error:

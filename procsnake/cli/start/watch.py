@@ -79,8 +79,8 @@ _STEPS_PER_SECOND = 8
 def episode_to_watch(options: argparse.Namespace) -> ShownEpisode:
     """Return the episode of `procsnake watch`.
 
-    Raises `ConfigError` for a policy of Battlesnake or of another world, and for options that the
-    world refuses."""
+    Raises `ConfigError` for a policy of Battlesnake or of a different world, and for options that
+    the world refuses."""
     from agents.measure.evaluation.episodes import (
         RANDOM,
         ShownEpisode,

@@ -11,8 +11,8 @@ TURN_S = 0.12
 
 
 def watch(referee: Any, delay: float | Callable[[], float]) -> None:
-    """Draw the game of a `Referee` as it is played, `delay` seconds per turn as `draw_all` takes
-    it, and tell how it ended.
+    """Draw the game of a `Referee` as it is played, with a `delay` per turn as in `draw_all`, and
+    print the result.
     """
     from envs.battlesnake.render.ansi import draw
 

@@ -28,7 +28,7 @@ from procsnake.cli.train.tuning_conditions import GAME, conditions, flag
 
 
 def run_accept(options: argparse.Namespace) -> int:
-    """Test a file of options sequentially against the player that it is to replace, and write the
+    """Play the sequential test of a file of options against its previous player, and write the
     verdict into the file.
     """
     path = Path(options.file)

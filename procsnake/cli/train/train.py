@@ -318,11 +318,11 @@ def train_and_tell(
     command: str | None = None,
     **options: Any,
 ) -> Any:
-    """Train or resume, then say where run, policy and report lie. `options` are those of `train`.
-    Returns the `RunResult`.
+    """Train or resume, then print the paths of run, policy and report. `options` are those of
+    `train`. Returns the `RunResult`.
 
-    `seed` is that of this run, if the command trains several. `command` is noted in the policy's
-    card; by default this process's."""
+    `seed` is this run's seed, if the command trains several. `command` is recorded in the
+    policy's card; by default this process's."""
     from train.run import train
 
     if command is None:

@@ -1,4 +1,4 @@
-"""The command `procsnake tune`: a search for better values of an experiment's keys."""
+"""The command `procsnake tune`: a search for better settings of an experiment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is searched, and how."""
+    """Add the options that describe the search."""
     parser.add_argument(
         "--search",
         action="append",

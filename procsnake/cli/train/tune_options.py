@@ -161,7 +161,7 @@ def _with_file(player: str, path: Path) -> str:
 
 
 def line(progress: TuningProgress) -> str:
-    """Return the present state of a tuning in one line: the parameters, and how far they have moved
+    """Return the current state of a tuning in one line: the parameters, and how far they have moved
     in units of their c_end.
     """
     gone = zip(progress.values.items(), movement(progress), strict=True)

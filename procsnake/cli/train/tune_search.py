@@ -1,4 +1,4 @@
-"""The command `procsnake tune-search`: a search's options are tuned by games, and its weights by
+"""The command `procsnake tune-search`: it tunes a search's options by games, and its weights by
 recorded results.
 """
 

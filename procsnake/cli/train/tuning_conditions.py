@@ -1,4 +1,4 @@
-"""The conditions under which `procsnake tune-search` plays its games, and those of its tests."""
+"""The conditions of `procsnake tune-search`'s games and tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ The seed isn't among them: a test has other starts.
 
 
 def add_opening_and_length(parser: argparse.ArgumentParser) -> None:
-    """Add the options of how a game begins, and when it is drawn."""
+    """Add the options for a game's opening and turn limit."""
     parser.add_argument(
         "--opening-turns",
         type=at_least(0),
@@ -56,9 +56,7 @@ def add_conditions(parser: argparse.ArgumentParser) -> None:
 
 
 def conditions(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of a `Match` under which the games of a tuning are played, and those of
-    its acceptance test.
-    """
+    """Return the settings of a `Match` for a tuning's games and for its acceptance test."""
     return {
         "seats": options.snakes,
         "nodes": options.nodes,
@@ -73,9 +71,7 @@ def conditions(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def same_games(options: argparse.Namespace) -> list[str]:
-    """The options with which a test plays the games that were tuned, without those that have their
-    default.
-    """
+    """Return the non-default options with which a test plays the same games as the tuning."""
     defaults = argparse.ArgumentParser()
     add_conditions(defaults)
     chosen = {name: getattr(options, name) for name in _SAME_IN_THE_TEST if hasattr(options, name)}

@@ -1,1 +1,1 @@
-"""The rules that an entry is checked against, by what they look at."""
+"""The rules for an entry, by what they check."""

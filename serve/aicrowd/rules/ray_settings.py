@@ -2,9 +2,9 @@
 able
 to use each value.
 
-Ray itself takes most values as they come and crashes when it first computes with them, on the
-grader's machine. Its own default configurations tell what it wants: `ray_086.json` holds them, and
-`ray_086_values.yaml` what the defaults don't say."""
+Ray itself accepts most values and crashes when it first computes with them, on the grader's
+machine. Its default configurations show the valid forms: `ray_086.json` holds them, and
+`ray_086_values.yaml` what the defaults don't show."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Ray:
     @classmethod
     @cache
     def read(cls) -> Ray:
-        """Read what the package brings along."""
+        """Read the files in the package."""
         defaults = json.loads((_HERE / "ray_086.json").read_text(encoding="utf-8"))
         more = yaml.safe_load((_HERE / "ray_086_values.yaml").read_text(encoding="utf-8"))
         return cls(
@@ -86,7 +86,7 @@ class Ray:
         )
 
     def config_of(self, trainer: str | None) -> dict[str, Any]:
-        """Return the default configuration of a trainer; of None, the keys of all trainers."""
+        """Return the default configuration of a trainer; for None, the keys of all trainers."""
         if trainer is not None:
             return {**self.common, **self.trainers[trainer]}
         others: dict[str, Any] = {}
@@ -95,7 +95,7 @@ class Ray:
         return {**others, **self.common}
 
     def forms_of(self, key: str, default: Any) -> list[str]:
-        """Return the forms in which Ray takes the value of a key; any will do if there is none."""
+        """Return the forms that Ray accepts for a key's value; empty if it accepts any."""
         if key in self.forms:
             return self.forms[key]
         if key in self.without_default:
@@ -200,7 +200,7 @@ def model(submission: Submission) -> Iterator[Breach]:
 
 
 def combinations(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for values that Ray can use one by one, but not together."""
+    """Yield a breach for values that Ray can use individually but not together."""
     ray = Ray.read()
     trainer = _trainer(submission, ray)
     settings = {**ray.config_of(trainer), **submission.config}

@@ -140,8 +140,9 @@ def _judged(name: str, package: _Package, path: str, one: Requirement) -> Iterat
 
 
 def dockerfile(submission: Submission) -> Iterator[Breach]:
-    """Yield a breach for each fault of the Dockerfile. If there is one, it has to install
-    everything, because nothing else is installed then."""
+    """Yield a breach for each fault of the Dockerfile. A Dockerfile has to install everything,
+    because nothing else is installed with it.
+    """
     text = re.sub(r"^\s*#.*$", "", submission.text("Dockerfile"), flags=re.MULTILINE)
     if "Dockerfile" not in submission.files:
         return

@@ -1,8 +1,8 @@
 """One game of Battlesnake in which a person has a seat: moves, undo, hints, new games.
 
 The `Referee` plays it, so the rules, the opponents' answers and the recording are those of any
-other game. The person's seat is an agent that plays what was chosen last. A turn that is taken back
-is a new game of the same seed, whose opening is all moves before that turn."""
+other game. The person's seat is an agent that plays the last chosen move. Undo starts a new game
+with the same seed, whose opening is all moves before that turn."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ HINT = "alphabeta?nodes=200000"
 
 
 class RefusedError(ProcsnakeError):
-    """The game doesn't allow what the person asked for, on this turn or at all. The message says
-    why.
-    """
+    """The game refuses the person's request, on this turn or at all. The message says why."""
 
 
 class HumanGame:
@@ -39,11 +37,10 @@ class HumanGame:
     * `recording` is the file of the first game; the second one is written to NAME-2.SUFFIX, and so
       on.
     * URLs have `timeout_ms` for an answer. With `tell_deadline`, agents are told to answer in the
-      same time. Without it they take the time that they take by themselves, and after the same
-      moves they play the same.
+      same time. Without it they take their own time, and answer the same moves in the same way.
 
-    Whoever asks for something says on which turn, so that nothing is played on a board that the
-    person hasn't seen. Raises what `new` raises."""
+    Each request names its turn, so that nothing is played on a board that the person hasn't seen.
+    Raises what `new` raises."""
 
     def __init__(
         self,
@@ -88,7 +85,7 @@ class HumanGame:
 
     @property
     def path(self) -> Path:
-        """Where the game's recording lies once the game is over."""
+        """The path of the recording once the game is over."""
         return self._current.path
 
     @property
@@ -117,15 +114,15 @@ class HumanGame:
 
     @property
     def result(self) -> str | None:
-        """How the game ended for the person: "won", "lost" or "draw". None while it goes on, and
+        """How the game ended for the person: "won", "lost" or "draw". None during the game, and
         after a solo game.
         """
         game = self.hosted.game(self.referee.game["id"], SNAKE)
         return None if game is None else game["result"]
 
     def board(self) -> Board:
-        """Return the board in webhook form with the dead among the living, names and looks. The ids
-        are slots.
+        """Return the board in webhook form, including dead snakes, names and looks. The ids are
+        slots.
         """
         return scene(self.referee.state, 0, self.referee.names, self.referee.customizations)
 
@@ -141,11 +138,11 @@ class HumanGame:
         return [move for move in range(len(MOVE_NAMES)) if move != back]
 
     def new(self, setup: Setup | None = None) -> None:
-        """Begin another game: as `setup` says, or as the last one with the next seed.
+        """Start another game: with `setup`, or like the last one with the next seed.
 
-        Raises `ConfigError` or `UnknownNameError` for what no game can have, `BundleError` for a
-        policy that doesn't know such boards, and `SnakeUnreachableError`. The old game then goes
-        on."""
+        Raises `ConfigError` or `UnknownNameError` for an impossible setup, `BundleError` for a
+        policy that doesn't support such boards, and `SnakeUnreachableError`. The old game then
+        continues."""
         with self.lock:
             path = self.paths[0].with_stem(f"{self.paths[0].stem}-{len(self.paths) + 1}")
             if setup is None:
@@ -158,8 +155,8 @@ class HumanGame:
             self.paths.append(path)
 
     def move(self, move: int | None, *, turn: int) -> None:
-        """Play one turn, on which the person plays `move`, 0..3. With None its snake goes on as
-        before, at first up.
+        """Play one turn, on which the person plays `move`, 0..3. With None its snake goes straight
+        on, at first up.
 
         Once the person's snake is dead, its move doesn't count and the others play on. Raises
         `RefusedError`."""
@@ -184,8 +181,8 @@ class HumanGame:
             self._current.end_if_over()
 
     def undo(self, *, turn: int) -> None:
-        """Take back the person's last move and all that was played since. Raises `RefusedError`
-        where that can't be.
+        """Take back the person's last move and everything after it. Raises `RefusedError` if that
+        is impossible.
         """
         with self.lock:
             self._check(turn, goes_on=False)
@@ -201,7 +198,7 @@ class HumanGame:
             self._replay(self.moves[: own[-1]])
 
     def hint(self, *, turn: int) -> Decision:
-        """Return what the adviser would play for the person. Raises `RefusedError`."""
+        """Return the adviser's move for the person. Raises `RefusedError`."""
         with self.lock:
             self._check(turn)
             if not self.is_alive:
@@ -215,7 +212,7 @@ class HumanGame:
                 raise RefusedError(f"{self.hint_by} has no hint: {error}") from error
 
     def close(self) -> None:
-        """Stop the game where it is. What was played of it stays in its unfinished recording."""
+        """Stop the game. Its moves stay in an unfinished recording."""
         with self.lock:
             self._current.frames.close()
 

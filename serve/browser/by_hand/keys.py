@@ -1,4 +1,4 @@
-"""Reads single keys from a terminal, as the names of what they do."""
+"""Reads single keys from a terminal, as names of actions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _REST_S = 0.05
 class Keyboard:
     """A context manager in which standard input gives single keys, which aren't shown.
 
-    Raises `ConfigError` where standard input is no terminal, or the system has no POSIX terminals.
+    Raises `ConfigError` if standard input isn't a terminal, or the system has no POSIX terminals.
     """
 
     def __enter__(self) -> Keyboard:
@@ -86,8 +86,8 @@ class Keyboard:
         self._opened.close()
 
     def read(self, timeout: float | None = None) -> str | None:
-        """Return what the next key does; None if `timeout` seconds pass first. Keys that do nothing
-        are left out.
+        """Return the next key's action; None if `timeout` seconds pass first. Keys without an
+        action are ignored.
         """
         until = time.monotonic() + timeout if timeout is not None else None
         while True:
@@ -137,8 +137,8 @@ def _signals() -> Iterator[socket.socket]:
 
 
 def next_action(text: str) -> tuple[str | None, str]:
-    """Return what the first key of a text does, None for a key that does nothing, and the text
-    behind it.
+    """Return the action of a text's first key, None for a key without one, and the rest of the
+    text.
     """
     key = _KEY.match(text)[0]  # type: ignore[index]  # any letter is a key
     rest = text[len(key) :]

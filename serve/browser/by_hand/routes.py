@@ -1,4 +1,4 @@
-"""The page on which a person plays, and what it asks for as JSON.
+"""The page on which a person plays, and its JSON requests.
 
 | request | body | answer |
 |---|---|---|
@@ -13,7 +13,7 @@
 `move` is "up", "down", "left", "right", or null to go on as before. `setup` has `ruleset`, `map`,
 `width`, `height`, `seed` and `opponents`.
 
-Whatever can't be is answered with status 400 or 409 and `error`, one line. The viewer's pages show
+Invalid requests are answered with status 400 or 409 and `error`, one line. The viewer's pages show
 the same game."""
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ class _Current:
 def play_app(game: HumanGame, *, clock_s: float = 0.0) -> Flask:
     """Make the application that lets a person on this machine play `game`, and nobody elsewhere.
 
-    `clock_s` is how many seconds a turn takes until the person chooses otherwise; 0 waits for every
-    move."""
+    `clock_s` is the initial number of seconds per turn; 0 waits for every move."""
     games = cast("Games", _Current(game))
     return own_app(games, _pages(game, clock_s), first_page=PAGE, max_bytes=MAX_BODY_BYTES)
 
@@ -117,9 +116,7 @@ def _pages(game: HumanGame, clock_s: float) -> Blueprint:
 
 
 def view(game: HumanGame) -> dict[str, Any]:
-    """Return what the page shows: the board with the dead among the living, and what there is to
-    say about it.
-    """
+    """Return what the page shows: the board, including dead snakes, and sentences about it."""
     with game.lock:
         settings = game.setup.settings
         return {
@@ -145,8 +142,8 @@ def view(game: HumanGame) -> dict[str, Any]:
 
 
 def offered(game: HumanGame) -> list[str]:
-    """Return who may be chosen on the page: the built-in agents, and whoever has been named to
-    play. No page names files.
+    """Return the opponents that the page offers: the built-in agents, and those named on the
+    command line. Pages can't name files.
     """
     return list(dict.fromkeys([*game.named, *names()]))
 

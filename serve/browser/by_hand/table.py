@@ -66,7 +66,7 @@ class RunningGame:
     path: Path
 
     def end_if_over(self) -> None:
-        """Have the referee close a game that is over, instead of asking for moves."""
+        """Let the referee finish a game that is over, instead of asking for moves."""
         state = self.referee.state
         if is_over(state.arrays, 0, state.rules) or state.arrays.turn[0] >= MAX_TURNS:
             for _ in self.frames:
@@ -74,8 +74,8 @@ class RunningGame:
 
 
 class Table:
-    """Where games begin. Opponents keep nothing between games, so each is made once; `make` makes
-    one of its spec.
+    """Starts games. Opponents have no state between games, so each is made once; `make` makes one
+    from its spec.
     """
 
     def __init__(

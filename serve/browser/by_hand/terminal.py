@@ -1,5 +1,5 @@
-"""A person plays in the terminal: the board is drawn anew after every key, or with every tick of
-the clock.
+"""A person plays in the terminal: the board is redrawn after every key, or with every tick of the
+clock.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _WIDTH = 100
 
 
 class Keys(Protocol):
-    """Where keys come from: a `Keyboard`, or a test."""
+    """A source of keys: a `Keyboard`, or a test."""
 
     def read(self, timeout: float | None = None) -> str | None:
-        """Return what the next key does; None if `timeout` seconds pass first."""
+        """Return the next key's action; None if `timeout` seconds pass first."""
 
 
 def play_in_terminal(game: HumanGame, *, clock_s: float = 0.0) -> None:
@@ -50,7 +50,7 @@ def play_in_terminal(game: HumanGame, *, clock_s: float = 0.0) -> None:
 
 
 class Session:
-    """A person's keys, one after the other, and what the screen shows."""
+    """Handles a person's keys in sequence, and the screen."""
 
     def __init__(self, game: HumanGame, *, clock_s: float = 0.0) -> None:
         self._game = game
@@ -65,9 +65,7 @@ class Session:
         return self._due is not None
 
     def step(self, keys: Keys) -> bool:
-        """Wait for a key or for the clock, and do what it says. Returns False once the person
-        quits.
-        """
+        """Wait for a key or for the clock, and act on it. Returns False once the person quits."""
         if self._due is None:
             key = keys.read()
         else:
@@ -85,8 +83,8 @@ class Session:
         return True
 
     def picture(self) -> str:
-        """Return the screen's text: what there is to say, the keys, and the board, which may be cut
-        at the lower edge.
+        """Return the screen's text: news, the keys, and the board, which may be cut at the lower
+        edge.
         """
         game = self._game
         looks = game.referee.customizations

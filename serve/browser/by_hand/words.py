@@ -1,6 +1,4 @@
-"""Says in sentences what a person's game is about: who died of what, how it ended, and what the
-search advises.
-"""
+"""Sentences about a person's game: deaths, the result, and the search's advice."""
 
 from __future__ import annotations
 
@@ -65,8 +63,8 @@ def _cause(board: Board, snake: Snake) -> str:
 
 
 def ending(game: HumanGame) -> str:
-    """Return how the game stands for a person whose snake is dead or whose game is over; "" while
-    it plays.
+    """Return how the game stands for a person whose snake is dead or whose game is over; ""
+    otherwise.
     """
     board = game.board()
     you = board["snakes"][YOU]

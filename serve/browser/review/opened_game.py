@@ -1,8 +1,8 @@
 """A recording in the viewer's form: its boards, the decisions on them, and how it ended for each
 snake.
 
-A recording may be a stranger's file. Of what `Recording` doesn't check itself, only known entries
-of known types are passed on."""
+A recording may be untrusted. Of the data that `Recording` doesn't check, only known entries of
+known types are passed on."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class OpenedGame:
         return int(self._boards[-1]["turn"])
 
     def entry(self, you: str | None = None) -> dict[str, Any] | None:
-        """Return the game as one snake saw it (`GameArchive.game`), where its analysis is, and what
-        speaks against its file.
+        """Return the game as one snake saw it (`GameArchive.game`), with the address of its
+        analysis and reasons to doubt its file.
 
         None for an unknown snake.
         """

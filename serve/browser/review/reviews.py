@@ -28,7 +28,7 @@ Judge = Callable[[Recording, str, Tell], dict[str, Any]]
 
 
 class ClosedError(Exception):
-    """The game that is being analysed was closed meanwhile."""
+    """The game was closed during its analysis."""
 
 
 @dataclass
@@ -57,11 +57,11 @@ class Side:
 
 
 class Reviews:
-    """Games that are open, at most `MAX_OPEN`, in the form in which the viewer asks for games
+    """At most `MAX_OPEN` open games, with the viewer's interface
     (`serve.browser.viewer.routes.Games`).
 
-    `judge` is called in one thread while `working()` lasts, for one snake at a time: those of the
-    game that was opened last come first."""
+    `judge` is called in one thread during `working()`, for one snake at a time, starting with
+    those of the game opened last."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -70,8 +70,8 @@ class Reviews:
         self._is_over = False
 
     def open(self, recording: Recording, name: str, *, first: str | None = None) -> OpenedGame:
-        """Open a game; the snake with the id `first` is analysed before the others. One that is
-        open already stays so.
+        """Open a game, or keep it open; the snake with the id `first` is analysed before the
+        others.
 
         Raises what `OpenedGame` raises.
         """
@@ -87,22 +87,18 @@ class Reviews:
             return self._open[game.id][0]
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return the open games for the page that lists them, the one that was opened last
-        first.
-        """
+        """Return the open games for the page that lists them, the last opened first."""
         return [_list_entry(game, sides) for game, sides in reversed(list(self._open.values()))]
 
     def sides(self, game_id: str) -> list[Side] | None:
-        """Return the snakes of a game, in the order in which they are analysed; None if it isn't
-        open.
-        """
+        """Return the snakes of a game in the order of analysis; None if the game isn't open."""
         # Another thread may close the game meanwhile, so it is looked up once.
         entry = self._open.get(game_id)
         return entry and entry[1]
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Analyse what is open, in a thread that ends with the context."""
+        """Analyse open games in a thread that ends with the context."""
         thread = threading.Thread(target=self._work, name="analysis", daemon=True)
         thread.start()
         try:
@@ -153,9 +149,7 @@ class Reviews:
     def games(
         self, *, live: bool | None = None, limit: int = 50, offset: int = 0
     ) -> list[dict[str, Any]]:
-        """Return the open games, the one that was opened last first (`GameArchive.games`); none is
-        live.
-        """
+        """Return the open games, the last opened first (`GameArchive.games`); none is live."""
         if live:
             return []
         entries = [game.entry() for game, _ in reversed(list(self._open.values()))]
@@ -209,8 +203,8 @@ class Reviews:
         return entry[0]
 
     def statistics(self) -> dict[str, Any]:
-        """Return figures in the form of `GameArchive.statistics`, of which only the number of games
-        means something here.
+        """Return figures in the form of `GameArchive.statistics`; here only the number of games is
+        meaningful.
         """
         nothing = dict.fromkeys(("live", "checks", WON, LOST, DRAW, "timeouts", "errors"), 0)
         return {

@@ -1,4 +1,4 @@
-"""The page that opens recorded games, and what it and a game's page ask for as JSON.
+"""The page that opens recorded games, and the JSON requests of this page and of a game's page.
 
 | request | body | answer |
 |---|---|---|
@@ -76,8 +76,7 @@ def _pages(reviews: Reviews, curves: WinProbability) -> Blueprint:
 
 
 def fit_in_json(curves: WinProbability) -> dict[str, Any]:
-    """Return each group's curve, and how it did on games that were held out of the fit, as far as
-    its file tells.
+    """Return each group's curve, and its results on held-out games if its file has them.
 
     These are `held_out`, the positions with the mean loss in nats and that of the mean result
     alone, and `bins`, each the number of its positions, the mean of the fitted probabilities, and

@@ -1,5 +1,5 @@
-"""The pages for watching: live games, past games, replays that show why a move was made, and the
-official board's protocol.
+"""The pages for watching live and past games, with the reasons for each move, and the official
+board's protocol.
 """
 
 from serve.browser.viewer.access import Access, is_a_web_pages

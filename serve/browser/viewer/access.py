@@ -1,10 +1,10 @@
-"""Decides who may watch: people on this machine or, once there is a token, whoever knows it.
+"""Decides who may watch: people on this machine or, with a token, anybody who knows it.
 
-Strangers may ask for moves, but games, statistics and metrics belong to the owner. Without a token
-they are shown to requests that come from this machine *and* were meant for it. Two others are
-recognised by their headers: a web page elsewhere that reaches us by a forged host name, and a
-tunnel that passes on the world's requests from 127.0.0.1. A proxy that adds no header can't be
-recognised. Whoever runs one must set a token; then only the token counts."""
+Anybody may ask for moves, but games, statistics and metrics belong to the owner. Without a token
+they are shown only to requests that come from this machine *and* were meant for it. Headers reveal
+two other kinds of requests: a foreign web page's with a forged host name, and those that a tunnel
+passes on from 127.0.0.1. A proxy that adds no header can't be recognised: set a token, which then
+replaces this check."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _HTTPS = re.compile(r"\bhttps\b", re.IGNORECASE)
 
 
 class Access:
-    """The check for every page and figure of the owner. `token` has at least 16 characters, or is
+    """The access check for the owner's pages and figures. `token` has at least 16 characters, or is
     None for this machine only.
 
     A token may come as `Authorization: Bearer …`, as the cookie that `remember` sets, or once as
@@ -73,8 +73,8 @@ class Access:
         return self.is_token(bearer) or _same(request.cookies.get(COOKIE, ""), self._seal("cookie"))
 
     def refusal(self) -> tuple[Response, int] | None:
-        """Return the answer that refuses the current request, or None if it is allowed. It is meant
-        for `before_request`.
+        """Return an answer that refuses the current request, or None if it is allowed. For use as
+        `before_request`.
         """
         if self.allows():
             return None
@@ -104,7 +104,7 @@ class Access:
         return response
 
     def share_key(self, game_id: str) -> str | None:
-        """Return the key that opens this one game to whoever has the link; None without a token."""
+        """Return the key that shares this one game by a link; None without a token."""
         if self._token is None:
             return None
         return self._seal(f"game {game_id}")[:32]
@@ -129,8 +129,8 @@ def is_local(request: Request) -> bool:
 def is_encrypted(request: Request) -> bool:
     """Whether the browser uses HTTPS, with us or with a proxy before us.
 
-    A proxy's header is believed, because a lie harms only the liar's own cookie. Without such a
-    header the browser tells: it sends `Sec-Fetch-Site` only over HTTPS or to the machine itself
+    A proxy's header is believed, because a lie affects only the liar's own cookie. Without such a
+    header the browser shows it: it sends `Sec-Fetch-Site` only over HTTPS or to the machine itself
     (w3.org/TR/fetch-metadata)."""
     if request.is_secure:
         return True
@@ -149,9 +149,7 @@ def is_a_web_pages(request: Request) -> bool:
 
 
 def is_another_sites(request: Request) -> bool:
-    """Whether a web page of another origin makes the request: it can send requests to this machine,
-    and browsers name it.
-    """
+    """Return whether a web page of another origin makes the request, as browsers report."""
     return request.origin not in (None, request.host_url.rstrip("/"))
 
 

@@ -1,4 +1,5 @@
-"""Tells recorded games in the official engine's protocol, so that the official board can show them.
+"""Serves recorded games in the official engine's protocol, so that the official board can show
+them.
 
 Facts, from the public sources of the board and of the command line's `board` package (commit
 57cf398): the board asks `GET {engine}/games/{id}` for `{"Game": {"ID", "Status", "Width", "Height",
@@ -42,8 +43,7 @@ def events(
     turns: Callable[..., Sequence[Mapping[str, Any]]],
     wait: Callable[[float], object],
 ) -> Iterator[Entry]:
-    """Yield the events of a game: one frame per turn, then `game_end`. Frames of a game that goes
-    on come as it is played.
+    """Yield the events of a game: one frame per turn, live if the game is running, then `game_end`.
 
     `game()` returns the store's current entry, `turns(since=…)` the turns from that number on, and
     `wait(seconds)` sleeps. The events end without `game_end` if the game is deleted, or if nothing

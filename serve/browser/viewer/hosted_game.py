@@ -1,5 +1,5 @@
-"""Shows a game that is refereed in this process in the viewer: every board, every death, and what
-all agents thought.
+"""Shows a game refereed in this process in the viewer: every board, every death, and all agents'
+thoughts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Answer:
 
 
 class HostedGame:
-    """Answers what the viewer asks of a `GameArchive`, for the one game of a `Referee` in this
+    """Has the viewer's interface to a `GameArchive`, for the one game of a `Referee` in this
     process.
 
     `play` plays the game; other threads may watch in the meantime. `recording` is the file to which
@@ -69,8 +69,8 @@ class HostedGame:
         self._ended = time.time()
 
     def recall(self, earlier: HostedGame) -> None:
-        """Take over what was answered on the same turns of another game: an opening tells moves,
-        but no thoughts.
+        """Copy the decisions from the same turns of another game, because an opening has moves but
+        no thoughts.
         """
         with self._lock:
             self._answers[:] = earlier._answers[: len(self._answers)]
@@ -78,7 +78,7 @@ class HostedGame:
     def games(
         self, *, live: bool | None = None, limit: int = 50, offset: int = 0
     ) -> list[dict[str, Any]]:
-        """Return the game, if it is among those that are asked for (`GameArchive.games`)."""
+        """Return the game, if it matches the filter (`GameArchive.games`)."""
         is_asked_for = live in (None, self._ended is None) and self._boards
         if is_asked_for:
             return [self._entry(self._default)][offset:limit]

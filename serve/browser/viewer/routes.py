@@ -1,9 +1,8 @@
-"""The viewer's addresses: pages and files, what they ask for as JSON, and the official board's
-protocol.
+"""The viewer's routes: pages and files, their JSON requests, and the official board's protocol.
 
 `/` (for browsers), `/watch` and `/watch/<game>/<snake>` are pages. `/api/…` is JSON.
-`/games/<game>` and `/games/<game>/events` give a game in the official engine's form, and under
-`/share/<key>/` the same to whoever has the link. Text of strangers leaves as JSON only."""
+`/games/<game>` and `/games/<game>/events` give a game in the official engine's form, and
+`/share/<key>/` the same to anybody with the link. Untrusted text is sent as JSON only."""
 
 from __future__ import annotations
 
@@ -52,14 +51,14 @@ _HEADERS = {
 
 
 class Games(Protocol):
-    """Games that can be watched: a `GameArchive` or a `HostedGame`. The archive's docstrings say
-    what the entries hold.
+    """Games that can be watched: a `GameArchive` or a `HostedGame`. The archive documents the
+    entries.
     """
 
     def games(
         self, *, live: bool | None = None, limit: int = 50, offset: int = 0
     ) -> list[dict[str, Any]]:
-        """Return games, those that were seen last first."""
+        """Return games, the last seen first."""
 
     def bodies(self, game_id: str) -> list[dict[str, Any]]:
         """Return one game as each of its known snakes saw it. The snake that was asked last comes
@@ -78,9 +77,7 @@ class Games(Protocol):
         you: str | None = None,
         limit: int | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the game's turns from number `since` on, with a `limit` some of the first so
-        many.
-        """
+        """Return the game's turns from number `since` on; with a `limit`, at most that many."""
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
         """Return the game as a recording. Raises `RecordingError` if recordings can't hold it."""
@@ -110,9 +107,9 @@ def viewer_blueprint(store: Games, *, access: Access | None = None) -> Blueprint
 
 
 def home_page(access: Access) -> BaseResponse | None:
-    """Return the page for `GET /` if a browser asks whose owner may watch.
+    """Return the page for `GET /` to a browser that may watch.
 
-    Otherwise return None; engines get the snake's info.
+    Otherwise return None, so that engines get the snake's info.
     """
     # Access first: a long Accept takes long to read.
     if not (_brings_token(access) or access.allows()):
@@ -171,8 +168,8 @@ def _refusal(access: Access) -> Any:
 
 
 def with_headers(response: BaseResponse) -> BaseResponse:
-    """Forbid the page of an answer what it doesn't need, and forbid everybody to keep it. It is
-    meant for `after_request`.
+    """Add headers that restrict the answer's page to what it needs, and forbid caching. For use as
+    `after_request`.
     """
     response.headers.update(_HEADERS)
     response.headers.setdefault("Cache-Control", "no-store")

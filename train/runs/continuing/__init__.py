@@ -1,1 +1,1 @@
-"""A run goes on: resumed, with other processes, for longer, or by a later start of its job."""
+"""Continues a run: resumed, with other processes, for longer, or by a later start of its job."""

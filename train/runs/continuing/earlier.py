@@ -1,4 +1,4 @@
-"""Finds the run that an earlier start of the same job has left, so that the job goes on with it."""
+"""Finds the run of an earlier start of the same job, so that the job continues it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tells whether a run has ended, and gives an ended run more minutes of training.
+"""Finds out whether a run has ended, and gives an ended run more minutes of training.
 
-It goes on from the same weights and the same state of the optimiser.
+It continues from the same weights and optimiser state.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def exported(folder: RunFolder, start: Checkpoint) -> Path | None:
 
 
 def why_ended(experiment: Experiment, counters: Mapping[str, Any]) -> str:
-    """Return in words why a run has nothing left to train."""
+    """Return a sentence on why a run has nothing left to train."""
     if counters.get(_TARGET_REACHED) and experiment.stop:
         return f"its target is reached ({experiment.stop.metric} of {experiment.stop.at_least:g})"
     return f"its budget is used up ({experiment.budget.in_words})"
@@ -56,11 +56,11 @@ def why_ended(experiment: Experiment, counters: Mapping[str, Any]) -> str:
 def further(
     experiment: Experiment, start: Checkpoint, minutes: float
 ) -> tuple[Experiment, Checkpoint]:
-    """Return the experiment and the checkpoint with which a run goes on from its checkpoint `start`
-    for so many `minutes` more.
+    """Return the experiment and the checkpoint with which a run continues from its checkpoint
+    `start` for `minutes` more.
 
-    The minutes replace the run's budget, of whatever kind. A target that it has reached no longer
-    ends it. Raises `ConfigError` for minutes that aren't above 0."""
+    The minutes replace the run's budget of any kind. A target already reached no longer ends the
+    run. Raises `ConfigError` unless minutes are above 0."""
     if not 0 < minutes < float("inf"):
         raise ConfigError(
             f"--minutes is {minutes:g}; with --resume it is how many more minutes the run is"

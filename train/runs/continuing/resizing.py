@@ -28,9 +28,9 @@ def resized(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
     """Return the experiment of a run with other sizes, which "dotted.key=value" overrides name.
 
     As for a `scale`, PPO keeps the size of its batch, by longer or shorter fragments, and APEX gets
-    replay shards for its env runners. Raises `ConfigError` for an override of anything else and for
-    a number of env runners with which PPO can't keep its batch, because then the curve before and
-    the curve after would belong to two experiments."""
+    replay shards for its env runners. Raises `ConfigError` for an override of anything else, and
+    for a number of env runners with which PPO can't keep its batch, because the curve would then
+    mix two experiments."""
     if other := [override for override in overrides if not is_size(override)]:
         raise ConfigError(
             f"{other[0]!r} would change the experiment, whose run has begun; --resume takes sizes"

@@ -1,6 +1,6 @@
 """Finds the checkpoint at which a run continues: the newest whole one.
 
-It must have been written by this machine, or by somebody whom the user trusts.
+It must have been written on this machine, or be trusted by the user.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _TRACKERS_OWN = "wandb"
 
 
 def require_trust(folder: RunFolder, experiment: Experiment, *, trust: bool) -> None:
-    """Raise `RunError` if going on with the run needs trust that wasn't given, or if links lead out
-    of its folder.
+    """Raise `RunError` if continuing the run needs trust that wasn't given, or if links lead out of
+    its folder.
 
     Call it before anything is written to the folder, its lock included. Nothing is written here.
     """
@@ -51,11 +51,11 @@ def starting_point(
 ) -> Checkpoint | None:
     """Return the newest whole checkpoint; None for a run that has none yet.
 
-    Call it before anything of the run is executed, and after `require_trust`, with the run's lock
-    held. Damaged checkpoints are set aside, which `say` reports. Raises `RunError` if all are
-    damaged, or if the run would execute code that this machine didn't write: a checkpoint is a
-    pickle, and `config.yaml` may name modules and files of rules. With `trust` the run is signed as
-    this machine's own instead."""
+    Call it after `require_trust`, with the run's lock held, and before executing anything of the
+    run. Damaged checkpoints are set aside, which `say` reports. Raises `RunError` if all are
+    damaged, or if the run would execute code from another machine: a checkpoint is a pickle, and
+    `config.yaml` may name modules and files of rules. With `trust` the run is signed as this
+    machine's own instead."""
     flaws = _flaws(folder)
     if not trust:
         _refuse_strangers(folder, experiment, flaws)

@@ -1,1 +1,1 @@
-"""The curves of runs: read, compared by statistics, and drawn in one frame."""
+"""The curves of runs: reading, statistical comparison, and plotting."""

@@ -1,4 +1,4 @@
-"""Draws several runs in one frame, for `procsnake plot RUN RUN …`.
+"""Plots several runs in one chart, for `procsnake plot RUN RUN …`.
 
 The seeds of an experiment become one line with a band.
 """
@@ -91,8 +91,9 @@ def write_curves(
 
 
 def chosen_metrics(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> list[str]:
-    """Return `metrics`, or `usual` ones if there are none. Raises `UnknownNameError` for one that
-    no run will have, and `RunError` for one that they don't have yet."""
+    """Return `metrics`, or `usual` ones if there are none. Raises `UnknownNameError` for a metric
+    that no run will have, and `RunError` for one without values yet.
+    """
     available = _metrics_of(groups)
     for name in metrics:
         if name not in available and comes_late(name):
@@ -143,8 +144,8 @@ def chart_of(
 def rows_of(
     groups: Sequence[SeedGroup], metrics: Sequence[str]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the heads of a table, and a row for each group: what its runs had reached after the
-    minutes that all of them have had.
+    """Return the heads of a table, and a row for each group: its runs' results after the minutes
+    that all of them have trained.
 
     A figure is the mean over seeds of `reached_at`, with Student's 95 % interval."""
     rows = []
@@ -163,10 +164,9 @@ def rows_of(
 
 
 def groups_of(runs: Sequence[Path]) -> list[SeedGroup]:
-    """Put runs together that differ in nothing but their seed. Each counts once, however often it
-    is named.
+    """Group runs that differ only in their seed. Each counts once, however often it is named.
 
-    Raises `RunError` for what is no run or has no iteration yet.
+    Raises `RunError` for a folder that isn't a run or has no iteration yet.
     """
     by_config: dict[str, SeedGroup] = {}
     numbers: Counter[str] = Counter()
@@ -193,7 +193,7 @@ def groups_of(runs: Sequence[Path]) -> list[SeedGroup]:
 
 
 def apart(groups: Sequence[SeedGroup]) -> str:
-    """Return what tells groups of one experiment from each other, e.g. "x: ppo.gamma=0.9; x #2:
+    """Return labels that distinguish groups of one experiment, e.g. "x: ppo.gamma=0.9; x #2:
     ppo.gamma=0.5".
     """
     sentences = []

@@ -1,4 +1,4 @@
-"""The statistics of comparing runs: what they reached at equal time, ratios, and intervals."""
+"""Statistics for comparing runs: results at equal time, ratios, and intervals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SeedEstimate:
 
 
 def finite_or_none(values: Iterable[float]) -> list[float | None]:
-    """Return the values for JSON, which knows neither NaN nor infinity: None stands for both."""
+    """Return the values for JSON, with None for NaN and infinity."""
     return [value if math.isfinite(value) else None for value in values]
 
 
@@ -86,11 +86,11 @@ def reached(columns: Columns, name: str, minutes: float) -> float:
 
 
 def reached_at(columns: Columns, metric: str, at: float, *, by: str = "minutes") -> float:
-    """Return what a run had reached when the column `by` was `at`, whatever came later.
+    """Return a run's result when the column `by` was `at`, ignoring later rows.
 
-    It is the mean over the last `LAST_SHARE` of that stretch, where each episode counts the same.
-    Of a metric that was not measured in it, such as that of an evaluation, it is the last value
-    before; without one it is NaN."""
+    It is the mean over the last `LAST_SHARE` of the rows up to then, where each episode counts
+    the same. For a metric without values there, such as an evaluation's, it is the last value
+    before, or else NaN."""
     places, values, weights = _measurements(columns, metric, by)
     before = places <= at
     late = before & (places > (1 - LAST_SHARE) * at)
@@ -153,7 +153,7 @@ def p_value(values: Sequence[float], baseline: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values adjusted for being several (Holm 1979). NaN counts as no test, and
+    """Return the p-values adjusted for multiple tests (Holm 1979). NaN doesn't count as a test, and
     stays.
     """
     order = sorted((p, place) for place, p in enumerate(p_values) if math.isfinite(p))

@@ -1,4 +1,4 @@
-"""Shows on a run's report what became of each generation of a learned evaluation."""
+"""Shows the result of each generation of a learned evaluation on a run's report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a run's `report.html` from the files of its folder, while it goes on or afterwards.
+"""Writes a run's `report.html` from the files of its folder, during the run or afterwards.
 
 The page is one file that needs nothing else. The most important things come first: what was
 trained, how often it wins against whom, two curves and a game. The rest is folded."""
@@ -46,8 +46,7 @@ _OPTIONS = {
 
 
 def write_report(run: str | os.PathLike[str]) -> Path:
-    """Write the report of the run in folder `run`, whether it goes on or has ended, and return its
-    path.
+    """Write the report of the run in folder `run`, finished or not, and return its path.
 
     A finished run's policy plays a game for the report. Raises `RunError` if `run` is no run or
     can't be written to."""

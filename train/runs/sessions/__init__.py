@@ -1,1 +1,1 @@
-"""A stretch of training: its first weights, its evaluations, what it shows and logs."""
+"""A session of training: its initial weights, evaluations, display and logs."""

@@ -31,15 +31,15 @@ _SEED_OFFSET = 1_000_003
 
 
 class Evaluator:
-    """Says when an evaluation is due and carries it out.
+    """Decides when an evaluation is due, and runs it.
 
-    The policy acts as `procsnake evaluate` has it act in that world (`BatchEnv.samples_actions`):
-    Procgen's draws its actions, all others take the likeliest. Every evaluation of a run plays the
-    same games with the same draws (their seed is the run's own plus a constant), so differences
-    between two evaluations come from the policy. Of a curriculum they are games of the last stage,
-    whichever is being trained in (`train.worlds.build.measured`). Raises `UnknownNameError` for
-    opponents that don't exist, and `ConfigError` for more of them than the board or the policy
-    takes, and for snakes with a memory."""
+    The policy acts as in `procsnake evaluate` (`BatchEnv.samples_actions`): in Procgen it samples
+    its actions, elsewhere it takes the likeliest. Every evaluation of a run plays the same games
+    with the same draws (their seed is the run's own plus a constant), so differences between two
+    evaluations come from the policy. A curriculum is always measured in its last stage
+    (`train.worlds.build.measured`). Raises `UnknownNameError` for opponents that don't exist, and
+    `ConfigError` for more of them than the board or the policy takes, and for snakes with a memory.
+    """
 
     def __init__(self, experiment: Experiment) -> None:
         assert experiment.evaluation is not None
@@ -166,7 +166,7 @@ class Evaluator:
 
 
 def group_label(group: Sequence[str]) -> str:
-    """Return how a group of opponents is written in the name of a column: `3xrandom`,
+    """Return a group of opponents as it is written in column names: `3xrandom`,
     `flood+2xgreedy`.
     """
     counts = {name: group.count(name) for name in group}

@@ -1,4 +1,4 @@
-"""TensorBoard's event files, each row of which is whole or not there."""
+"""TensorBoard's event files, written in whole rows."""
 
 from __future__ import annotations
 

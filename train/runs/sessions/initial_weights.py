@@ -21,8 +21,8 @@ def initial_weights(experiment: Experiment) -> dict[str, np.ndarray]:
     """Return the weights of the policy `init_from`, by the names of
     `train.rllib.modules.NetworkModule`.
 
-    Raises `BundleError` for a policy that can't be read, and `ConfigError` if it sees something
-    else than the experiment's world shows, or has another network."""
+    Raises `BundleError` for a policy that can't be read, and `ConfigError` if its observations or
+    its network differ from the experiment's."""
     from safetensors.numpy import load
 
     assert experiment.init_from
@@ -58,8 +58,8 @@ def initial_weights(experiment: Experiment) -> dict[str, np.ndarray]:
 
 
 def as_overrides(init_from: str) -> list[str]:
-    """Return the overrides with which an experiment begins with a policy: its place, its network,
-    and its observation.
+    """Return the overrides that make an experiment start from a policy: its path, network, and
+    observation.
 
     Raises `BundleError` for a policy that can't be read.
     """

@@ -95,7 +95,7 @@ class Progress:
         return table
 
     def status(self, text: str) -> None:
-        """Show what is going on before there are numbers."""
+        """Show the current phase before there are numbers."""
         if not self.passing(text):
             self.say(f"{self.title}: {text} …")
 
@@ -105,8 +105,8 @@ class Progress:
         self._signs = 0
 
     def passing(self, text: str) -> bool:
-        """Show a phase that comes again and again: at once in a live panel, but only if it takes
-        long in plain lines.
+        """Show a recurring phase: at once in a live panel, but in plain lines only if it takes
+        long.
 
         Returns True if there is a panel.
         """

@@ -47,8 +47,8 @@ _LOSS = "loss"
 class Session:
     """One stretch of a run, from its start or a checkpoint to its end or an interruption.
 
-    `evaluator` is the experiment's, or None if it asks for none. `step` raises `UnknownNameError`
-    for metrics that don't exist."""
+    `evaluator` is the experiment's, or None without one. `step` raises `UnknownNameError` for
+    metrics that don't exist."""
 
     def __init__(
         self,
@@ -77,8 +77,8 @@ class Session:
         self._levels = LevelTable()
 
     def begin(self, start: Checkpoint | None, *, trackers: Sequence[str] = ()) -> None:
-        """Start at a checkpoint with its counters, or with None at the beginning, where the
-        experiment may name the first weights.
+        """Start from a checkpoint with its counters; with None, start at the beginning, from the
+        experiment's initial weights if any.
         """
         if not self.experiment.settings.has_policy:
             self.algorithm.work_in(self.folder.path)
@@ -113,8 +113,8 @@ class Session:
     def step(self, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
         """Do one iteration and return its row of the curve.
 
-        An evaluation, logging and checkpoints are done where they are due. The row is empty if
-        `stopped()` becomes True while no env runner brings any experience.
+        Evaluates, logs and saves checkpoints when due. The row is empty if `stopped()` becomes True
+        while no env runner brings any experience.
         """
         assert self._tracking, "call begin() first"
         if not self._train(stopped):
@@ -147,9 +147,9 @@ class Session:
         """Save the run and write its report. Export the result of a finished run and return its
         path.
 
-        `finish` declares a run finished that has some of its budget left. `command` is the shell
-        command by which it is trained again; by default it names the run's configuration, without
-        the folder in which the run lies."""
+        `finish` declares a run finished although some of its budget is left. `command` is the shell
+        command that trains it again; by default it names the run's configuration, without the run's
+        folder."""
         if self._saved_iteration != self.counters["iteration"]:
             self.save()
         bundle = None
@@ -164,7 +164,7 @@ class Session:
         return bundle
 
     def send(self, *, is_last: bool = False) -> None:
-        """Send the run to the place where it is kept, if that isn't this machine.
+        """Send the run to its object store, if it has one.
 
         Raises `LostRunError` if another process has taken it over. Other failures are printed, and
         the next checkpoint tries again; with `is_last` they raise `UnsentError`."""

@@ -1,6 +1,6 @@
 """Sends the rows of a run to TensorBoard and, on demand, to Weights & Biases or MLflow.
 
-Training goes on if one of the last two fails: the run's own `progress.csv` has all rows.
+Training continues if one of the last two fails: the run's own `progress.csv` has all rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Tracker(Protocol):
 
 
 class WeightsAndBiases:
-    """A run at Weights & Biases. It has the folder's name, so that a resumed run goes on in it.
+    """A run at Weights & Biases. It has the folder's name, so a resumed run continues it.
 
     `WANDB_MODE=offline` keeps all on this machine."""
 
@@ -71,8 +71,8 @@ class WeightsAndBiases:
 class MLflow:
     """A run on the server that `MLFLOW_TRACKING_URI` names, by default a file in this folder.
 
-    A resumed run goes on in the one with its folder's name. Steps that are trained again are then
-    there twice."""
+    A resumed run continues the one with its folder's name. Steps that are trained again then appear
+    twice."""
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
         # A server that doesn't answer would hold up every iteration for minutes.
@@ -126,8 +126,8 @@ _TRACKERS: dict[str, Callable[[Path, Experiment], Tracker]] = {
 
 
 def require_trackers(names: Iterable[str]) -> None:
-    """Raise `UnknownNameError` for trackers that there aren't, and `MissingDependencyError` for one
-    that isn't installed.
+    """Raise `UnknownNameError` for unknown trackers, and `MissingDependencyError` for one that
+    isn't installed.
     """
     for name in names:
         if name not in _TRACKERS:
@@ -161,9 +161,7 @@ class Tracking:
         self._trackers = {name: _begin(name, folder, experiment) for name in trackers}
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Log a row of the curve at its `iteration`. Values that are no finite numbers are left
-        out.
-        """
+        """Log a row of the curve at its `iteration`. Values that aren't finite are left out."""
         finite = {name: float(value) for name, value in row.items() if math.isfinite(value)}
         with disk_errors(self._folder):
             self._events.add(finite, row["iteration"])

@@ -1,6 +1,6 @@
 """Reserves a run in an object store for one process.
 
-The lock is a small file there, which is only ever written conditionally.
+The lock is a small file there, which is only written conditionally.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ class LostRunError(RunError):
 
 
 class StoredLock:
-    """The lock of a run that this process holds. A thread of its own writes it again every
-    minute.
-    """
+    """The lock of a run that this process holds. A thread renews it every minute."""
 
     def __init__(
         self, run: StoredFolder, file: ConditionalFile, version: str, content: bytes
@@ -45,9 +43,9 @@ class StoredLock:
         self._thread.start()
 
     def require(self) -> None:
-        """Write the lock again.
+        """Renew the lock.
 
-        Raises `LostRunError` if another process has it. Nothing more may be written then."""
+        Raises `LostRunError` if another process has it; then nothing more may be written."""
         with self._guard:
             version = None
             if not self._is_lost:
@@ -61,7 +59,7 @@ class StoredLock:
             self._version = version
 
     def release(self) -> None:
-        """Give the run free. The lock is removed, unless another process has taken it over."""
+        """Release the run. The lock is removed, unless another process has taken it over."""
         self._ended.set()
         self._thread.join()
         try:
@@ -105,8 +103,8 @@ def stored_lock(run: StoredFolder) -> Iterator[StoredLock]:
 
 
 def forget_stored_lock(run: StoredFolder) -> None:
-    """Remove the lock of a process that is known not to run any more. If it does run, it ends at
-    its next checkpoint.
+    """Remove the lock of a process that no longer runs. If it still does, it ends at its next
+    checkpoint.
     """
     conditional_file(run, STORED_LOCK).remove()
 

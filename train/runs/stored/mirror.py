@@ -1,8 +1,8 @@
 """Keeps a run in an object store. The run is written into a folder of this machine, and sent to the
 store with each checkpoint.
 
-A checkpoint there counts once its list of files (`files.json`) is there, which is sent last and
-removed first. So whoever goes on with the run, on any machine, finds whole checkpoints only."""
+A checkpoint there is valid once its list of files (`files.json`) exists, which is sent last and
+removed first. So any machine that continues the run finds only whole checkpoints."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ class UnsentError(RunError):
 
 @contextmanager
 def new_mirror(runs: StoredFolder, folder: Path) -> Iterator[Mirror]:
-    """Keep the new run in `folder` below `runs`. Raises `RunError` if another process writes a run
-    of the same name.
+    """Mirror the new run in `folder` below `runs`. Raises `RunError` if another process writes a
+    run of the same name.
     """
     with stored_lock(runs / folder.name) as lock:
         yield Mirror(runs / folder.name, lock)
@@ -124,7 +124,7 @@ def new_mirror(runs: StoredFolder, folder: Path) -> Iterator[Mirror]:
 
 @contextmanager
 def staged() -> Iterator[Path]:
-    """Yield a folder of this machine for a run that is kept elsewhere.
+    """Yield a local folder for a run in an object store.
 
     It is removed at the end, unless `UnsentError` is raised."""
     folder = Path(tempfile.mkdtemp(prefix="procsnake-run-"))
@@ -140,7 +140,7 @@ def staged() -> Iterator[Path]:
 
 @contextmanager
 def fetched(run: StoredFolder) -> Iterator[tuple[Path, Mirror]]:
-    """Copy a run here to go on with it, and yield its folder and its mirror.
+    """Copy a run here to continue it, and yield its folder and its mirror.
 
     Raises `RunError` if there is no run or another process writes it."""
     if not run.key:

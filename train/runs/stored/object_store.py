@@ -1,7 +1,7 @@
 """Files in S3 or in Google's Cloud Storage, and files there that are only written conditionally.
 
 Files are copied by pyarrow's file systems. Credentials are those of the machine (environment,
-profile, role). They are never part of an address, and so of no file."""
+profile, role). They are never part of an address, and so never written to a file."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class StoredFolder:
     def send(self, file: Path, name: str) -> None:
         """Copy `file` into this folder as `name`, in place of an existing one.
 
-        Readers see the old one or the new one, never a part."""
+        Readers see the old or the new one, never a part."""
         from pyarrow import fs
 
         with self._errors():
@@ -139,9 +139,9 @@ class StoredFolder:
 
 
 class ConditionalFile(Protocol):
-    """One small file that is only written if nobody else has written it meanwhile.
+    """One small file that is only written if nobody else has written it in the meantime.
 
-    A version is the store's own mark of a file's content."""
+    A version is the store's identifier of a file's content."""
 
     def read(self) -> tuple[bytes, str, float] | None:
         """Return content, version, and age in seconds by the store's own clock; None if there is no
@@ -227,7 +227,7 @@ _NOT_AS_EXPECTED = ("NoSuchKey", "PreconditionFailed", "ConditionalRequestConfli
 class GoogleFile:
     """A `ConditionalFile` in Google's Cloud Storage. An object's generation is its version.
 
-    It was written from the description of the JSON API, and never tried there."""
+    It was written from the JSON API's documentation, and never tested against Google."""
 
     def __init__(self, bucket: str, key: str) -> None:
         from urllib.parse import quote

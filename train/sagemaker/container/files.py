@@ -62,8 +62,8 @@ class Container:
     def fail(self, reason: str) -> None:
         """Write the reason of a failure into the file where SageMaker looks for it.
 
-        Of a reason that is too long, the end is written. If the disk is full, which may be why
-        something fails, the log says so."""
+        If the reason is too long, only its end is written. If the disk is full, which may be the
+        cause of the failure, the log says so."""
         output = self.root / "output"
         encoded = reason.encode()[-_LONGEST_REASON:]
         try:

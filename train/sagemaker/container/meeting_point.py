@@ -17,7 +17,8 @@ _NAME = "head.json"
 class S3MeetingPoint:
     """A `train.cluster.launcher.MeetingPoint` in S3.
 
-    Network errors are raised as `OSError`, which callers wait out, and others as `ClusterError`."""
+    Network errors are raised as `OSError`, after which callers retry, and others as `ClusterError`.
+    """
 
     def __init__(self, meeting: Meeting) -> None:
         import boto3

@@ -49,10 +49,10 @@ def train_in_container(
     cluster: str = "auto",
     container: Container | None = None,
 ) -> RunResult:
-    """Train in a container of SageMaker, on the Ray cluster at this address, or on the one that
-    this process has joined.
+    """Train in a SageMaker container, on the Ray cluster at this address, or on the one that this
+    process has joined.
 
-    The run is in the folder of checkpoints. One that is already there is continued. The finished
+    The run is in the folder of checkpoints; one that is already there is continued. The finished
     policy becomes model.tar.gz. Raises what `train.run.train` raises."""
     container = container or Container.here()
     run = earlier_run(container.checkpoints)

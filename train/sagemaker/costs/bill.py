@@ -1,4 +1,4 @@
-"""Works out what a job cost: billed seconds, the saving of spot, and money at the user's prices."""
+"""Computes what a job cost: billed seconds, spot savings, and money at the user's prices."""
 
 from __future__ import annotations
 

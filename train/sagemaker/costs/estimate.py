@@ -1,4 +1,4 @@
-"""Estimates the time and the cost of a job before it is created, and keeps to a limit of cost."""
+"""Estimates the time and the cost of a job before it is created, and enforces a cost limit."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ def affordable_seconds(
     """Return the seconds after which the job must be stopped, so that its instances cost at most
     `max_cost` dollars.
 
-    That is `max_seconds` if they cost less until then. The time that a warm pool is kept counts as
-    well. Raises `ConfigError` if a price is missing, or if the job is expected to cost more."""
+    That is `max_seconds` if they cost less until then. The time of a warm pool counts as well.
+    Raises `ConfigError` if a price is missing, or if the job is expected to cost more."""
     hourly = dollars_per_hour(experiment, prices)
     if hourly is None:
         missing = sorted({kind.instance for kind in _machines(experiment)} - prices.keys())
