@@ -176,7 +176,8 @@ class ReplayShard(FaultAwareApply):
     def sample(
         self, *, batch_size: int, num_batches: int, beta: float
     ) -> tuple[str, float, list[Drawn]]:
-        """Return (the name of this life of the shard, the sum of its priorities, batches).
+        """Return (an id that changes with each restart of the shard, the sum of its priorities,
+        batches).
 
         There are no batches until the shard has its part of `learning_starts`. Learners in other
         processes fetch their batches from here."""
@@ -192,8 +193,8 @@ class ReplayShard(FaultAwareApply):
     def update_priorities(
         self, life: str, errors: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
     ) -> None:
-        """Set new priorities by the cells, stamps and TD errors of batches. Batches of another life
-        are ignored.
+        """Set new priorities by the cells, stamps and TD errors of batches. Batches from before a
+        restart are ignored.
         """
         if life == self._life:
             for cells, stamps, td_errors in errors:

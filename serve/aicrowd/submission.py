@@ -77,7 +77,7 @@ class Submission:
 
     @cached_property
     def experiments(self) -> dict[str, Any]:
-        """The experiments in the YAML file by name, which is empty if the file can't be read."""
+        """The experiments in the YAML file, by name; empty if the file can't be read."""
         try:
             if self.experiment_path:
                 read = parse_yaml(self.text(self.experiment_path))

@@ -141,9 +141,9 @@ def _fault_of_move(answer: Mapping[str, Any]) -> tuple[str, str]:
     if shout is None:
         return "", ""
     if not isinstance(shout, str):
-        return f"the shout is {repr(shout)[:40]}, which is no text", "not-text"
+        return f"the shout is {repr(shout)[:40]}, which isn't a string", "not-text"
     if len(shout) > MAX_SHOUT:
-        return f"the shout has {len(shout)} characters, and {MAX_SHOUT} are the most", "long-shout"
+        return f"the shout has {len(shout)} characters, more than {MAX_SHOUT}", "long-shout"
     return "", ""
 
 

@@ -88,7 +88,7 @@ def _all_findings(
         yield from stage()
         if _is_hopeless(report, after_calls=name == "the four calls"):
             rest = ", ".join(later for later, _ in stages[number + 1 :])
-            yield Finding("the rest", f"not tried: {rest}", "not-tried")
+            yield Finding("the rest", f"skipped: {rest}", "not-tried")
             return
 
 
@@ -137,8 +137,8 @@ def _check_way(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
     elif share >= _FAR_SHARE:
         fault = "far"
     summary = (
-        f"there and back takes up to {way_ms:.0f} of {timeout_ms} ms ({share:.0%}); the rest is"
-        " left to think"
+        f"the round trip takes up to {way_ms:.0f} of {timeout_ms} ms ({share:.0%}); the rest"
+        " remains for thinking"
     )
     yield Finding("the way", summary, fault)
 

@@ -33,7 +33,7 @@ FAULTS: Mapping[str, Fault] = {
         " call",
     ),
     "hangs-up": Fault(
-        FAULT, "the server closes the connection without an HTTP answer: look into its log"
+        FAULT, "the server closes the connection without an HTTP answer: check its log"
     ),
     "redirects": Fault(
         FAULT,
@@ -44,12 +44,14 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "not-allowed": Fault(
         FAULT,
-        "let strangers call it, GET on / and POST on the others, or give the URL with its secret"
-        " path",
+        (
+            "allow public requests, GET on / and POST on others, or give the URL with its secret"
+            " path"
+        ),
     ),
     "not-200": Fault(FAULT, "answer with HTTP status 200"),
     "server-error": Fault(
-        FAULT, "the server failed on this request: send it the same one, and look into its log"
+        FAULT, "the server failed on this request: send it the same one, and check its log"
     ),
     "too-large": Fault(
         FAULT, "answer with a few bytes of JSON: a move, and a shout of up to 256 characters"
@@ -58,10 +60,10 @@ FAULTS: Mapping[str, Fault] = {
         FAULT,
         'answer with a JSON object in UTF-8 without a byte order mark, such as {"move": "up"}',
     ),
-    "not-text": Fault(FAULT, "write it as a text or leave it out: engines refuse the whole answer"),
-    "no-apiversion": Fault(FAULT, 'GET / must answer with "apiversion": "1", a text'),
+    "not-text": Fault(FAULT, "make it a string or leave it out: engines refuse the whole answer"),
+    "no-apiversion": Fault(FAULT, 'GET / must answer with "apiversion": "1", a string'),
     "bad-color": Fault(
-        WARNING, 'GET / should have "color" as "#RRGGBB"; else the platform chooses one'
+        WARNING, 'GET / should have "color" as "#RRGGBB"; otherwise the platform chooses one'
     ),
     "slow-info": Fault(
         FAULT, "answer GET / from memory within a second, or games begin without your snake's look"
@@ -72,52 +74,52 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "far": Fault(
         WARNING,
-        "host the snake nearer to the platform: what the way takes is taken from its thinking",
+        "host the snake nearer to the platform: network time is lost for thinking",
     ),
     "out-of-reach": Fault(
         FAULT,
-        "no answer can be in time, not even one at once: host the snake nearer to the platform",
+        "even an immediate answer is late: host the snake nearer to the platform",
     ),
     "no-move": Fault(FAULT, 'answer /move with {"move": "up"}, "down", "left" or "right"'),
     "uppercase-move": Fault(FAULT, "write moves in lower case"),
     "invalid-move": Fault(
         FAULT, 'moves are "up", "down", "left" and "right"; an engine plays your last one again'
     ),
-    "long-shout": Fault(WARNING, "keep a shout to a text of 256 characters"),
+    "long-shout": Fault(WARNING, "keep the shout to 256 characters"),
     "slow-move": Fault(
         FAULT,
-        "think for less than the game's timeout, the way there and back included (here: --timeout)",
+        "answer within the game's timeout, network time included (here: --timeout)",
     ),
     "close-to-timeout": Fault(WARNING, "leave a margin: one slow packet now costs a move"),
     "closes-connection": Fault(
         WARNING,
-        "keep connections alive (HTTP/1.1): a new one for each move costs time, with TLS twice",
+        "keep connections alive (HTTP/1.1): a new one for each move costs time, twice with TLS",
     ),
-    "upside-down": Fault(FAULT, "y grows upwards, (0, 0) is the bottom left: turn your board over"),
+    "upside-down": Fault(FAULT, "y grows upwards and (0, 0) is the bottom left: flip your board"),
     "walks-into-death": Fault(
         WARNING, "only one move isn't certain death here: filter moves that hit a wall or a body"
     ),
     "mixes-games": Fault(
         FAULT,
-        "keep nothing of one game in global variables: games run at the same time; key by game.id",
+        "don't keep a game's state in global variables: games run in parallel; key it by game.id",
     ),
     "fails-under-load": Fault(
         FAULT,
-        "it answers alone but not in company: look for locks, global state and too few workers",
+        "it answers one game but not several: look for locks, global state and too few workers",
     ),
     "slow-under-load": Fault(
         FAULT, "more workers or cores, or less thinking while several games run"
     ),
     "fails-on-garbage": Fault(
-        WARNING, "what isn't a game should get status 400: a 5xx looks like an outage"
+        WARNING, "answer invalid requests with status 400: a 5xx looks like an outage"
     ),
     "shows-its-trace": Fault(
         WARNING, "turn debug mode off: an error page that shows code helps attackers"
     ),
     "never-recovers": Fault(
-        FAULT, "after a request that was no game the next one failed: catch errors for each request"
+        FAULT, "the request after an invalid one failed: catch errors per request"
     ),
-    "not-tried": Fault(WARNING, "mend what is above, or give it more --seconds, and ask again"),
+    "not-tried": Fault(WARNING, "fix the faults above, or allow more --seconds, and run it again"),
 }
 """Every kind of fault by name."""
 

@@ -40,7 +40,7 @@ class TuningProgress:
 
     @property
     def pairs(self) -> int:
-        """The number of pairs whose step the parameters have made."""
+        """The number of pairs that the parameters have learned from."""
         return min((len(self.path) - 1) * self.tuning.batch, self.tuning.pairs)
 
     @property

@@ -78,9 +78,9 @@ def _pages(reviews: Reviews, curves: WinProbability) -> Blueprint:
 def fit_in_json(curves: WinProbability) -> dict[str, Any]:
     """Return each group's curve, and its results on held-out games if its file has them.
 
-    These are `held_out`, the positions with the mean loss in nats and that of the mean result
-    alone, and `bins`, each the number of its positions, the mean of the fitted probabilities, and
-    the share of points that were won."""
+    These are `held_out` (the number of positions, the mean loss in nats, and that of always
+    predicting the mean result) and `bins` (for each, the number of positions, the mean fitted
+    probability, and the share of points won)."""
     held_out = _by_group(curves, "held_out")
     bins = _by_group(curves, "bins")
     return {
