@@ -40,7 +40,7 @@ def doubts_of(recording: Recording) -> list[str]:
     if recording.undecided:
         names = {snake["id"]: _name_of(snake) for snake in recording.boards()[0]["snakes"]}
         who = ", ".join(names[one] for one in recording.undecided)
-        doubts.append(f"this request doesn't tell if {who} still lives; taken as living")
+        doubts.append(f"this request doesn't say if {who} is alive; assumed alive")
     return doubts
 
 

@@ -421,8 +421,8 @@ def _path(name_or_path: str | Path) -> Path:
             again = shell_command("train", "--config", run)
             on = shell_command("train", "--resume", path)
             raise ConfigError(
-                f"{path} is the folder of a run. Its experiment once more: {again}; to go on with"
-                f" it: {on}"
+                f"{path} is the folder of a run. To train its experiment again: {again}; to"
+                f" continue the run: {on}"
             )
         if os.path.exists(path):
             kind = "a folder" if path.is_dir() else "a file that doesn't end in .yaml"

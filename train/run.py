@@ -221,7 +221,7 @@ def _begun(
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
     if (sizes or finish or minutes is not None) and resume is None:
         raise ConfigError(
-            "train() takes sizes, finish and minutes with resume: they are for a run that was begun"
+            "train() takes sizes, finish and minutes with resume: they are for an existing run"
         )
     if finish and minutes is not None:
         raise ConfigError(
@@ -239,7 +239,7 @@ def _require_something_learned(
     """Raise `RunError` if a run is to be finished that has no checkpoint yet."""
     if finish and start is None:
         raise RunError(
-            f"{folder.path} has no checkpoint, so no policy yet. Go on with it:"
+            f"{folder.path} has no checkpoint, so no policy yet. Continue it:"
             f" {resume_command(folder.path)}"
         )
 
@@ -325,19 +325,19 @@ def _telling_how_to_go_on(folder: RunFolder, progress: Progress) -> Iterator[Non
     try:
         yield
     except KeyboardInterrupt:
-        progress.say(f"stopped at once; go on from the last checkpoint with: {again}")
+        progress.say(f"stopped at once; continue from the last checkpoint with: {again}")
         raise
     except EnvRunnerError as error:
         raise EnvRunnerError(
-            f"{error}. Mend it, then go on from the last checkpoint: {again}"
+            f"{error}. Fix it, then continue from the last checkpoint: {again}"
         ) from error
     except Exception as error:
         if not is_lost_process(error):
             raise
         raise RunError(
             "a process of the run was lost and could not be replaced"
-            f" ({' '.join(str(error).split())[:200]}); perhaps the machine lacks memory. Go on from"
-            f" the last checkpoint with: {again}"
+            f" ({' '.join(str(error).split())[:200]}); perhaps the machine lacks memory."
+            f" Continue from the last checkpoint with: {again}"
         ) from error
 
 

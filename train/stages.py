@@ -60,7 +60,7 @@ def train_stages(
         say(f"stage {number} of {len(stages)}: {stage.name}, by {stage.algorithm}")
         result = train(stage, look_for(runs, stage, finished=False))
         if not result.finished:
-            say(f"stage {number} of {len(stages)} was interrupted; the same command goes on")
+            say(f"stage {number} of {len(stages)} was interrupted; repeat the command to continue")
             return result
         begins_with = result.path
     return result

@@ -67,7 +67,7 @@ class Workbench(widgets.VBox):
         return widgets.HBox([widgets.VBox(rows), widgets.VBox(controls)])
 
     def _watching(self) -> widgets.Widget:
-        self.play = _button("play from here (rules are read anew)", self.bench.play, self._do)
+        self.play = _button("play from here (rules are read again)", self.bench.play, self._do)
         self.back = _button("◄", lambda: self._go(-1), self._do)
         self.forth = _button("►", lambda: self._go(1), self._do)
         self.film = widgets.Play(interval=150, min=0, max=0, show_repeat=False)

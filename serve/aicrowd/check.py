@@ -88,7 +88,7 @@ def check(directory: str | os.PathLike[str]) -> list[Breach]:
 
 def _files(submission: Submission) -> Iterator[Breach]:
     anew = (
-        "Export anew:"
+        "Export again:"
         f" {shell_command('export', 'aicrowd', 'RUN', '--track', 'TRACK', '--out', 'DIR')}"
     )
     for path in _FILES:
@@ -132,13 +132,13 @@ def _entry(submission: Submission) -> Iterator[Breach]:
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError) as error:
-        yield Breach("aicrowd.json", f"it isn't JSON ({error})", "Mend it, or export anew")
+        yield Breach("aicrowd.json", f"it isn't JSON ({error})", "Fix it, or export again")
         return
     if not isinstance(entry, dict):
         yield Breach(
             "aicrowd.json",
             f"it holds {_shown(entry)} where an object is wanted",
-            "Mend it, or export anew",
+            "Fix it, or export again",
         )
         return
     for key in ("challenge_id", "grader_id"):
@@ -203,7 +203,7 @@ def _run_script(submission: Submission) -> Iterator[Breach]:
             yield Breach(
                 "run.sh",
                 f"it doesn't know {word}",
-                "Export anew, or take run.sh from another export",
+                "Export again, or take run.sh from another export",
             )
     if not submission.experiment_path:
         yield Breach(
@@ -331,7 +331,7 @@ def _pickles(submission: Submission) -> Iterator[Breach]:
             yield Breach(
                 path,
                 problem,
-                "Export anew: procsnake writes pickles that Python 3.7 and NumPy 1.18 read",
+                "Export again: procsnake writes pickles that Python 3.7 and NumPy 1.18 read",
             )
 
 

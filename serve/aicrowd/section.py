@@ -36,7 +36,7 @@ class Refusal:
         if self.setting:
             way = f"use --set {shlex.quote(self.setting)}"
         else:
-            way = "leave it away"
+            way = "leave it out"
         return f"{self.key} is {self.value!r}: {self.why}; {way}"
 
 

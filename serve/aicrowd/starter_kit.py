@@ -68,7 +68,7 @@ def merge(clone: Path, ours: Files, experiment: str) -> Merged:
     if not _DEFAULT.search(run_sh):
         raise ConfigError(
             f"{clone} is no clone of the starter kit: it has no run.sh that sets"
-            " EXPERIMENT_DEFAULT. Leave --starter-kit away to do without one"
+            " EXPERIMENT_DEFAULT. Leave out --starter-kit to do without one"
         )
     notes = [f"{name} is a link to what is no file of the kit, and was left out." for name in links]
     edited, edits = _edited(theirs, ours, experiment)

@@ -86,7 +86,7 @@ def translate(
             raise UnknownNameError(kind, name, known)
     if "env" not in config:
         raise NoCounterpartError(
-            "the bundle's card doesn't tell how it was trained; export the bundle of a run:"
+            "the bundle's card doesn't say how it was trained; export the bundle of a run:"
             " RUN/bundle"
         )
     try:
@@ -98,7 +98,8 @@ def translate(
         return _translation(config, track, framework, weights)
     except (KeyError, TypeError, AttributeError) as error:
         why = (
-            f"the bundle's card tells of a run of another version ({type(error).__name__}: {error})"
+            f"the bundle's card describes a run of another version ({type(error).__name__}:"
+            f" {error})"
         )
         raise NoCounterpartError(f"{why}; train it again with this one") from error
 
@@ -199,8 +200,8 @@ def _notes_on_the_run(config: Mapping[str, Any]) -> list[str]:
         notes.append("The run's own target to stop at is left away: the budget is always used up.")
     if config.get("init_from"):
         notes.append(
-            f"The weights of {config['init_from']}, with which the run began, are left away:"
-            " training starts anew."
+            f"The weights of {config['init_from']}, with which the run began, are left out:"
+            " training starts from scratch."
         )
     if config["checkpoints"].get("best_metric"):
         notes.append("The last checkpoint is the policy, not the best one.")

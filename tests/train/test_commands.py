@@ -231,7 +231,7 @@ def test_several_seeds_are_trained_once_each_and_told_together(
         patch.setattr("train.run.train", interrupted)
         code, out, err = run(capsys, *words)
     assert (code, out) == (130, "")
-    assert "1 of 2 seeds are finished; the same command goes on" in err
+    assert "1 of 2 seeds are finished; repeat the command to continue" in err
     first, second = sorted((tmp_path / "runs").iterdir())
     assert not (second / "bundle").exists()
 
@@ -265,7 +265,7 @@ def both_had(*runs):
 def test_seeds_are_for_new_runs(capsys):
     code, _, error = run(capsys, "train", "--resume", "runs/x", "--seeds", "3")
     assert code == 2
-    assert "--seeds, called again, goes on with all of its own" in error
+    assert "repeat the command with --seeds to continue all seeds" in error
     assert run(capsys, "train", "battlesnake-ppo", "--seeds", "1")[0] == 2
 
 

@@ -90,7 +90,7 @@ def test_called_again_it_goes_on_where_it_was_interrupted_and_trains_nothing_twi
     runs = tmp_path / "runs"
     result, trained, said = run_stages(runs, stop_in="lessons")
     assert (result.finished, trained) == (False, [("lessons", "begins")])
-    assert said[-1] == "stage 1 of 2 was interrupted; the same command goes on"
+    assert said[-1] == "stage 1 of 2 was interrupted; repeat the command to continue"
     assert run_stages(runs, stop_in="champion")[1] == [
         ("lessons", "goes on"),
         ("champion", "begins"),

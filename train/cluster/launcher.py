@@ -259,4 +259,4 @@ def _until(
         except OSError as error:
             last = error
         time.sleep(pause)
-    raise ClusterError(f"waited in vain for {what} ({last})")
+    raise ClusterError(f"gave up waiting for {what} ({last})")

@@ -37,7 +37,7 @@ def evidence(kills_before: int | None) -> str:
         )
     clause = "out of memory? the kernel has counted no such kill"
     if kills is None:
-        clause = "out of memory? nothing here tells whether the kernel did it"
+        clause = "out of memory? nothing here shows whether the kernel killed it"
     match = re.search(r"^MemAvailable: +(\d+) kB$", _text(Path("/proc/meminfo")), re.MULTILINE)
     if match:
         clause += f"; {int(match[1]) / _KIB_A_GIB:.1f} GiB are free now"

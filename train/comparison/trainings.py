@@ -146,7 +146,7 @@ def _begin(training: Training, folder: Path, say: Say, begin: Begin) -> Running:
     interrupted = look_for(folder / "runs", experiment, finished=False)
     # Whole paths, because a machine of a cluster has another working directory.
     if interrupted:
-        say(f"{training.title}: going on with {interrupted} …")
+        say(f"{training.title}: continuing {interrupted} …")
         words = ["--resume", str(interrupted.absolute())]
     else:
         say(f"{training.title}: training …")
@@ -155,7 +155,7 @@ def _begin(training: Training, folder: Path, say: Say, begin: Begin) -> Running:
 
 
 def _end(training: Training, folder: Path, code: int) -> Path:
-    again = "The same command goes on with what is not finished"
+    again = "Repeat the command to continue"
     if code == LOST:
         raise RunError(
             f"{training.title} lost its machine {_MOST_LOSSES + 1} times; look at the cluster's"
@@ -172,7 +172,7 @@ def _end(training: Training, folder: Path, code: int) -> Path:
 
 def _release(training: Training, folder: Path, say: Say) -> None:
     """Let another machine go on with a training whose machine was lost."""
-    say(f"{training.title}: its machine was lost; it goes on elsewhere")
+    say(f"{training.title}: its machine was lost; it continues elsewhere")
     if interrupted := look_for(folder / "runs", training.experiment, finished=False):
         forget_lock(interrupted)
 

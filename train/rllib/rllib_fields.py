@@ -71,7 +71,7 @@ REFUSED = {
         "RLlib's new API stack never counts up to it; a run ends when all env runners fail three"
         " times in a row"
     ),
-    "delay_between_env_runner_restarts_s": "an env runner that failed is started anew at once",
+    "delay_between_env_runner_restarts_s": "an env runner that failed is restarted at once",
     "num_aggregator_actors_per_learner": "learners fetch fragments themselves",
     "max_requests_in_flight_per_aggregator_actor": "learners fetch fragments themselves",
     "max_requests_in_flight_per_learner": "APPO's max_lag bounds what is on its way",
@@ -104,8 +104,8 @@ REFUSED = {
     "offline_eval_runner_restore_timeout_s": _NO_RESTORING,
     "callbacks_on_offline_eval_runners_recreated": _NO_RESTORING,
     "offline_evaluation_type": (
-        "recorded decisions are judged by offline_loss_for_module_fn; RLlib's importance sampling"
-        " weighs actions that it draws anew"
+        "recorded decisions are judged by offline_loss_for_module_fn; RLlib's importance"
+        " sampling weighs actions that it draws again"
     ),
 }
 

@@ -61,8 +61,8 @@ def _describe_all(
                 raise
             if not has_complained:
                 say(
-                    f"{error}. The job goes on; looking again for {_PATIENCE_SECONDS / 60:.0f}"
-                    " minutes"
+                    f"{error}. The job continues; checking again for"
+                    f" {_PATIENCE_SECONDS / 60:.0f} minutes"
                 )
                 has_complained = True
         time.sleep(poll_seconds)
@@ -91,7 +91,7 @@ def _say_changes(
             text += f": {message}"
         if change["Status"] == "Interrupted":
             text += (
-                " (spot capacity was taken away; the job goes on from its last checkpoint when"
+                " (spot capacity was reclaimed; the job continues from its last checkpoint when"
                 " there is some again)"
             )
         say(f"{change['StartTime']:%H:%M:%S} {name} {text}".replace("  ", " "))

@@ -92,8 +92,8 @@ def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) 
     running = [one["TrainingJobName"] for one in old if one["TrainingJobStatus"] not in ENDINGS]
     if running:
         raise AWSError(
-            f"{' and '.join(running)} still runs; it goes on by itself after a spot interruption."
-            f" To end it: {shell_command('job', 'stop', name)}"
+            f"{' and '.join(running)} still runs; it continues by itself after a spot"
+            f" interruption. To stop it: {shell_command('job', 'stop', name)}"
         )
     _check_source(account, old[0])
     changed = _changed_sizes(account, old[0], sizes)
@@ -115,9 +115,10 @@ def _check_source(account: Account, described: dict[str, Any]) -> None:
         return
     name = described["TrainingJobName"]
     raise RunError(
-        f"the source of {name} is no longer at {_channel_uri(described, CODE)}; the stack's bucket"
-        f" keeps it for SourceDays. Bring its run home: {shell_command('job', 'download', name)};"
-        f" then go on here: {shell_command('train', '--resume', 'RUN', '--trust')}"
+        f"the source of {name} is no longer at {_channel_uri(described, CODE)}; the stack's"
+        " bucket keeps it for SourceDays. Download its run:"
+        f" {shell_command('job', 'download', name)}; then continue here:"
+        f" {shell_command('train', '--resume', 'RUN', '--trust')}"
     )
 
 
@@ -129,8 +130,8 @@ def _changed_sizes(
     Raises what the run would raise, before instances are paid for."""
     if wrong := [override for override in sizes if not override.startswith("scale.workers=")]:
         raise ConfigError(
-            f"{wrong[0]!r} can't change: a job goes on with its own experiment and instances, but"
-            " with another number of env runners: --set scale.workers=4"
+            f"{wrong[0]!r} can't change: a job keeps its experiment and instances; only the"
+            " number of env runners may change: --set scale.workers=4"
         )
     if not sizes:
         return {}
@@ -255,7 +256,7 @@ def _check_replaceable(target: Path, newest: str, job: str) -> None:
     here = max((path.name for path in RunFolder(target).checkpoints()), default="")
     if here > newest:
         raise RunError(
-            f"{target} went on here until checkpoint {here}, the job until {newest or 'none'}."
+            f"{target} continued here until checkpoint {here}, the job until {newest or 'none'}."
             f" {elsewhere}"
         )
 

@@ -54,17 +54,17 @@ def read_search(folder: Path) -> tuple[Experiment, Budget]:
     except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
         begin = shell_command("tune", "EXPERIMENT")
         raise RunError(
-            f"{folder} holds no search that can go on ({error}); begin one: {begin}"
+            f"{folder} holds no search to continue ({error}); start one: {begin}"
         ) from error
     if not own_files.is_signed(_signed_part(folder, text), signature):
         raise RunError(
-            f"{folder} was not made on this machine, or lay elsewhere, and going on opens pickles"
-            " that are in it"
+            f"{folder} was not made on this machine, or has been moved, and continuing would"
+            " open its pickles"
         )
     if has_ended:
         raise RunError(
             f"the search in {folder} has ended: its trials are in trials.csv. For other values"
-            " begin one with another seed: --set seed=1"
+            " start one with another seed: --set seed=1"
         )
     return Experiment.load(folder / SEARCH), budget
 

@@ -116,7 +116,7 @@ def tune(
     if settings.searcher == "optuna":
         if settings.scheduler == "pbt":
             raise ConfigError(
-                "pbt changes the values of trials that go on, so Optuna can't choose them; take"
+                "pbt changes the values of running trials, so Optuna can't choose them; take"
                 " asha or random"
             )
         import_module("optuna")
@@ -313,7 +313,7 @@ def _search(
     # nothing included.
     trials = [trial for trial in trials if trial.error or trial.percent_done]
     if not trials:
-        say(f"stopped before a trial had a score; go on with: {resume_search_command(folder)}")
+        say(f"stopped before a trial had a score; continue with: {resume_search_command(folder)}")
         raise KeyboardInterrupt
     return best_first(trials, settings.mode)
 

@@ -17,7 +17,7 @@ CAUSE_TEXTS: dict[Cause, str] = {
     "hunger": "its health ran out",
     "hazard": "a hazard took the rest of its health",
     "crash": "it ran into a wall or a body although it had another move",
-    "unknown": "the recording doesn't tell how it died",
+    "unknown": "the recording doesn't say how it died",
 }
 """What each cause means."""
 _CRASHES = ("wall-collision", "snake-collision", "snake-self-collision")

@@ -135,8 +135,8 @@ def lost_sentence(analysis: Analysis) -> str:
     turn = analysis.turns[analysis.lost]
     if turn.move is None:
         return (
-            f"turn {turn.turn}: the recording doesn't tell what was played; {word(turn.best)} was"
-            f" best ({turn.chance:.0%})"
+            f"turn {turn.turn}: the recording doesn't show the move; {word(turn.best)} was best"
+            f" ({turn.chance:.0%})"
         )
     if turn.move == turn.best or turn.move_class == "best":
         worth = "the best move" if turn.move == turn.best else f"as good as {word(turn.best)}"

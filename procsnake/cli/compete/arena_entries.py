@@ -171,7 +171,7 @@ def run_play(options: argparse.Namespace) -> int:
     if refusal is not None:
         print(
             printable(
-                f"procsnake arena play: {len(begun)} of {options.games} games begun. {refusal}"
+                f"procsnake arena play: {len(begun)} of {options.games} games started. {refusal}"
             ),
             file=sys.stderr,
         )

@@ -254,7 +254,7 @@ def run_check(options: argparse.Namespace) -> int:
             print(finding)
         local = Submission(Path(options.directory)).is_local
         if findings:
-            print(f"{len(findings)} to mend")
+            print(f"{len(findings)} to fix")
         else:
             print(
                 "every rule is met"

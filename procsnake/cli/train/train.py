@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.seeds and options.resume:
         raise ConfigError(
-            "--resume goes on with one run; --seeds, called again, goes on with all of its own"
+            "--resume continues one run; repeat the command with --seeds to continue all seeds"
         )
     if options.resume:
         experiment = None
@@ -204,7 +204,8 @@ def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, A
             run = _run_of_seed(of_seed, options, more)
             if run is None:
                 print(
-                    f"{len(runs)} of {options.seeds} seeds are finished; the same command goes on"
+                    f"{len(runs)} of {options.seeds} seeds are finished; repeat the command to"
+                    " continue"
                 )
                 return INTERRUPTED
             runs.append(run)
@@ -245,7 +246,7 @@ def _beginnings(options: argparse.Namespace) -> list[str]:
     """The overrides that `--from-games`, `--snakes` and `--init-from` stand for."""
     if options.resume and (options.from_games or options.init_from):
         raise ConfigError(
-            "--resume goes on with what the run began with; --from-games and --init-from are for a"
+            "--resume continues with the run's own start; --from-games and --init-from are for a"
             " new run"
         )
     if options.snakes and not options.from_games:
@@ -301,7 +302,7 @@ def _tell_keys(experiment: Any, options: argparse.Namespace) -> int:
 
     if experiment is None:
         raise ConfigError(
-            "--help-keys tells the keys of a new run; name an experiment or --config in place of"
+            "--help-keys lists the keys of a new run; name an experiment or --config instead of"
             " --resume"
         )
     known_keys = keys(experiment)

@@ -100,8 +100,7 @@ def run(options: argparse.Namespace) -> int:
     overrides = overrides_of(options)
     if options.resume and (overrides or options.search):
         raise ConfigError(
-            "--resume goes on with the search as it was begun; of the other options it takes"
-            " --cluster alone"
+            "--resume continues a search unchanged; it takes only the option --cluster"
         )
     with progress_on_stderr(options):
         if options.resume:
@@ -120,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
     code = 1 if failed else 0
     if not result.finished:
         print(
-            f"stopped before its end; go on with: {resume_search_command(result.path)}",
+            f"stopped before its end; continue with: {resume_search_command(result.path)}",
             file=sys.stderr,
         )
         code = INTERRUPTED

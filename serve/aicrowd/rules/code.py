@@ -87,7 +87,7 @@ def sources(submission: Submission) -> Iterator[Breach]:
         ]
         if missing:
             yield Breach(
-                path, f"it doesn't know {', '.join(missing)}, which run.sh gives it", "Export anew"
+                path, f"it doesn't know {', '.join(missing)}, which run.sh gives it", "Export again"
             )
 
 
@@ -221,7 +221,7 @@ def _places(one: _Import) -> list[str]:
 def _missing(submission: Submission, one: _Import, importer: str) -> Iterator[Breach]:
     base = one.module.replace(".", "/")
     files = submission.files
-    fix = "Export anew, or take the file from another export"
+    fix = "Export again, or take the file from another export"
     file = next((place for place in (f"{base}/__init__.py", f"{base}.py") if place in files), None)
     is_folder = any(path.startswith(f"{base}/") for path in files)
     if one.name and any(

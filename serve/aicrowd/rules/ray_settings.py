@@ -195,7 +195,7 @@ def model(submission: Submission) -> Iterator[Breach]:
             yield Breach(
                 path,
                 f"config.model.{key} is {registered}, which no file of the entry registers",
-                "Correct the name, or leave it away",
+                "Correct the name, or leave it out",
             )
 
 

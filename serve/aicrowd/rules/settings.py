@@ -253,7 +253,7 @@ def model(submission: Submission) -> Iterator[Breach]:
             yield Breach(
                 path,
                 f"model.{key}.weights is {weights}, which isn't there",
-                "Correct the path, or leave it away",
+                "Correct the path, or leave it out",
             )
     for file in files:
         if isinstance(name, str) and name in strings(submission.tree(file)):

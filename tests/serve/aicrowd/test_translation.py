@@ -294,7 +294,8 @@ def test_weights_that_a_run_began_with_are_noted_as_left_away_and_only_then():
         for note in begun
         if note not in translate(plain, track="generalization", framework="tf").notes
     ] == [
-        "The weights of runs/mine, with which the run began, are left away: training starts anew."
+        "The weights of runs/mine, with which the run began, are left out:"
+        " training starts from scratch."
     ]
 
 
@@ -314,5 +315,5 @@ def test_a_bundle_of_another_version(key):
 
 
 def test_a_bundle_that_doesnt_tell_how_it_was_trained():
-    with pytest.raises(NoCounterpartError, match="doesn't tell how it was trained"):
+    with pytest.raises(NoCounterpartError, match="doesn't say how it was trained"):
         translate({}, track="generalization", framework="tf")

@@ -134,7 +134,7 @@ def test_a_killed_training_asks_for_memory_and_tells_what_speaks_for_it(monkeypa
     kill_oneself = f"import os; os.kill(os.getpid(), {signal.SIGKILL.value})"
     events = tmp_path / "memory.events"
     monkeypatch.setattr(memory, "_COUNTERS", (events,))
-    with pytest.raises(ClusterError, match=r"ended with -9 .out of memory. nothing here tells"):
+    with pytest.raises(ClusterError, match=r"ended with -9 .out of memory. nothing here shows"):
         run(kill_oneself)
     events.write_text("low 0\noom 2\noom_kill 4\noom_group_kill 0\n")
     with pytest.raises(

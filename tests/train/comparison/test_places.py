@@ -59,8 +59,8 @@ def test_a_training_whose_machine_is_lost_goes_on_elsewhere(cluster, tmp_path):
         (run,) = ended.result(_LONGEST_S)
     changes = [line for line in said if line.endswith("…") or "lost" in line]
     assert changes[1:] == [
-        "long: its machine was lost; it goes on elsewhere",
-        f"long: going on with {run} …",
+        "long: its machine was lost; it continues elsewhere",
+        f"long: continuing {run} …",
     ]
     assert list(tmp_path.glob("runs/*")) == [run]
     assert read_columns(run)["agent_steps"][-1] >= 100_000

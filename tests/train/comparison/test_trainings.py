@@ -76,7 +76,7 @@ def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_pat
     assert not running_in(tmp_path)
     said = []
     assert train_all([long_one()], tmp_path, say=said.append) == [run]
-    assert said[0] == f"long: going on with {run} …"
+    assert said[0] == f"long: continuing {run} …"
 
 
 # Under nohup, SIGHUP is ignored from the start.

@@ -389,7 +389,7 @@ def test_a_run_that_went_on_here_is_not_replaced(aws, capsys, tmp_path):
     )
     code, _, error = run(capsys, *arguments)
     assert (code, "--runs OTHER" in error) == (2, True)
-    assert "went on here until checkpoint 00000002, the job until 00000001" in error
+    assert "continued here until checkpoint 00000002, the job until 00000001" in error
     assert (newer / "weights").read_text() == "here"
     other = (*arguments[:-1], str(tmp_path / "other"))
     assert run(capsys, *other)[0] == 0
@@ -486,8 +486,8 @@ def test_a_job_goes_on_with_another_number_of_env_runners_and_with_nothing_else(
     key = f"procsnake/{name}/checkpoints/battlesnake-ppo-20991231-235959/config.yaml"
     boto3.client("s3", REGION).upload_file(str(config), BUCKET, key)
     for override, reason in (
-        ("seed=2", "'seed=2' can't change: a job goes on with its own experiment and instances"),
-        ("scale.instance=ml.c5.xlarge", "own experiment and instances"),
+        ("seed=2", "'seed=2' can't change: a job keeps its experiment and instances"),
+        ("scale.instance=ml.c5.xlarge", "its experiment and instances"),
         ("scale.workers=0", "scale.workers is 0; it must be at least 1"),
         ("scale.workers=100", "100 env runners a batch would have 25,600 game steps"),
     ):

@@ -84,7 +84,7 @@ def test_a_spot_job_that_is_interrupted_and_goes_on(account):
     assert last["BillableTimeInSeconds"] == 600
     told = [line.split()[1].rstrip(":") for line in said[:-1]]
     assert told == steps
-    assert "12:03:00 Interrupted: now Interrupted (spot capacity was taken away" in said[3]
+    assert "12:03:00 Interrupted: now Interrupted (spot capacity was reclaimed" in said[3]
     assert said[-1] == "Completed"
 
 
@@ -172,7 +172,7 @@ def test_a_network_that_fails_for_a_moment_does_not_end_the_following(account, f
     said = []
     (last,) = follow(account, [NAME], said.append, poll_seconds=0, log=False)
     assert last["TrainingJobStatus"] == "Completed"
-    (told,) = (line for line in said if "The job goes on" in line)
+    (told,) = (line for line in said if "The job continues" in line)
     assert told.startswith(f"asking about {NAME}: ")
 
 

@@ -35,7 +35,7 @@ def test_a_search_that_has_ended_or_came_from_elsewhere_does_not_go_on(tmp_path)
         read_search(here)
     write_search(here, toy("identity"), Budget(max_minutes=5))
     here.rename(copied)
-    with pytest.raises(RunError, match="lay elsewhere"):
+    with pytest.raises(RunError, match="has been moved"):
         read_search(copied)
     write_search(copied, toy("identity"), Budget(max_minutes=5))
     (copied / SEARCH).write_text((copied / SEARCH).read_text().replace("seed: 0", "seed: 1"))

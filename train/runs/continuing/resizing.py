@@ -33,8 +33,8 @@ def resized(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
     mix two experiments."""
     if other := [override for override in overrides if not is_size(override)]:
         raise ConfigError(
-            f"{other[0]!r} would change the experiment, whose run has begun; --resume takes sizes"
-            f" only: {', '.join(_SIZES)}.…. For anything else begin a new run: --config"
+            f"{other[0]!r} would change the experiment, whose run has begun; --resume takes"
+            f" sizes only: {', '.join(_SIZES)}.…. For anything else start a new run: --config"
             " RUN/config.yaml with --set"
         )
     if not overrides:

@@ -40,8 +40,8 @@ def _refuse_links(run: Path) -> None:
             path = Path(parent, name)
             if path.is_symlink():
                 raise RunError(
-                    f"{path} is a link, and going on with a run through it would write to another"
-                    " place. Put what it leads to in its place"
+                    f"{path} is a link, and continuing a run through it would write elsewhere."
+                    " Replace the link by its target"
                 )
         folders[:] = [name for name in folders if name != _TRACKERS_OWN]
 
@@ -101,9 +101,10 @@ def _refuse_strangers(
         strangers.insert(0, f"{CONFIG}, which names {', '.join(code[:5])}")
     if strangers:
         raise RunError(
-            f"{folder.path} was not made on this machine ({strangers[0]}), and going on executes"
-            " code that it brings: checkpoints are pickles. If you trust who made it, or made it"
-            f" yourself elsewhere or with an older procsnake: {resume_command(folder.path)} --trust"
+            f"{folder.path} was not made on this machine ({strangers[0]}), and continuing"
+            " executes code in it, because checkpoints are pickles. If you trust who made it,"
+            " or made it yourself elsewhere or with an older procsnake:"
+            f" {resume_command(folder.path)} --trust"
         )
 
 

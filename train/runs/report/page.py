@@ -133,10 +133,10 @@ def _state(folder: Path, about: Mapping[str, Any], history: Columns) -> str:
     elif (folder / BUNDLE / "card.json").is_file() or (folder / EVALUATION).is_file():
         state = "finished"
     else:
-        state = f"under way or interrupted; go on with: {resume_command(folder)}"
+        state = f"running or interrupted; continue with: {resume_command(folder)}"
     return (
-        f"{state} · begun {about.get('started', '?')} · report of {time.strftime('%Y-%m-%d %H:%M')}"
-        f" · {folder}"
+        f"{state} · started {about.get('started', '?')} · report of"
+        f" {time.strftime('%Y-%m-%d %H:%M')} · {folder}"
     )
 
 

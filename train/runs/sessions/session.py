@@ -224,8 +224,8 @@ class Session:
             if empty >= _MOST_EMPTY_ITERATIONS and began - first > _MOST_EMPTY_SECONDS:
                 raise RunError(
                     f"no env runner has brought any experience in {empty} iterations and"
-                    f" {began - first:.0f} seconds; they may lack memory. Go on with fewer games or"
-                    f" runners: {resume_command(self.folder.place)}"
+                    f" {began - first:.0f} seconds; they may lack memory. Continue with fewer"
+                    f" games or runners: {resume_command(self.folder.place)}"
                 )
             self.algorithm.fraction_done = min(self.fraction_done(), 1.0)
             result = self.algorithm.train()

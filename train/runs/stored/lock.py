@@ -53,8 +53,7 @@ class StoredLock:
             if version is None:
                 self._is_lost = True
                 raise LostRunError(
-                    f"another process goes on with {self._run}; this one ends, and leaves what is"
-                    " there alone"
+                    f"another process continues {self._run}; this one ends without changing it"
                 )
             self._version = version
 

@@ -86,7 +86,7 @@ def test_a_report_has_all_curves_needs_nothing_else_and_can_be_made_before_the_e
         "survived",
         "snake-collision",
     }
-    for text in ("2.13.0", "abc123", "num_minibatches: 4", "under way or interrupted"):
+    for text in ("2.13.0", "abc123", "num_minibatches: 4", "running or interrupted"):
         assert text in page.text
 
 

@@ -144,7 +144,7 @@ def test_of_two_writers_the_second_is_refused_and_a_dead_one_is_followed(s3, mon
         with stored_lock(run) as second:
             second.require()
             with pytest.raises(
-                LostRunError, match="another process goes on with s3://snakes/team/runs/toy"
+                LostRunError, match="another process continues s3://snakes/team/runs/toy"
             ):
                 first.require()
         assert STALE_SECONDS > 0
