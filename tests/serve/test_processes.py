@@ -454,7 +454,7 @@ def test_a_secret_from_a_file_shows_in_no_list_of_processes(tmp_path):
 def test_a_secret_that_everybody_sees_is_said_to_be_seen(tmp_path, monkeypatch):
     with Background("random", "--no-games", "--secret", "s3cret-s3cret-s3cret") as server:
         said = server.log.read_text()
-    assert "PROCSNAKE_SECRET and --secret-file don't" in said
+    assert "use PROCSNAKE_SECRET or --secret-file instead" in said
     assert "s3cret" not in said
 
 

@@ -260,7 +260,7 @@ def test_a_damaged_state_is_refused(damage: Callable[[bytes], bytes]) -> None:
     world.restart(0)
     whole, other = world.get_state()
     for states in ([whole, other._replace(native=damage(other.native))], [whole, other.native]):
-        with pytest.raises(InvalidStateError, match=r"states\[1\] is .* or damaged"):
+        with pytest.raises(InvalidStateError, match=r"states\[1\] is .* or is damaged"):
             world.set_state(states)
     world.set_state([whole, other])
     world.close()

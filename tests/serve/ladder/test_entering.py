@@ -251,7 +251,7 @@ def test_play_says_what_had_begun_when_the_site_went_down(arena, command):
     code, out, err = command("play", "Hisser", "--type", "solo", "--games", "5")
     assert code == 2
     assert len(out.splitlines()) == 2 == len(arena.games)
-    assert "2 of 5 games begun" in err
+    assert "2 of 5 games started" in err
     assert "may have been done" in err
 
 

@@ -97,7 +97,7 @@ def test_a_setting_of_another_tournament_is_refused_where_the_stores_players_go_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--out", "game.gif"], "--out is game.gif, but it is for --replay alone"),
+        (["--out", "game.gif"], "--out is game.gif, but it is for --replay; leave it out"),
         (
             ["--replay", "0/0", "--report", "page.html"],
             "--report is page.html, but it is for the standings",

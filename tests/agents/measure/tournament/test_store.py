@@ -82,7 +82,7 @@ def test_only_a_match_without_games_gives_way_to_another(tmp_path):
         store.begin(misspelt)
         other.begin(meant)
         # Whoever plays the first one still must not put its games among those of the second.
-        with pytest.raises(StoreError, match=r"holds another tournament by now: players differ"):
+        with pytest.raises(StoreError, match=r"now holds another tournament: players differ"):
             store.add(won(0, 1))
         assert other.games() == []
         other.begin(replace(meant, rounds=3))
