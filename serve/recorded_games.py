@@ -29,10 +29,9 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
     `database`. `snake` is an id or a name in the game, or our server's name of its snake. In the
     last case None is returned, for the snake that the game was recorded for.
 
-        Raises `ConfigError` if there is no such game,
-        `RecordingError` for files that are no recordings, `GamesUnavailableError` if the archive
-        can't
-        be read, and `MissingDependencyError` without the extra that reads it."""
+        Raises `ConfigError` if there is no such game, `RecordingError` for files that are no
+        recordings, `GamesUnavailableError` if the archive can't be read, and
+        `MissingDependencyError` without the extra that reads it."""
     if os.path.isdir(name):
         raise ConfigError(
             f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up"

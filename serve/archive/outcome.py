@@ -53,8 +53,7 @@ def result(
     Nobody wins under the ruleset solo, however many play: that game continues while one lives.
 
         It is a draw if several snakes are alive at the end, or if none is and our snake was asked
-        until
-        the end."""
+        until the end."""
     if end is None or num_snakes < 2 or ruleset == "solo":
         return None
     if you in end["alive"]:

@@ -100,9 +100,9 @@ def compare_runs(
     """Compare runs by `metrics` where the column `by` has the value `at`, by default at the end of
     the shortest run.
 
-    The others are compared with the first run's group. Raises `ConfigError` if there is
-        only one group or a run ends before `at`, and `RunError` and `UnknownNameError` as
-        `write_curves` does."""
+    The others are compared with the first run's group. Raises `ConfigError` if there is only one
+    group or a run ends before `at`, and `RunError` and `UnknownNameError` as `write_curves` does.
+    """
     groups = groups_of([Path(run) for run in runs])
     if len(groups) < 2:
         raise ConfigError(

@@ -84,10 +84,9 @@ def read_demonstrations(
     """Read the games of `settings` as observations of `world`. Returns are computed from the
     world's `rewards`.
 
-    `say` reports which games are left out and why, `status` the progress. Raises `ConfigError`
-        for a world without snakes or if too little is left to learn from, and `UnknownNameError`
-        for a
-        snake that played in none of the games."""
+    `say` reports which games are left out and why, `status` the progress. Raises `ConfigError` for
+    a world without snakes or if too little is left to learn from, and `UnknownNameError` for a
+    snake that played in none of the games."""
     *_, games = layers(world)
     if not isinstance(games, BattlesnakeVectorEnv):
         raise ConfigError(

@@ -43,8 +43,7 @@ class Teacher:
 
     With `settings.temperature` its answers are soft: alpha-beta searches each move to the same
     depth, and a move's share is exp(score / temperature), divided by the sum over all moves that
-    aren't
-        certain death.
+    aren't certain death.
 
         Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world
         without snakes and for a temperature with another teacher than alpha-beta."""

@@ -115,21 +115,18 @@ class Referee:
 
         * `seats` are agents or URLs, in slot order. With one seat the game is played solo.
         * `names` has one name per slot. An empty name stands for the seat's own name. Equal names
-          are
-          numbered.
+          are numbered.
         * `game_id` is a new one by default. `recording` is a file to write the game to
           (`envs.battlesnake.recording`).
         * With `tell_deadline`, agents are told when their answer is due. Without it they take their
           own time, and a game without URLs depends only on the agents and the seed.
         * With `must_answer`, `play` raises `SnakeUnreachableError` for a URL that doesn't answer
-          before
-          the game. Without it such a snake plays as one whose requests fail.
+          before the game. Without it such a snake plays as one whose requests fail.
         * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy
           (`agents.measure.evaluation.busy`) is asked again, up to three times per turn. The
           official engine doesn't do so. Use it for comparisons that load mustn't decide.
         * `position`, a state of one board, is where the game begins: seat i plays its slot i, and
-          its
-          board and rules are the game's. Without it the map lays out a new game.
+          its board and rules are the game's. Without it the map lays out a new game.
         * `opening`, int (turns, seats), has the moves of the first turns, for which nobody is
           asked.
 

@@ -76,8 +76,7 @@ class MCTS(Agent):
     **What is searched.** Moves are simultaneous: in the tree each snake chooses without knowing the
     others' choice (decoupled UCT, PUCT bounds). So it takes risks that alpha-beta avoids, because
     alpha-beta lets the others know my move. My snake and the nearest others are searched. The rest
-    go
-    straight on where they can. A simulation ends at a new position, which is evaluated by
+    go straight on where they can. A simulation ends at a new position, which is evaluated by
     territory, lengths and hunger. It is assumed that no food appears and that no royale wall moves.
 
     **How long it thinks.** With a limit of `simulations` it is deterministic. With a deadline and
