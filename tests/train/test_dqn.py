@@ -376,7 +376,7 @@ def test_a_run_exports_a_policy_whose_logits_are_q_values(one_ray, tmp_path, opt
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(one_ray, tmp_path):
-    experiment = toy_q("identity")
+    experiment = toy_q("identity").override(["budget.total_agent_steps=10240"])
     first = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 30)
     assert not first.finished
     second = train(resume=first.path)
