@@ -18,7 +18,7 @@ from agents.search.tuning.settings import Tuning
 from procsnake import main
 from tests.agents.search.tuning.made import START, play, small
 
-SMALL = ["--nodes", "40", "--width", "7", "--height", "7", "--max-turns", "120", "--jobs", "2"]
+SMALL = ["--nodes", "40", "--width", "7", "--height", "7", "--max-turns", "120", "--jobs", "1"]
 TUNE = [
     "tune-search",
     "games",
@@ -32,6 +32,8 @@ TUNE = [
     "--r-end",
     "0.2",
     *SMALL,
+    "--jobs",
+    "2",
 ]
 
 
@@ -177,17 +179,17 @@ def test_what_was_tuned_among_four_is_not_tested_in_duels(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("before", "verdict"),
-    [("alphabeta?weights.cell=0&weights.length=0", "H1"), ("alphabeta", "H0")],
+    ("before", "verdict", "jobs"),
+    [("alphabeta?weights.cell=0&weights.length=0", "H1", "2"), ("alphabeta", "H0", "1")],
 )
-def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, before, verdict):
+def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, before, verdict, jobs):
     # The good one against a bad one, and the same one against itself.
     path = folder / "tuned.yaml"
     OptionsFile(
         agent="alphabeta", options={"weights": {"cell": 6, "length": 180}}, against=before
     ).write(path)
-    hypotheses = ["--elo0", "0", "--elo1", "90"]
-    assert main(["tune-search", "accept", before, "tuned.yaml", *SMALL, *hypotheses]) == 0
+    words = ["--elo0", "0", "--elo1", "90", "--jobs", jobs]
+    assert main(["tune-search", "accept", before, "tuned.yaml", *SMALL, *words]) == 0
     assert f"{verdict} accepted" in capsys.readouterr().out
     judged = OptionsFile.read(path)
     assert judged.accepted == (verdict == "H1")
