@@ -58,7 +58,7 @@ def test_other_files_are_refused_in_one_line(tmp_path, text):
     "wrong", [{"scale": 0}, {"scale": float("nan")}, {"proven_win": 1.5}, {"offset": float("inf")}]
 )
 def test_impossible_curves_are_refused(wrong):
-    with pytest.raises(ConfigError, match="can't be"):
+    with pytest.raises(ConfigError, match="is invalid"):
         Curve(**{**vars(CURVE), **wrong})
 
 
