@@ -49,7 +49,6 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from agents.networks.mlp import MLP
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from train.compute.muon import Muon, split
@@ -426,7 +425,6 @@ class PPOLearner(FragmentLearner):
         settings = self.config.settings
         self._num_minibatches = self._minibatches_of(batch.count)
         self.metrics_window = settings.num_minibatches * settings.num_epochs
-        self._find_bytes_once(batch)
         if plays_while_learning(self.config):
             self._stay_near_the_newest_policy(batch)
         for epoch in range(settings.num_epochs):
@@ -489,21 +487,6 @@ class PPOLearner(FragmentLearner):
         super().set_state(state)
         self._kl_coef = state.get("kl_coef", self._kl_coef)
 
-    def _find_bytes_once(self, batch: SampleBatch) -> None:
-        """Have the network look for what it reads of the pictures once, and not in every epoch.
-
-        Losses, modules and networks of others may read the pictures themselves."""
-        has_own_loss = (
-            type(self).loss is not PPOLearner.loss
-            or type(self).compute_loss_for_module is not FragmentLearner.compute_loss_for_module
-        )
-        module = self.network_module
-        if has_own_loss or type(module) is not NetworkModule or not isinstance(module.network, MLP):
-            return
-        pictures = module.network.sparse(torch.as_tensor(batch[Columns.OBS]))
-        if pictures is not None:
-            batch[Columns.OBS] = pictures
-
     def _minibatches_of(self, count: int) -> int:
         """Return how many minibatches `count` decisions are split into: the same number for every
         learner.
@@ -548,12 +531,12 @@ class PPOLearner(FragmentLearner):
         This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the
         policy that played, each update would undo the one before, and two policies would be learned
         by turns."""
-        columns: dict[str, Any] = batch
+        columns = {name: torch.as_tensor(batch[name]) for name in batch}
         newest = {
             name: torch.empty_like(columns[name]) for name in _OF_THE_POLICY if name in columns
         }
         for part in self._shuffled_parts(batch):
-            decisions: dict[str, Any] = _rows_of(batch, part)
+            decisions = {name: column.index_select(0, part) for name, column in columns.items()}
             answers = self.network_module.forward_train(decisions)
             log_probabilities = torch.log_softmax(answers[Columns.ACTION_DIST_INPUTS], -1)
             actions = decisions[Columns.ACTIONS].long()[:, None]
@@ -564,8 +547,8 @@ class PPOLearner(FragmentLearner):
             }
             for name, column in newest.items():
                 column[part] = by_newest[name]
-        batch[IMPORTANCE] = (newest[Columns.ACTION_LOGP] - columns[Columns.ACTION_LOGP]).exp()
         batch.update(newest)
+        batch[IMPORTANCE] = (newest[Columns.ACTION_LOGP] - columns[Columns.ACTION_LOGP]).exp()
 
     def _mean_over_learners(self, value: torch.Tensor) -> float:
         if self.config.num_learners > 1:

@@ -13,7 +13,6 @@ from torch.nn.functional import linear
 from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
 from agents.networks.options import MLPOptions
 from agents.networks.sparse_linear import inputs_first, sparse_linear
-from agents.networks.sparse_pictures import SparsePictures, sparse_pictures
 
 
 class MLP(nn.Module):
@@ -35,26 +34,12 @@ class MLP(nn.Module):
         planes = plane_scales(options.scales, observation_shape[-1])
         self.register_buffer("scales", planes.repeat(inputs // len(planes)), persistent=False)
 
-    def sparse(self, observations: torch.Tensor) -> SparsePictures | None:
-        """Return what `forward` takes in place of observations that it is to see several times: it
-        need not look for their bytes each time. None where it can't, or is another class's."""
-        if type(self).forward is not MLP.forward:
-            return None
-        first = self.hidden[0]
-        assert isinstance(first, nn.Linear)
-        return sparse_pictures(observations.flatten(1), first.weight, self.scales)
-
-    def forward(
-        self, observations: torch.Tensor | SparsePictures
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         first, *others = self.hidden
         assert isinstance(first, nn.Linear)
-        pictures = observations
-        if isinstance(pictures, torch.Tensor):
-            pictures = pictures.flatten(1)
+        pictures = observations.flatten(1)
         features = sparse_linear(pictures, first, self.scales)
         if features is None:
-            assert isinstance(pictures, torch.Tensor)
             # Scaling the weights is the same as scaling the inputs, and there are fewer of them in
             # a batch.
             features = linear(to_float(pictures), first.weight * self.scales, first.bias)

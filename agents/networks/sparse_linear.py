@@ -7,23 +7,35 @@ of G per input. One kernel computes both."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from agents.networks.sparse_pictures import (
-    PICTURES_A_PART,
-    Entries,
-    SparsePictures,
-    sparse_pictures,
-)
 from agents.networks.threads import in_parts
 from envs.battlesnake.jit import kernel
 
+_PICTURES_A_PART = 256
 _INPUTS_A_PART = 64
+_DENSEST = 8
+"""Where more than one in so many bytes isn't zero, the dense layer is faster."""
+
+
+class Entries(NamedTuple):
+    """A sparse matrix by its rows: row r has `factors[begins[r]:ends[r]]` in the columns
+    `columns[begins[r]:ends[r]]`.
+    """
+
+    begins: np.ndarray
+    """Int64 (R,)."""
+    ends: np.ndarray
+    """Int64 (R,)."""
+    columns: np.ndarray
+    """Int32 (N,)."""
+    factors: np.ndarray
+    """Float32 (N,)."""
 
 
 def inputs_first(layer: nn.Linear) -> nn.Linear:
@@ -35,21 +47,28 @@ def inputs_first(layer: nn.Linear) -> nn.Linear:
 
 
 def sparse_linear(
-    pictures: torch.Tensor | SparsePictures, layer: nn.Linear, scales: torch.Tensor
+    pictures: torch.Tensor, layer: nn.Linear, scales: torch.Tensor
 ) -> torch.Tensor | None:
     """Return `layer` of the scaled pictures, float32 [B, units], or None where the dense layer has
-    to do it (`sparse_pictures`).
+    to do it.
 
-    `pictures` are uint8 [B, inputs], and `scales` float32 [inputs] are what they are multiplied by;
-    `SparsePictures` are scaled already. Sums are those of float32 in another order, also under
-    autocast."""
-    if isinstance(pictures, torch.Tensor):
-        found = sparse_pictures(pictures, layer.weight, scales)
-    else:
-        found = pictures
-    if found is None:
+    `pictures` are uint8 [B, inputs], and `scales` float32 [inputs] are what they are multiplied by.
+    Sums are those of float32 in another order, also under autocast. The result is None on other
+    devices and for other types, for pictures that are not mostly zero, and while the network is
+    exported."""
+    weight = layer.weight
+    bias = layer.bias
+    here = (
+        pictures.device.type == weight.device.type == "cpu"
+        and pictures.dtype == torch.uint8
+        and weight.dtype == torch.float32
+    )
+    if not here or torch.jit.is_tracing() or torch.compiler.is_compiling():
         return None
-    return _SparseLinear.apply(layer.weight, layer.bias, found.entries)
+    entries = _entries(pictures.contiguous().numpy(), scales.numpy())
+    if entries is None:
+        return None
+    return _SparseLinear.apply(weight, bias, entries)
 
 
 class _SparseLinear(torch.autograd.Function):
@@ -59,7 +78,7 @@ class _SparseLinear(torch.autograd.Function):
     ) -> torch.Tensor:
         ctx.entries = entries
         ctx.inputs = weight.shape[1]
-        return _product(entries, weight.detach().t().contiguous(), bias.detach(), PICTURES_A_PART)
+        return _product(entries, weight.detach().t().contiguous(), bias.detach(), _PICTURES_A_PART)
 
     @staticmethod
     @once_differentiable
@@ -96,15 +115,96 @@ def _product(
     return result
 
 
+def _entries(pictures: np.ndarray, scales: np.ndarray) -> Entries | None:
+    """Return what isn't zero in `pictures`, uint8 (B, inputs), scaled; None if that is too much."""
+    count, inputs = pictures.shape
+    room = -(-inputs // _DENSEST)
+    # Eight bytes are looked at as one number first. Rows may begin anywhere, which the processor
+    # doesn't mind.
+    words: np.ndarray = np.ndarray(
+        (count, inputs // 8), np.uint64, buffer=pictures, strides=(inputs, 8)
+    )
+    begins = np.empty(count, np.int64)
+    ends = np.empty(count, np.int64)
+    # Each part has room of its own, and for one picture more, which may be full whatever the others
+    # are.
+    size = count * room + (count // _PICTURES_A_PART + 1) * inputs
+    columns = np.empty(size, np.int32)
+    factors = np.empty(size, np.float32)
+    full = []
+
+    def note(part: slice) -> None:
+        first = part.start * room + part.start // _PICTURES_A_PART * inputs
+        last = first + (part.stop - part.start) * room + inputs
+        if not _note_entries(
+            pictures[part],
+            words[part],
+            scales,
+            begins[part],
+            ends[part],
+            columns,
+            factors,
+            first,
+            last,
+        ):
+            full.append(part)
+
+    in_parts(note, count, _PICTURES_A_PART)
+    if full:
+        return None
+    return Entries(begins, ends, columns, factors)
+
+
 def _transposed(entries: Entries, columns: int) -> Entries:
     """Return the same matrix by its columns, each with its rows in order."""
     begins = np.zeros(columns, np.int64)
     ends = np.empty(columns, np.int64)
-    count = int((entries.ends - entries.begins).sum())
-    rows = np.empty(count, np.int32)
-    factors = np.empty(count, np.float32)
+    rows = np.empty_like(entries.columns)
+    factors = np.empty_like(entries.factors)
     _transpose(*entries, begins, ends, rows, factors)
     return Entries(begins, ends, rows, factors)
+
+
+@kernel
+def _note_entries(
+    pictures: np.ndarray,
+    words: np.ndarray,
+    scales: np.ndarray,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    columns: np.ndarray,
+    factors: np.ndarray,
+    n: int,
+    limit: int,
+) -> bool:
+    """Fill in the `Entries` of `pictures` (B, inputs) from `n` on. Returns whether there was room
+    for them before `limit`.
+    """
+    whole = 8 * words.shape[1]
+    for b in range(len(pictures)):
+        begins[b] = n
+        if limit - n < pictures.shape[1]:
+            return False
+        for word in range(words.shape[1]):
+            if words[b, word] != 0:
+                for i in range(8 * word, 8 * word + 8):
+                    n = _note_entry(pictures[b, i], i, scales, columns, factors, n)
+        for i in range(whole, pictures.shape[1]):
+            n = _note_entry(pictures[b, i], i, scales, columns, factors, n)
+        ends[b] = n
+    return True
+
+
+@kernel
+def _note_entry(
+    value: np.uint8, i: int, scales: np.ndarray, columns: np.ndarray, factors: np.ndarray, n: int
+) -> int:
+    """Write an entry at place n, if it isn't zero, and return the next free place."""
+    if value != 0:
+        columns[n] = i
+        factors[n] = value * scales[i]
+        n += 1
+    return n
 
 
 @kernel

@@ -39,10 +39,7 @@ def without_sparse_layer(work: Callable[[], int]) -> Callable[[], int]:
     """The same work, where the first layer of an MLP multiplies by zeros, too."""
 
     def dense() -> int:
-        with (
-            mock.patch("agents.networks.mlp.sparse_linear", return_value=None),
-            mock.patch("agents.networks.mlp.sparse_pictures", return_value=None),
-        ):
+        with mock.patch("agents.networks.mlp.sparse_linear", return_value=None):
             return work()
 
     return dense

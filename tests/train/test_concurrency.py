@@ -103,8 +103,6 @@ def test_each_update_stays_near_the_policy_it_begins_with(built, monkeypatch):
         return loss, parts
 
     monkeypatch.setattr(train.ppo, "ppo_loss", noting)
-    # This test reads the pictures.
-    monkeypatch.setattr(train.ppo.PPOLearner, "_find_bytes_once", lambda self, batch: None)
     weights = [algorithm.policy_weights()]
     for k in range(4):
         seen.clear()

@@ -2,21 +2,17 @@ from __future__ import annotations
 
 import math
 from itertools import chain
-from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
 from agents import networks
-from agents.networks.sparse_pictures import SparsePictures
 from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, toy, toy_appo, toy_q, train_until
 from tests.train.small_worlds import best_masked_return
 from train.algorithms import build_algorithm
-from train.ppo import PPOLearner, adapted_kl_coef, ppo_loss
-from train.rllib.learner import FragmentLearner
-from train.rllib.modules import NetworkModule
+from train.ppo import adapted_kl_coef, ppo_loss
 from train.settings import PPOSettings
 
 
@@ -204,43 +200,6 @@ def test_the_fused_optimizer_makes_the_steps_of_adam(one_ray):
             torch.testing.assert_close(parameter.detach().double(), expected, rtol=0, atol=1e-6)
     finally:
         algorithm.stop()
-
-
-def update_of(experiment):
-    """The weights after two iterations, and the types in which the network was shown pictures."""
-    algorithm = build_algorithm(experiment)
-    seen = set()
-    rollout = NetworkModule.rollout
-
-    def noting(module, observations):
-        if torch.is_grad_enabled():
-            seen.add(type(observations))
-        return rollout(module, observations)
-
-    try:
-        with mock.patch.object(NetworkModule, "rollout", noting):
-            algorithm.train()
-            algorithm.train()
-        return algorithm.policy_weights(), seen
-    finally:
-        algorithm.stop()
-
-
-@pytest.mark.parametrize("settings", [{}, {"concurrency": True, "kl_coef": 0.2}])
-def test_bytes_found_once_per_rollout_change_no_bit_of_an_update(one_ray, settings):
-    experiment = toy("identity", bf16=False, **settings)
-    once, seen_once = update_of(experiment)
-    assert seen_once == {SparsePictures}
-
-    def own(self, **arguments):
-        return FragmentLearner.compute_loss_for_module(self, **arguments)
-
-    # Somebody's own loss may read the pictures.
-    with mock.patch.object(PPOLearner, "compute_loss_for_module", own):
-        anew, seen_anew = update_of(experiment)
-    assert seen_anew == {torch.Tensor}
-    assert once.keys() == anew.keys()
-    assert all(np.array_equal(once[name], anew[name]) for name in once)
 
 
 def learned(algorithm):

@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from agents import networks
-from agents.networks.mlp import MLP
 from agents.networks.sparse_linear import inputs_first, sparse_linear
 
 # (pictures, inputs, units): one picture, fewer inputs than a word, rows that don't begin at words,
@@ -137,31 +136,3 @@ def names_of_steps(step: Any) -> set[str]:
     """Names of what a gradient goes through."""
     others = [following for following, _ in step.next_functions if following is not None]
     return {step.name(), *(name for other in others for name in names_of_steps(other))}
-
-
-def test_bytes_that_were_found_before_give_the_same_sums_bit_by_bit() -> None:
-    """Chosen rows, some of them twice, of pictures in several parts."""
-    network = networks.build("mlp", (11, 11, 12), 3, hidden_sizes=[16, 8])
-    seen = pictures(700, 1452).reshape(700, 11, 11, 12)
-    positions = torch.randint(0, 700, (300,), generator=torch.Generator().manual_seed(0))
-    found = network.sparse(seen)
-    assert len(found) == 700
-    steps = []
-    for observations in (seen[positions], found.index_select(0, positions)):
-        network.zero_grad()
-        logits, values = network(observations)
-        (logits.square().sum() + values.square().sum()).backward()
-        steps.append((logits, values, *(p.grad for p in network.parameters())))
-    for plain, of_found in zip(*steps, strict=True):
-        assert torch.equal(plain, of_found)
-
-
-def test_a_network_that_reads_pictures_itself_gets_them() -> None:
-    class Mine(MLP):
-        def forward(self, observations: Any) -> tuple[torch.Tensor, torch.Tensor]:
-            return super().forward(255 - observations)
-
-    seen = pictures(5, 48).reshape(5, 2, 2, 12)
-    assert MLP((2, 2, 12), 3).sparse(seen) is not None
-    assert MLP((2, 2, 12), 3).sparse(seen.float()) is None
-    assert Mine((2, 2, 12), 3).sparse(seen) is None

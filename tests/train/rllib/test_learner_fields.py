@@ -79,9 +79,6 @@ def test_a_whole_update_is_not_compiled():
         config.validate()
 
 
-# torch warns of what its own compiler does with the function of the sparse layer.
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:.*grad attribute of a Tensor that is not a leaf:UserWarning")
 @pytest.mark.long
 def test_a_compiled_learner_learns_the_same(one_ray):
     def weights(algorithm: Any) -> dict[str, torch.Tensor]:
