@@ -19,9 +19,9 @@ from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from train.settings import ALGORITHMS, AlgorithmSettings, PPOSettings
 from train.settings.algorithm import NetworkSettings, Settings
-from train.settings.conversion import check_keys, convert, convert_section, field_types
 from train.settings.limits import require, require_plain
 from train.settings.scale import Local, Scale
+from train.typed_values import check_keys, convert, convert_section, field_types
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 

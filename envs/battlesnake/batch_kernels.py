@@ -25,7 +25,6 @@ from envs.battlesnake.safety import is_certain_death, move_tails, write_safe_mov
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import ALIVE, Boards, head_cell, is_alive, step_offset
 
-# Columns that the kernel keeps of an ended episode, int32.
 EPISODE_COLUMNS = (
     "game",
     "length",
@@ -37,6 +36,7 @@ EPISODE_COLUMNS = (
     "hazard_turns",
     "game_over",
 )
+"""What is kept of an ended episode, int32 each."""
 GAME, LENGTH, WON, CAUSE, KILLER, SNAKE_LENGTH, FOOD_EATEN, HAZARD_TURNS, GAME_OVER = range(
     len(EPISODE_COLUMNS)
 )
@@ -138,18 +138,21 @@ def _show_endings(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, pl
 def play_boards(
     s: Boards, r: Rules, view: View, rows: BatchArrays, weights: np.ndarray, actions: np.ndarray
 ) -> None:
+    """Play the ruleset's step on all boards, and pay for it."""
     for b in range(len(s.turn)):
         _play_board(s, b, r, view, rows, weights, actions)
 
 
 @kernel
 def close_boards(s: Boards, r: Rules, rows: BatchArrays, max_turns: int) -> None:
+    """End the turn on all boards, after the map's update."""
     for b in range(len(s.turn)):
         _close_board(s, b, r, rows, max_turns)
 
 
 @kernel
 def show_boards(s: Boards, r: Rules, view: View, rows: BatchArrays, paint: bool) -> None:
+    """Write validity and masks of all boards, and what snakes see if `paint`."""
     for b in range(len(s.turn)):
         _show_board(s, b, r, view, rows, 0, paint)
 

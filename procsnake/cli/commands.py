@@ -42,7 +42,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("play", "cli.start.play", "Play Battlesnake yourself, in the browser or here."),
         Command("keyboard", "cli.start.keyboard", "Play a game of Procgen yourself, by keyboard."),
         Command("match", "cli.start.match", "Play one game between snakes, and print or watch it."),
-        Command("watch", "cli.start.watch", "Watch an episode of Procgen or another world."),
+        Command("watch", "cli.start.watch", "Watch an episode of Procgen or another environment."),
         Command("champions", "cli.start.champions", "List the policies that come with procsnake."),
         Command(
             "warm-up",
