@@ -120,7 +120,8 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--r-end",
         type=float,
-        help="last step as a fraction of c_end (default: 0.002, for tens of thousands of pairs)",
+        help="step after the last pair, as a fraction of c_end, for each game won more than lost"
+        " (default: 0.002, for tens of thousands of pairs)",
     )
     parser.add_argument(
         "--store", metavar="FILE", help="SQLite file of the games (default: outputs/tune-SEARCH.db)"
