@@ -21,7 +21,7 @@ from agents.policy import Forward, onnx_forward
 from envs.common.errors import (
     MissingDependencyError,
     UnknownNameError,
-    make_beside,
+    make_environment,
     pip_install,
 )
 from envs.common.whole_files import make_folder_of, write_whole
@@ -103,7 +103,7 @@ def export_savedmodel(
     if not parity.holds:
         raise BundleError(
             f"TensorFlow answers differently than the bundle ({parity}), so the model was"
-            f" removed; {target / PARITY}"
+            f" removed. See {target / PARITY}"
         )
     return parity
 
@@ -181,6 +181,6 @@ def _tensorflow() -> Any:
         raise MissingDependencyError(
             "tensorflow",
             feature="the SavedModel export",
-            install=make_beside("tensorflow") or pip_install("procsnake[tensorflow]"),
+            install=make_environment("tensorflow") or pip_install("procsnake[tensorflow]"),
         ) from error
     return tensorflow

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envs.common.errors import MissingDependencyError, install_beside, make_beside, pip_install
+from envs.common.errors import (
+    MissingDependencyError,
+    install_beside,
+    make_environment,
+    pip_install,
+)
 from envs.common.shell_command import shell_command
 
 if TYPE_CHECKING:
@@ -61,7 +66,7 @@ def _how_to_install() -> str:
         )
     if _HAS_NUMPY_1:
         return pip_install("procsnake[mxnet]")
-    how = make_beside("mxnet") if sys.version_info < (3, 13) else None
+    how = make_environment("mxnet") if sys.version_info < (3, 13) else None
     return how or install_beside("mxnet")
 
 

@@ -147,25 +147,27 @@ def install_beside(extra: str) -> str:
     the command installs the clone, because `procsnake` alone would be looked up on PyPI."""
     place = f".venv-{extra}"
     minor = min(sys.version_info.minor, 12)
-    is_clone = (_HOME / "setup.py").is_file()
-    source = _HOME if is_clone else "procsnake"
+    source = _HOME if _is_clone() else "procsnake"
     return (
         f"python3.{minor} -m venv {place} && {place}/bin/pip install"
         f" {shlex.quote(f'{source}[train,{extra}]')}"
     )
 
 
-def make_beside(extra: str) -> str | None:
-    """Return the command that makes this clone's environment of an extra's own, and how to use it.
-    None outside a clone.
+def make_environment(extra: str) -> str | None:
+    """Return the shell commands that make the environment of an extra and run procsnake in it.
+    Return None outside a clone, because they need its Makefile.
     """
-    if not (_HOME / "Makefile").is_file():
+    if not _is_clone():
         return None
     python = shlex.quote(str(_HOME / f".venv-{extra}" / "bin" / "python"))
     return (
-        f"make -C {shlex.quote(str(_HOME))} .venv-{extra}/.installed, and then {python} -m"
-        " procsnake …"
+        f"make -C {shlex.quote(str(_HOME))} .venv-{extra}/.installed && {python} -m procsnake …"
     )
+
+
+def _is_clone() -> bool:
+    return (_HOME / "Makefile").is_file()
 
 
 def _extra_with(package: str) -> str | None:

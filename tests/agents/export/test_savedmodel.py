@@ -151,7 +151,7 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
     made = exported(tmp_path / "bundle", WINDOW, "mlp")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(BundleError, match="something else"):
+    with pytest.raises(BundleError, match="holds something other than an export"):
         export_savedmodel(made, tmp_path / "mine")
 
 

@@ -16,7 +16,7 @@ from envs.common.errors import (
     ProcsnakeError,
     UnknownNameError,
     install_beside,
-    make_beside,
+    make_environment,
 )
 
 
@@ -47,7 +47,7 @@ def test_a_new_environment_gets_the_clone_that_runs_where_there_is_one(
     place.mkdir()
     monkeypatch.setattr(errors, "_HOME", place)
     if is_clone:
-        (place / "setup.py").touch()
+        (place / "Makefile").touch()
     assert (
         shlex.split(install_beside("mxnet"))[-1]
         == f"{place if is_clone else 'procsnake'}[train,mxnet]"
@@ -56,11 +56,11 @@ def test_a_new_environment_gets_the_clone_that_runs_where_there_is_one(
 
 def test_a_clone_names_the_environment_that_its_makefile_makes(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(errors, "_HOME", tmp_path)
-    assert make_beside("tensorflow") is None
+    assert make_environment("tensorflow") is None
     (tmp_path / "Makefile").touch()
-    said = make_beside("tensorflow")
+    said = make_environment("tensorflow")
     assert said is not None
-    make, _, use = said.partition(", and then ")
+    make, use = said.split(" && ")
     assert shlex.split(make) == ["make", "-C", str(tmp_path), ".venv-tensorflow/.installed"]
     assert use == f"{tmp_path}/.venv-tensorflow/bin/python -m procsnake …"
 
