@@ -72,6 +72,7 @@ long-training: $(INSTALLED) programs
 
 long-others: $(INSTALLED) programs
 	$(LONG) tests --ignore=tests/train $(LEGACY:%=--ignore=%) --ignore=tests/clients
+	PROCSNAKE_EXAMPLES=5000 $(BIN)/python -m pytest tests/serve/test_arena.py -k nothing_that_arrives
 
 # What is tried beside libraries that the rest can't have. `.ci/run` takes one of them each day.
 test-outside: $(OUTSIDE:%=outside-%)

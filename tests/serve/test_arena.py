@@ -5,6 +5,7 @@ arrives.
 from __future__ import annotations
 
 import json
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -24,6 +25,9 @@ from serve.transport.request_body import MAX_VALUES
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.webhook.test_requests import plain_request, recorded
 from tests.serve.agents import Raises
+
+EXAMPLES = int(os.environ.get("PROCSNAKE_EXAMPLES", "200"))
+"""How many damaged requests are drawn. `make test-long` draws more."""
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +206,7 @@ def damaged_requests(draw):
     return request
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(request=damaged_requests(), path=st.sampled_from(["/start", "/move", "/end"]))
 def test_nothing_that_arrives_is_an_internal_error(client, request, path):
     answer = client.post(path, data=json.dumps(request), content_type="application/json")

@@ -65,7 +65,6 @@ DAMAGE = [
     "UPDATE game SET turns = 7000",
     "UPDATE game SET moves = x'00'",
     ("UPDATE game SET moves = ?", (zlib.compress(bytes([9] * 10)),)),
-    ("UPDATE game SET moves = ?", (zlib.compress(bytes(1 << 25)),)),
     ("UPDATE tournament SET config = ?", (json.dumps({"x": "x" * (2 << 20)}),)),
 ]
 
@@ -95,6 +94,13 @@ def test_a_match_that_nobody_could_play_is_one_line(played, capsys, much):
     assert main(["tournament", "--store", str(played)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "are too many" in line
+
+
+def test_one_game_that_unpacks_to_too_many_moves_is_refused_for_its_size(played, capsys):
+    change(played, ("UPDATE game SET moves = ?", (zlib.compress(bytes(1 << 25)),)))
+    assert main(["tournament", "--store", str(played)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "it inflates to more than 16777216 bytes" in line
 
 
 def test_moves_that_are_few_in_the_file_and_many_in_memory_are_counted_together(
