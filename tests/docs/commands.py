@@ -13,7 +13,7 @@ DOCS = REPOSITORY / "docs"
 PAGES = (REPOSITORY / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("lab/*.md")))
 _BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _SHELL = ("", "bash", "sh", "console")
-_BEFORE = re.compile(r"^([A-Z_][A-Z_0-9]*=\S* )*(\.venv/bin/)?(?=procsnake )")
+_BEFORE = re.compile(r"^([A-Z_][A-Z_0-9]*=\S* )*(\.venv[-\w]*/bin/(python -m )?)?(?=procsnake )")
 """What may stand before the command: variables, and where it was installed."""
 
 
