@@ -116,15 +116,15 @@ pictures: $(INSTALLED)
 notebooks: $(INSTALLED)
 	$(BIN)/jupytext --quiet --update --to ipynb notebooks/*.py
 
-# What the cells of changed notebooks print and draw, for their pages; they run in miniature.
+# What the cells of changed notebooks print and draw, for those pages that show it.
 outputs: $(INSTALLED)
 	$(BIN)/python docs/hooks/notebook_outputs.py
 
 # By hand: notebooks beside the packages of a host's image (tests/notebooks/hosts), each in miniature.
-HOST ?= colab-3.12
+IMAGE ?= colab-3.12
 NOTEBOOKS ?= $(notdir $(basename $(wildcard notebooks/*.py)))
 hosted-notebooks: $(INSTALLED)
-	$(BIN)/python -m tests.notebooks.run_on_host $(HOST) $(NOTEBOOKS)
+	$(BIN)/python -m tests.notebooks.run_on_host $(IMAGE) $(NOTEBOOKS)
 
 # By hand, after each change of setup.py or constraints.txt, with uv on the path: exact versions and their hashes for each Python.
 locks:
@@ -211,4 +211,4 @@ $(CLIENTS)/.installed: $(INSTALLED)
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) $(CLIENTS) *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) $(CLIENTS) .venv-colab-* *.egg-info .pytest_cache .ruff_cache .hypothesis

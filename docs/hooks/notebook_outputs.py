@@ -1,7 +1,8 @@
 """Keeps what the cells of notebooks print and draw, for their pages: `make outputs`, or `python
 docs/hooks/notebook_outputs.py [--full] NAME …` for single ones.
 
-A notebook runs in miniature (`FAST=1`) unless `--full` is given."""
+A notebook runs in miniature (`FAST=1`) unless `--full` is given, or its outputs are kept of a whole
+run."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -41,17 +43,24 @@ def read(name: str) -> dict[str, Any]:
     return outputs
 
 
-def run(name: str, *, fast: bool) -> Any:
-    """Execute a notebook in an empty folder, and return it with its outputs."""
+class NotebookFailedError(Exception):
+    """A cell raised, took too long, or ended its kernel."""
+
+
+def execute(name: str, folder: Path, *, kernel: str = "python3", timeout: int = 7200) -> Any:
+    """Execute a notebook in `folder`, and return it with its outputs. The tests use this, too.
+
+    `timeout` is the most seconds that a cell may take. Raises `NotebookFailedError`."""
     import jupytext
     from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    os.environ["FAST"] = "1" if fast else "0"
-    os.environ["PYTHONPATH"] = str(NOTEBOOKS.parent)
     notebook = jupytext.read(NOTEBOOKS / f"{name}.py")
-    with tempfile.TemporaryDirectory() as folder:
-        place = {"metadata": {"path": folder}}
-        NotebookClient(notebook, timeout=7200, kernel_name="python3", resources=place).execute()
+    place = {"metadata": {"path": str(folder)}}
+    try:
+        NotebookClient(notebook, timeout=timeout, kernel_name=kernel, resources=place).execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise NotebookFailedError(f"{name}: {error}") from error
     return notebook
 
 
@@ -129,28 +138,42 @@ def small(content: bytes) -> bytes:
     return min(content, written.getvalue(), key=len)
 
 
-def main() -> None:
-    """Run the named notebooks, or all whose outputs aren't of today's cells, and keep theirs."""
+def is_stale(name: str) -> bool:
+    """Return whether a notebook has kept outputs that aren't of today's cells."""
     import jupytext
 
+    kept = [cell["code"] for cell in read(name)["cells"]]
+    cells = jupytext.read(NOTEBOOKS / f"{name}.py").cells
+    codes = [code_hash(cell.source) for cell in cells if cell.cell_type == "code"]
+    return bool(kept) and kept != codes
+
+
+def main() -> int:
+    """Run the named notebooks, or all whose kept outputs are stale, and keep what they print and
+    draw. Returns the exit code, which is 1 if any of them failed.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--full", action="store_true", help="not in miniature")
     options = parser.parse_args()
-    scripts = sorted(NOTEBOOKS.glob("*.py"))
-    stale = [
-        path.stem
-        for path in scripts
-        if [cell["code"] for cell in read(path.stem)["cells"]]
-        != [code_hash(c.source) for c in jupytext.read(path).cells if c.cell_type == "code"]
-    ]
-    for name in options.names or stale:
+    os.environ["PYTHONPATH"] = str(NOTEBOOKS.parent)
+    exit_code = 0
+    for name in options.names or filter(is_stale, (p.stem for p in sorted(NOTEBOOKS.glob("*.py")))):
+        fast = read(name)["fast"] and not options.full
+        os.environ["FAST"] = "1" if fast else "0"
         began = time.monotonic()
-        notebook = run(name, fast=not options.full)
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                notebook = execute(name, Path(folder))
+        except NotebookFailedError as error:
+            print(error, file=sys.stderr, flush=True)
+            exit_code = 1
+            continue
         minutes = (time.monotonic() - began) / 60
-        keep(notebook, name, fast=not options.full, minutes=minutes)
+        keep(notebook, name, fast=fast, minutes=minutes)
         print(f"kept: {name}, {minutes:.1f} minutes", flush=True)
+    return exit_code
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

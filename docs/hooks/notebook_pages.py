@@ -24,7 +24,7 @@ IN_MINIATURE = (
     "Its outputs are of a run in miniature, with `FAST=1`, which is too short for some of what the"
     " text says."
 )
-IN_FULL = "Its outputs are of one run, of {minutes:.0f} minutes on two shared cores."
+IN_FULL = "Its outputs are of a run of {minutes:.0f} min on two shared cores."
 NO_OUTPUTS = "It is shown without what its cells print."
 
 

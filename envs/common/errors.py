@@ -161,9 +161,7 @@ def make_environment(extra: str) -> str | None:
     if not _is_clone():
         return None
     python = shlex.quote(str(_HOME / f".venv-{extra}" / "bin" / "python"))
-    return (
-        f"make -C {shlex.quote(str(_HOME))} .venv-{extra}/.installed && {python} -m procsnake …"
-    )
+    return f"make -C {shlex.quote(str(_HOME))} .venv-{extra}/.installed && {python} -m procsnake …"
 
 
 def _is_clone() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -52,6 +53,66 @@ def test_its_page_shows_them_and_nothing_of_the_machine(path, page):
         assert not any(folder in cell["text"] for folder in ("/tmp/", "/home/", "/work/"))
         for name in cell["pictures"]:
             assert f"(../pictures/notebooks/{name})" in shown
+
+
+@pytest.mark.parametrize("path", WITH_OUTPUTS, ids=lambda path: path.stem)
+def test_no_output_is_an_object_at_an_address(path):
+    assert not any(" at 0x" in cell["text"] for cell in kept(path))
+
+
+def main_with(monkeypatch, outputs, *words, fails=()):
+    """Run the tool, with `outputs` by notebook as what is kept. Returns the exit code, and what was
+    run and kept as (notebook, in miniature).
+    """
+    kept_now = []
+
+    def execute(name, folder):
+        if name in fails:
+            raise OUTPUTS["NotebookFailedError"](name)
+        return (name, os.environ["FAST"])
+
+    names = OUTPUTS["main"].__globals__
+    nothing = {"fast": True, "cells": []}
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr(sys, "argv", ["notebook_outputs.py", *words])
+    monkeypatch.setitem(names, "read", lambda name: outputs.get(name, nothing))
+    monkeypatch.setitem(names, "execute", execute)
+    monkeypatch.setitem(names, "keep", lambda ran, *_, fast, **__: kept_now.append((*ran, fast)))
+    return OUTPUTS["main"](), kept_now
+
+
+def stale(*, fast):
+    return {"fast": fast, "cells": [{"code": "another"}]}
+
+
+def test_stale_outputs_alone_are_made_anew_and_in_the_way_in_which_they_were_kept(monkeypatch):
+    cells = [
+        {"code": OUTPUTS["code_hash"](cell.source)}
+        for cell in jupytext.read(NOTEBOOKS[1]).cells
+        if cell.cell_type == "code"
+    ]
+    outputs = {
+        NOTEBOOKS[0].stem: stale(fast=True),
+        NOTEBOOKS[1].stem: {"fast": True, "cells": cells},
+        NOTEBOOKS[7].stem: stale(fast=False),
+    }
+    assert main_with(monkeypatch, outputs) == (
+        0,
+        [(NOTEBOOKS[0].stem, "1", True), (NOTEBOOKS[7].stem, "0", False)],
+    )
+
+
+def test_a_notebook_that_is_named_may_run_in_full(monkeypatch):
+    name = NOTEBOOKS[0].stem
+    outputs = {name: stale(fast=True)}
+    assert main_with(monkeypatch, outputs, "--full", name) == (0, [(name, "0", False)])
+
+
+def test_after_a_failure_the_others_run_and_the_exit_code_is_1(monkeypatch, capsys):
+    first, second = (path.stem for path in NOTEBOOKS[:2])
+    outputs = {first: stale(fast=True), second: stale(fast=True)}
+    assert main_with(monkeypatch, outputs, fails=[first]) == (1, [(second, "1", True)])
+    assert first in capsys.readouterr().err
 
 
 def test_every_picture_is_shown_once_and_all_are_small():

@@ -1,9 +1,9 @@
-"""Runs notebooks beside the packages of a host's image: `make hosted-notebooks HOST=colab-3.12
+"""Runs notebooks beside the packages of a host's image: `make hosted-notebooks IMAGE=colab-3.12
 NOTEBOOKS="4_procgen 6_submission"`.
 
-`hosts/` has the packages of each host, with their date. The environment `.venv-HOST` has these
-alone, so a notebook's first cell installs procsnake, from a wheel of this tree. Everything runs in
-miniature (`FAST=1`)."""
+`hosts/` has the packages of each host, with their date. For each notebook the environment
+`.venv-HOST` is made anew with these alone, so its first cell installs procsnake, from a wheel of
+this tree. Everything runs in miniature (`FAST=1`)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.notebooks.running import NotebookFailedError, execute
+
 REPOSITORY = Path(__file__).parents[2]
 HOSTS = Path(__file__).with_name("hosts")
 
@@ -27,16 +29,26 @@ def python_of(host: str) -> str:
 
 
 def environment_of(host: str) -> Path:
-    """Make the environment of a host, or take procsnake out of the one that is there."""
-    place = REPOSITORY / f".venv-{host}"
-    uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
-    python = str(place / "bin" / "python")
-    if not place.exists():
-        subprocess.run([uv, "venv", "--seed", "--python", python_of(host), place], check=True)
-    pins = str(HOSTS / f"{host}.txt")
-    subprocess.run([uv, "pip", "install", "--python", python, "--requirement", pins], check=True)
-    subprocess.run([uv, "pip", "uninstall", "--python", python, "procsnake"], check=True)
-    return place
+    """Return where the environment of a host is."""
+    return REPOSITORY / f".venv-{host}"
+
+
+def make_environment(host: str, uv: str) -> None:
+    """Make the environment of a host, with its packages alone, in the place of an older one. From
+    uv's cache this takes seconds.
+    """
+    place = environment_of(host)
+    new = ["venv", "--quiet", "--clear", "--seed", "--python", python_of(host)]
+    subprocess.run([uv, *new, place], check=True)
+    pins = ["--requirement", HOSTS / f"{host}.txt"]
+    install = ["pip", "install", "--quiet", "--python", place / "bin" / "python"]
+    subprocess.run([uv, *install, *pins], check=True)
+
+
+def find_uv() -> str | None:
+    """Return the path of uv, on the path or beside this Python."""
+    beside = Path(sys.executable).parent
+    return shutil.which("uv") or shutil.which("uv", path=str(beside))
 
 
 def kernel_of(environment: Path, folder: Path) -> None:
@@ -62,17 +74,11 @@ def wheel(folder: Path) -> Path:
 
 def runs(name: str, folder: Path) -> bool:
     """Run one notebook in an empty folder, and print whether and in what time."""
-    import jupytext
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
-
-    notebook = jupytext.read(REPOSITORY / "notebooks" / f"{name}.py")
     (folder / name).mkdir()
-    place = {"metadata": {"path": str(folder / name)}}
     began = time.monotonic()
     try:
-        NotebookClient(notebook, timeout=3600, kernel_name="host", resources=place).execute()
-    except CellExecutionError as error:
+        execute(name, folder / name, kernel="host", timeout=3600)
+    except NotebookFailedError as error:
         print(error)
         has_passed = False
     else:
@@ -88,13 +94,21 @@ def main() -> int:
     parser.add_argument("host", choices=sorted(path.stem for path in HOSTS.glob("*.txt")))
     parser.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
     options = parser.parse_args()
+    uv = find_uv()
+    if uv is None:
+        print("hosted-notebooks: uv is missing: pip install uv", file=sys.stderr)
+        return 1
+    exit_code = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         kernel_of(environment_of(options.host), folder)
         source = wheel(folder).as_uri()
         os.environ |= {"JUPYTER_PATH": name, "FAST": "1", "PROCSNAKE_SOURCE": source}
-        results = [runs(notebook, folder) for notebook in options.notebooks]
-    return 0 if all(results) else 1
+        for notebook in options.notebooks:
+            make_environment(options.host, uv)
+            if not runs(notebook, folder):
+                exit_code = 1
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-from tests.notebooks.run_on_host import HOSTS, kernel_of, python_of
+from tests.notebooks import run_on_host
+from tests.notebooks.run_on_host import HOSTS, kernel_of, make_environment, python_of
 
 FILES = sorted(HOSTS.glob("*.txt"))
 TOUCHED = {
@@ -38,6 +41,42 @@ def test_each_pins_what_notebooks_touch_and_says_whose_list_of_which_day_it_is(p
     pins = [Requirement(line) for line in text.splitlines() if not line.startswith("#")]
     assert {pin.name.lower() for pin in pins} >= TOUCHED
     assert all(str(pin.specifier).startswith("==") for pin in pins)
+
+
+def test_every_notebook_starts_with_the_hosts_packages_alone(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(run_on_host, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(
+        run_on_host.subprocess, "run", lambda words, check: calls.append([*map(str, words)])
+    )
+    make_environment("colab-3.12", "uv")
+    new, install = calls
+    assert new[:2] == ["uv", "venv"]
+    assert {"--clear", "--seed"} < set(new)
+    assert new[-3:] == ["--python", "3.12", str(tmp_path / ".venv-colab-3.12")]
+    assert install[:3] == ["uv", "pip", "install"]
+    assert install[-2:] == ["--requirement", str(HOSTS / "colab-3.12.txt")]
+
+
+def test_a_failure_is_the_exit_code_and_the_rest_still_runs(monkeypatch):
+    made = []
+    ran = []
+    monkeypatch.setattr(sys, "argv", ["run_on_host", "colab-3.12", "a", "b"])
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr(run_on_host, "find_uv", lambda: "uv")
+    monkeypatch.setattr(run_on_host, "wheel", lambda folder: folder / "procsnake.whl")
+    monkeypatch.setattr(run_on_host, "make_environment", lambda *words: made.append(words))
+    monkeypatch.setattr(run_on_host, "runs", lambda name, folder: ran.append(name) or name == "b")
+    assert run_on_host.main() == 1
+    assert ran == ["a", "b"]
+    assert made == [("colab-3.12", "uv")] * 2
+
+
+def test_without_uv_a_sentence_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["run_on_host", "colab-3.12", "3_heuristics"])
+    monkeypatch.setattr(run_on_host, "find_uv", lambda: None)
+    assert run_on_host.main() == 1
+    assert capsys.readouterr().err == "hosted-notebooks: uv is missing: pip install uv\n"
 
 
 def test_the_kernel_is_the_environments(tmp_path):
