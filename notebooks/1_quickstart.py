@@ -17,27 +17,29 @@
 # Play a game, train a snake by self-play, measure it, serve it, and watch it play against a
 # baseline.
 #
-# **Time:** seven minutes on two busy cores here, after three for the installation. On a free host
-# it wasn't measured.
+# **Time:** about 7 minutes on two busy cores, and 3 for the installation. We haven't timed it on
+# Colab or Kaggle.
 #
 # Every notebook here has the switch `FAST`: with the environment variable `FAST=1` it does the same
 # in miniature, as the tests do.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. What this
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
+# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
 # notebook writes goes to the folder `workshop`.
 
 # %%
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.metadata import distributions
 
-if not find_spec("procsnake"):
-    source = ".." if os.path.exists("../procsnake_packages.py") else "procsnake"
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps"]
-    subprocess.run([*pip, os.environ.get("PROCSNAKE_SOURCE") or source], check=True)
+if not any(distributions(name="procsnake")):
+    places = ("..", ".", "./procsnake")
+    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train")

@@ -18,23 +18,25 @@
 # of each move and how likely the policy thought it. Then try the same position on a running server.
 # What rules may do is on the page about heuristics.
 #
-# **Time:** in miniature, one minute on two busy cores here. The whole wasn't measured.
+# **Time:** about 1 minute in miniature, on two busy cores. We haven't timed the whole notebook.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. What this
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
+# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
 # notebook writes goes to the folder `workshop`.
 
 # %%
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.metadata import distributions
 
-if not find_spec("procsnake"):
-    source = ".." if os.path.exists("../procsnake_packages.py") else "procsnake"
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps"]
-    subprocess.run([*pip, os.environ.get("PROCSNAKE_SOURCE") or source], check=True)
+if not any(distributions(name="procsnake")):
+    places = ("..", ".", "./procsnake")
+    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
 from procsnake.notebook import set_up
 
 set_up("serve")
@@ -171,5 +173,6 @@ for name in ("my_rule.py", "my_rule.py+flood", "flood", "classics"):
 # ## Next
 #
 # * Ban less, and measure again until `my_rule.py+flood` is no weaker than `flood`.
-# * `procsnake match my_rule.py+flood flood --watch` shows a game in the terminal.
+# * `procsnake match my_rule.py+flood flood --watch` shows a game in the terminal. Type it in the
+#   folder `workshop`, where the rule is.
 # * Notebook 1 trains a snake; rules go on top of it, too.

@@ -17,24 +17,25 @@
 # Sixteen games whose levels are made by a generator (Cobbe et al. 2020, [arXiv
 # 1912.01588](https://arxiv.org/abs/1912.01588)). Train on 200 levels, measure on all the others.
 #
-# **Time:** ten minutes of training by the clock, and 800 episodes. The whole wasn't measured, nor a
-# free host.
+# **Time:** 10 minutes of training, and 800 episodes. We haven't timed the whole notebook.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. What this
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
+# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
 # notebook writes goes to the folder `workshop`.
 
 # %%
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.metadata import distributions
 
-if not find_spec("procsnake"):
-    source = ".." if os.path.exists("../procsnake_packages.py") else "procsnake"
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps"]
-    subprocess.run([*pip, os.environ.get("PROCSNAKE_SOURCE") or source], check=True)
+if not any(distributions(name="procsnake")):
+    places = ("..", ".", "./procsnake")
+    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train,procgen-numpy2")

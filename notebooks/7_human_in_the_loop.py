@@ -23,25 +23,26 @@
 # 3 snakes, 11×11 with 5, and 19×19 with 7. The rule that is told: no wall, no body that stays, no
 # neck (`envs.battlesnake.safety`).
 #
-# **Time:** 40 minutes of training by the clock: 27 times a minute and a half, for three learners,
-# three boards and three seeds. The whole wasn't measured, nor a free host. With fewer `BOARDS` or
-# `SEEDS` it is shorter.
+# **Time:** about 40 minutes of training: 1.5 minutes each for three learners, three boards and
+# three seeds. With fewer `BOARDS` or `SEEDS` it is shorter. We haven't timed the whole notebook.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. What this
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
+# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
 # notebook writes goes to the folder `workshop`.
 
 # %%
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.metadata import distributions
 
-if not find_spec("procsnake"):
-    source = ".." if os.path.exists("../procsnake_packages.py") else "procsnake"
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps"]
-    subprocess.run([*pip, os.environ.get("PROCSNAKE_SOURCE") or source], check=True)
+if not any(distributions(name="procsnake")):
+    places = ("..", ".", "./procsnake")
+    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train")

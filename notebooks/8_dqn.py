@@ -19,23 +19,25 @@
 # `train/mxnet_dqn.py`, which is the same for every world. All of it is NumPy but for the last step,
 # which needs MXNet and is left out where MXNet is missing.
 #
-# **Time:** in miniature, 13 seconds on two cores here. The whole wasn't measured, nor a free host.
+# **Time:** about 1 minute on two cores. We haven't timed it on Colab or Kaggle.
 
 # %% [markdown]
 # The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. What this
+# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
+# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
 # notebook writes goes to the folder `workshop`.
 
 # %%
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.metadata import distributions
 
-if not find_spec("procsnake"):
-    source = ".." if os.path.exists("../procsnake_packages.py") else "procsnake"
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps"]
-    subprocess.run([*pip, os.environ.get("PROCSNAKE_SOURCE") or source], check=True)
+if not any(distributions(name="procsnake")):
+    places = ("..", ".", "./procsnake")
+    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train")
@@ -291,7 +293,7 @@ for k, (name, choice) in enumerate(LEARNERS.items()):
     print(f"{name:<18}{np.nanmean(lived):>12.0f}  {by_seed:<24}{highest:.0f}")
 axes.axhline(1 / (1 - LONG_GAMMA), color="black", linestyle=":", label="no snake earns more")
 axes.set(xlabel="decisions", ylabel="expected reward", title="What the learners expect")
-axes.legend()
+_ = axes.legend()
 
 # %% [markdown]
 # Without the target network the values run away far above the line, and come back only slowly.

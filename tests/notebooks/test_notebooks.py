@@ -14,15 +14,18 @@ import sys
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import jupytext
 import packaging
 import pytest
-from nbclient import NotebookClient
 from packaging.requirements import Requirement
 
+from procsnake import notebook as host
 from procsnake.notebook import FOLDER, PROCGEN, missing, set_up
 from serve.deploy.lock_requirements import setup_keywords
+from tests.notebooks.running import execute
 
 REPOSITORY = Path(__file__).parents[2]
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.py"))
@@ -65,25 +68,27 @@ def extras_of(source: Path) -> list[str]:
 def test_the_first_cells_are_one_but_for_the_extras_and_short():
     bare = {re.sub(r'(?<=set_up\(").*?(?=")', "", first_cell(source)) for source in NOTEBOOKS}
     assert len(bare) == 1
-    assert len(bare.pop().replace("\n\n", "\n").splitlines()) <= 10
+    assert len(bare.pop().replace("\n\n", "\n").splitlines()) <= 12
     extras = {extra for source in NOTEBOOKS for extra in extras_of(source)}
     assert extras <= set(setup_keywords()["extras_require"])
 
 
-_PIP = """import json, os, sys
+_PIP = """import json, os, pathlib, sys
 print(json.dumps(sys.argv[1:]), file=open(os.environ["ASKED"], "a"))
-if "--no-deps" in sys.argv and not os.path.exists("procsnake"):
+packages = pathlib.Path(__file__).parent
+information = packages / "procsnake-0.1.0.dist-info"
+if "--no-deps" in sys.argv and not information.exists():
+    information.mkdir()
+    (information / "METADATA").write_text(os.environ["METADATA"])
     for name in ("procsnake", "procsnake_packages.py"):
-        os.symlink(f"{os.environ['REPOSITORY']}/{name}", f"{os.environ['PYTHONPATH']}/{name}")
+        (packages / name).symlink_to(f"{os.environ['REPOSITORY']}/{name}")
 """
 
 
-def distribution(folder: Path, name: str, version: str, requires: Iterable[str] = ()) -> None:
-    """What pip would leave of an installed distribution for `importlib.metadata`."""
+def metadata_of(name: str, version: str, requires: Iterable[str] = ()) -> str:
+    """What pip writes of an installed distribution for `importlib.metadata`."""
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
-    lines += [f"Requires-Dist: {requirement}" for requirement in requires]
-    (folder / f"{name}-{version}.dist-info").mkdir()
-    (folder / f"{name}-{version}.dist-info" / "METADATA").write_text("\n".join(lines) + "\n")
+    return "\n".join([*lines, *(f"Requires-Dist: {text}" for text in requires)]) + "\n"
 
 
 def requirements() -> list[str]:
@@ -104,15 +109,19 @@ def asked_of_pip(
     """Run a notebook's first cell where there are only `packaging` and perhaps a NumPy, and return
     the arguments of each call of pip.
     """
-    (folder / "pip.py").write_text(_PIP)
-    (folder / "packaging").symlink_to(Path(packaging.__file__).parent)
-    distribution(folder, "procsnake", "0.1.0", requirements())
+    packages = folder / "site-packages"
+    packages.mkdir()
+    (packages / "pip.py").write_text(_PIP)
+    (packages / "packaging").symlink_to(Path(packaging.__file__).parent)
     if numpy:
-        (folder / "numpy.py").touch()
-        distribution(folder, "numpy", numpy)
+        (packages / "numpy.py").touch()
+        information = packages / f"numpy-{numpy}.dist-info"
+        information.mkdir()
+        (information / "METADATA").write_text(metadata_of("numpy", numpy))
     environment = {
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": str(packages),
         "REPOSITORY": str(REPOSITORY),
+        "METADATA": metadata_of("procsnake", "0.1.0", requirements()),
         "ASKED": str(folder / "asked"),
         "PATH": os.environ["PATH"],
         **variables,
@@ -141,9 +150,10 @@ def test_the_first_cell_installs_and_holds_numpy(source, tmp_path):
     package, extras, *procgen = asked_of_pip(source, tmp_path, numpy="2.0.2")
     assert package == ["install", "--no-deps", "procsnake"]
     wanted, numpy = map(Requirement, extras[1:])
-    assert (wanted.name, wanted.extras, str(numpy)) == (
+    assert (wanted.name, wanted.extras, str(wanted.specifier), str(numpy)) == (
         "procsnake",
         set(extras_of(source)),
+        "==0.1.0",
         "numpy==2.0.2",
     )
     assert procgen == ([["install", "--no-deps", *PROCGEN]] if is_procgens(source) else [])
@@ -170,21 +180,42 @@ def test_the_package_can_come_from_elsewhere(tmp_path):
     assert package[-1] == "file:///a/procsnake.whl"
 
 
+def clone(folder: Path) -> Path:
+    """What a first cell and Python's imports see of a clone."""
+    (folder / "notebooks").mkdir(parents=True)
+    for name in ("procsnake", "procsnake_packages.py"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    return folder
+
+
 @pytest.mark.parametrize(
-    "variables", [{}, {"PROCSNAKE_SOURCE": "file:///a/procsnake.whl"}], ids=["", "named"]
+    ("where", "installed"), [("notebooks", ".."), (".", "."), ("..", "./procsnake")]
 )
-def test_in_a_clone_the_clone_is_installed(tmp_path, variables):
-    """Nobody's package of that name from an index. A source that is named comes first."""
-    notebooks = tmp_path / "a clone" / "notebooks"
-    notebooks.mkdir(parents=True)
-    (tmp_path / "a clone" / "procsnake_packages.py").touch()
-    package, _ = asked_of_pip(NOTEBOOKS[0], tmp_path, numpy=None, cwd=notebooks, **variables)
-    assert package[-1] == variables.get("PROCSNAKE_SOURCE", "..")
+def test_in_a_clone_or_beside_it_the_clone_is_installed(tmp_path, where, installed):
+    """Nobody's package of that name from an index, even where Python can import the clone."""
+    cwd = clone(tmp_path / "work" / "procsnake") / where
+    package, _ = asked_of_pip(NOTEBOOKS[0], tmp_path, numpy=None, cwd=cwd)
+    assert package[-1] == installed
+
+
+def test_in_a_clone_a_source_that_is_named_comes_first(tmp_path):
+    cwd = clone(tmp_path / "procsnake") / "notebooks"
+    wheel = "file:///a/procsnake.whl"
+    package, _ = asked_of_pip(NOTEBOOKS[0], tmp_path, numpy=None, cwd=cwd, PROCSNAKE_SOURCE=wheel)
+    assert package[-1] == wheel
+
+
+def test_any_other_folder_of_that_name_is_no_procsnake(tmp_path):
+    """Python takes it for a namespace package."""
+    (tmp_path / "work" / "procsnake").mkdir(parents=True)
+    package, _ = asked_of_pip(NOTEBOOKS[0], tmp_path, numpy=None, cwd=tmp_path / "work")
+    assert package[-1] == "procsnake"
 
 
 def test_what_a_notebook_writes_goes_into_a_folder_that_git_ignores(tmp_path, monkeypatch):
     """The first cell may run twice."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(subprocess, "run", None)
     set_up("serve")
     set_up("serve")
     assert Path.cwd() == tmp_path / FOLDER
@@ -212,6 +243,39 @@ def test_what_is_missing_is_told_by_name_and_version(monkeypatch):
     monkeypatch.setattr(metadata, "version", version)
     assert missing("serve,train") == ["uvicorn", "rich"]
     assert missing("aws") == ["boto3", "rich"]
+
+
+def not_installed(name: str) -> Any:
+    raise metadata.PackageNotFoundError(name)
+
+
+def test_a_procsnake_that_pip_did_not_install_is_refused_with_the_command(tmp_path, monkeypatch):
+    """Otherwise pip would take any procsnake from an index."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(subprocess, "run", None)
+    monkeypatch.setattr(metadata, "requires", not_installed)
+    monkeypatch.setattr(metadata, "version", not_installed)
+    assert missing("serve") == ["procsnake"]
+    with pytest.raises(RuntimeError, match=f"%pip install {re.escape(str(REPOSITORY))}$"):
+        set_up("serve")
+
+
+def test_where_procgen_has_no_wheel_the_runtime_that_has_one_is_named(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", None)
+    monkeypatch.setattr(host, "find_spec", lambda name: None)
+    monkeypatch.setattr(host, "sys", SimpleNamespace(version_info=(3, 13, 0)))
+    with pytest.raises(RuntimeError, match=r"runtime version 2026\.07, which has Python 3\.12"):
+        set_up("serve,train,procgen-numpy2")
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_anything_is_installed(tmp_path, monkeypatch):
+    (tmp_path / FOLDER).touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(subprocess, "run", None)
+    monkeypatch.setattr(host, "missing", lambda extras: ["flask"])
+    with pytest.raises(RuntimeError, match="can't be made: File exists") as refusal:
+        set_up("serve")
+    assert "%cd" in str(refusal.value)
 
 
 def test_the_fifth_proposes_what_the_stack_was_given(tmp_path, monkeypatch):
@@ -249,13 +313,7 @@ def test_runs_from_top_to_bottom(source, tmp_path, monkeypatch):
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
     )
-    notebook = jupytext.read(source)
-    NotebookClient(
-        notebook,
-        timeout=300,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(tmp_path)}},
-    ).execute()
+    notebook = execute(source.stem, tmp_path, timeout=300)
     outputs = [
         output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
     ]
