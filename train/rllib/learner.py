@@ -150,10 +150,13 @@ class FragmentLearner(TorchLearner):
     def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
         """Make a step of the optimiser. With `torch_skip_nan_gradients` there is none for gradients
         that aren't finite: RLlib's own method would take it, and spoil the weights.
+
+        A gradient scaler skips the step itself, and needs the call to lower its scale.
         """
-        if self.config.torch_skip_nan_gradients:
+        if self.config.torch_skip_nan_gradients and self._grad_scalers is None:
+            # Stacked, so that a GPU is waited for once.
             is_finite = [gradient.isfinite().all() for gradient in gradients_dict.values()]
-            if not all(is_finite):
+            if not torch.stack(is_finite).all():
                 return
         super().apply_gradients(gradients_dict)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +45,23 @@ def test_an_update_is_skipped_for_gradients_that_are_no_numbers(kind):
         assert all(weight.isfinite().all() for weight in learner._params.values())
         unmoved = [torch.equal(weight, before[key]) for key, weight in learner._params.items()]
         assert all(unmoved) == skips
+
+
+def test_a_gradient_scaler_learns_of_an_update_that_is_skipped():
+    """It has to lower its scale, or every later update would be skipped, too."""
+    config = learning(_torch_grad_scaler_class=functools.partial(torch.amp.GradScaler, "cpu"))
+    learner = learner_of(config.framework(torch_skip_nan_gradients=True))
+    assert learner._grad_scalers is not None
+    scaler = learner._grad_scalers[DEFAULT_MODULE_ID]
+    scaler.scale(torch.ones(()))
+    scale = scaler.get_scale()
+    before = {key: weight.clone() for key, weight in learner._params.items()}
+    for number, moves in ((torch.inf, False), (scale, True)):
+        gradients = {key: torch.full_like(weight, number) for key, weight in before.items()}
+        learner.apply_gradients(gradients)
+        moved = [not torch.equal(weight, before[key]) for key, weight in learner._params.items()]
+        assert all(moved) == any(moved) == moves
+        assert scaler.get_scale() == scale / 2
 
 
 @shows(
