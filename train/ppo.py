@@ -126,7 +126,7 @@ class PPO(BatchedAlgorithm):
         super().setup(config)
         if plays_while_learning(self.config):
             prepared = partial(
-                _prepare_player, threads_to_learn(self.config) or 1, on_gpu=self.config.plays_on_gpu
+                _prepare_player, threads_to_learn(self.config) or 1, self._local_runner().device
             )
             self._player = ThreadPoolExecutor(1, "player", initializer=prepared)
 
@@ -194,9 +194,10 @@ class PPO(BatchedAlgorithm):
             wait([self._ahead])
 
     def _play_ahead(self) -> tuple[dict[str, Any], list[Any]]:
-        if self.config.plays_on_gpu:
+        device = self._local_runner().device
+        if device.type == "cuda":
             # The weights were copied on that stream.
-            torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+            torch.cuda.current_stream(device).wait_stream(torch.cuda.default_stream(device))
         return self._play()
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -209,12 +210,12 @@ class PPO(BatchedAlgorithm):
         super().cleanup()
 
 
-def _prepare_player(num_threads: int, *, on_gpu: bool) -> None:
-    """Set up the thread that plays while another one learns."""
+def _prepare_player(num_threads: int, device: torch.device) -> None:
+    """Set up the thread that plays on `device` while another one learns."""
     torch.set_num_threads(num_threads)
-    if on_gpu:
+    if device.type == "cuda":
         # Each step's short answer would wait in line behind a whole minibatch.
-        torch.cuda.set_stream(torch.cuda.Stream(priority=-1))
+        torch.cuda.set_stream(torch.cuda.Stream(device, priority=-1))
 
 
 class PPORunner(BatchEnvRunner):

@@ -5,6 +5,7 @@ overwrites it.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -173,6 +174,35 @@ def test_a_restored_run_learns_from_nothing_that_was_played_before(built, tmp_pa
     algorithm.restore_from_path(str(tmp_path / "checkpoint"))
     assert algorithm._ahead is None
     assert algorithm.train()["env_runners"]["num_env_steps_sampled_lifetime"] == 2 * 64 * 16
+
+
+def test_the_player_has_a_stream_of_its_own_on_the_gpu_that_it_plays_on(monkeypatch):
+    """Which is not always GPU 0."""
+    device = torch.device("cuda", 1)
+    streams = []
+    waited = []
+
+    def stream(name):
+        return lambda device, **options: SimpleNamespace(
+            name=name, device=device, options=options, wait_stream=waited.append
+        )
+
+    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "set_stream", streams.append)
+    monkeypatch.setattr(torch.cuda, "Stream", stream("its own"))
+    monkeypatch.setattr(torch.cuda, "current_stream", stream("current"))
+    monkeypatch.setattr(torch.cuda, "default_stream", stream("default"))
+    train.ppo._prepare_player(1, device)
+    runner = train.ppo.PPORunner.__new__(train.ppo.PPORunner)
+    runner._device = device
+    algorithm = train.ppo.PPO.__new__(train.ppo.PPO)
+    monkeypatch.setattr(algorithm, "_local_runner", lambda: runner)
+    monkeypatch.setattr(algorithm, "_play", lambda: "played")
+    assert algorithm._play_ahead() == "played"
+    assert [(one.name, one.device, one.options) for one in streams] == [
+        ("its own", device, {"priority": -1})
+    ]
+    assert [(one.name, one.device) for one in waited] == [("default", device)]
 
 
 def test_what_fails_while_learning_is_told_in_the_next_iteration(built, monkeypatch):

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.connectors.learner import (
@@ -18,6 +19,7 @@ from ray.rllib.connectors.learner import (
 )
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.framework import get_device
 from ray.tune.search.sample import Domain
 
 import envs
@@ -344,6 +346,12 @@ class BatchedConfig(AlgorithmConfig):
         """Whether one process plays and learns, and has a GPU for both."""
         return self.num_gpus_per_learner > 0 and not self.num_learners and not self.num_env_runners
 
+    def _gpu(self) -> torch.device | None:
+        """The GPU of a process that plays and learns there, if it has one."""
+        if self.plays_on_gpu and torch.cuda.is_available():
+            return get_device(self, self.num_gpus_per_learner)
+        return None
+
     def runner_and_module(self) -> tuple[type[BatchEnvRunner], type[NetworkModule]]:
         """Return the class that plays and the class that holds the network."""
         raise NotImplementedError
@@ -359,7 +367,7 @@ class BatchedConfig(AlgorithmConfig):
             **model,
             "name": network.name,
             "options": dict(network.options),
-            "bf16": has_fast_bfloat16(gpu=self.plays_on_gpu) if bf16 is None else bf16,
+            "bf16": has_fast_bfloat16(self._gpu()) if bf16 is None else bf16,
         }
         return RLModuleSpec(module_class=self.runner_and_module()[1], model_config=model_config)
 

@@ -115,8 +115,13 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         try:
             return func(self, *args, **kwargs)
         except Exception:
-            self._failed = True
+            self._failed_at = time.monotonic()
             raise
+
+    @property
+    def device(self) -> torch.device:
+        """Where the policy answers."""
+        return torch.device(self._device)
 
     def make_env(self) -> None:
         if self.env is not None:

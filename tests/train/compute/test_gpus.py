@@ -9,6 +9,7 @@ from envs.common.errors import ConfigError
 from train.compute.gpus import require_gpus
 from train.config import Experiment
 from train.ppo import PPOConfig
+from train.rllib import batched_config
 from train.run import train
 
 
@@ -49,15 +50,19 @@ def test_each_process_that_learns_needs_its_gpus(monkeypatch, each, learners, fo
         (["num_gpus_per_learner=1", "num_learners=1"], False),
     ],
 )
-def test_only_a_process_that_also_learns_there_plays_on_the_gpu(monkeypatch, settings, on_gpu):
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+def test_only_a_process_that_also_learns_there_plays_on_the_gpu(settings, on_gpu):
     assert PPOConfig.from_experiment(experiment(settings)).plays_on_gpu == on_gpu
 
 
 def test_a_gpu_decides_itself_whether_bfloat16_is_used(monkeypatch):
-    for supported in (True, False):
-        monkeypatch.setattr(
-            torch.cuda, "is_bf16_supported", lambda supported=supported, **_: supported
-        )
+    """Of two GPUs only the second is fast at it."""
+    capabilities = {torch.device("cuda", 0): (7, 5), torch.device("cuda", 1): (8, 0)}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", capabilities.__getitem__)
+    monkeypatch.setattr(
+        batched_config, "get_device", lambda config, _: torch.device("cuda", config.local_gpu_idx)
+    )
+    for number, supported in ((0, False), (1, True)):
         config = PPOConfig.from_experiment(experiment(["num_gpus_per_learner=1"]))
+        config.learners(local_gpu_idx=number)
         assert config.rl_module_spec.model_config["bf16"] is supported

@@ -17,7 +17,7 @@ from envs.common.errors import ConfigError
 from tests.train.rllib.fields_shown import shows
 from tests.train.rllib.small_runs import learning, seen, small
 from train.dqn import DQNConfig
-from train.ppo import PPOConfig
+from train.ppo import PPOConfig, PPORunner
 from train.rllib.learner import FragmentLearner
 
 
@@ -127,13 +127,31 @@ def test_torchs_wrapper_for_several_learners_is_made_as_configured(tmp_path: Pat
 
 
 @shows("local_gpu_idx")
-def test_a_learner_in_this_process_takes_the_gpu_of_this_number(monkeypatch):
-    """torch's device "meta", which holds no numbers, stands in for two GPUs."""
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_process_that_plays_and_learns_takes_the_gpu_of_this_number(one_ray, monkeypatch, number):
+    """torch's device "meta", which holds no numbers, stands in for two GPUs. Its tensors don't know
+    which of the two they are on, so what modules are told is noted.
+    """
     gpus = SimpleNamespace(
         cuda=SimpleNamespace(device_count=lambda: 2),
-        device=lambda number: torch.device("meta", number),
+        device=lambda which: torch.device(which) if which == "cpu" else torch.device("meta", which),
     )
     monkeypatch.setattr(framework, "try_import_torch", lambda: (gpus, None))
-    for number in (0, 1):
-        config = learning().learners(num_gpus_per_learner=1, local_gpu_idx=number)
-        assert learner_of(config)._device.index == number
+    told: list[Any] = []
+    move = torch.nn.Module.to
+
+    def note(module: torch.nn.Module, device: Any) -> torch.nn.Module:
+        told.append(device)
+        return move(module, device)
+
+    monkeypatch.setattr(torch.nn.Module, "to", note)
+    config = learning().learners(num_gpus_per_learner=1, local_gpu_idx=number)
+    learned = learner_of(config).network_module
+    # It draws its actions there, for which torch has no generator.
+    monkeypatch.setattr(PPORunner, "_draw_seeds", lambda runner: None)
+    played = PPORunner(config=config, worker_index=0)
+    assert played.device.index == number
+    for module in (learned, played.module):
+        assert {parameter.device.type for parameter in module.parameters()} == {"meta"}
+    assert len(told) >= 2
+    assert set(told) == {torch.device("meta", number)}
