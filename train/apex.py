@@ -295,7 +295,8 @@ class APEX(DQN):
 
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
         restored = super().restore_env_runners(env_runner_group)
-        self._restored_runners += len(restored)
+        if env_runner_group is self.env_runner_group:
+            self._restored_runners += len(restored)
         return restored
 
     def restore_from_path(self, *args: Any, **kwargs: Any) -> None:

@@ -205,7 +205,9 @@ class BatchedAlgorithm(Algorithm):
 
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
         restored = super().restore_env_runners(env_runner_group)
-        self._hand_out_progress(restored)
+        # RLlib also restores those of an evaluation, which count from 1 as well.
+        if env_runner_group is self.env_runner_group:
+            self._hand_out_progress(restored)
         return restored
 
     def _local_runner(self) -> BatchEnvRunner:
@@ -235,13 +237,16 @@ class BatchedAlgorithm(Algorithm):
         return known.get(number) or known[sorted(known)[number % len(known)]]
 
     def _hand_out_progress(self, numbers: list[int]) -> None:
-        """To remote env runners."""
+        """To remote env runners that are in service."""
+        in_service = self.env_runner_group.healthy_env_runner_ids()
+        numbers = [number for number in numbers if number in in_service]
         if self._progress and numbers:
             self.env_runner_group.foreach_env_runner(
                 "carry_on",
                 kwargs=[{"progress": self._progress_for(number)} for number in numbers],
                 local_env_runner=False,
                 remote_worker_ids=numbers,
+                timeout_seconds=self.config.env_runner_restore_timeout_s,
             )
 
     def _play_on_all(self, method: str = "play", **arguments: Any) -> list[tuple[Any, Any]]:
