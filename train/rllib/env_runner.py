@@ -213,8 +213,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         """Play the config's `rollout_fragment_length` steps of every game, and return one fragment.
 
         As in RLlib, `num_timesteps` is the minimum of steps over all games, and `num_episodes` the
-        minimum of episodes. With either, games restart, and of several fragments only the last one
-        holds its experience.
+        minimum of episodes. Games restart with `num_episodes` or `force_reset`, and continue with
+        `num_timesteps`. `num_episodes` may take several fragments, of which only the last one holds
+        its experience.
 
         The fragment's columns are views of this runner's buffer, so the next call overwrites them.
         With `concurrency` the call after it does, because the last fragment is still in use."""
