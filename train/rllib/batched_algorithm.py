@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import ray
 import torch
+from ray._private import state as ray_state
+from ray.actor import ActorHandle
 from ray.exceptions import RayActorError
 from ray.rllib.algorithms import algorithm
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -276,15 +278,20 @@ class BatchedAlgorithm(Algorithm):
         """
         config = self.config
         if self._failures is None:
-            tolerates = config.ignore_env_runner_failures or config.restart_failed_env_runners
             self._failures = Failures(
-                config.world_name, config.num_env_runners, tolerates=tolerates
+                config.world_name,
+                config.num_env_runners,
+                tolerates=config.ignore_env_runner_failures or config.restart_failed_env_runners,
+                in_a_row=config.num_consecutive_env_runner_failures_tolerance,
             )
         actors = self.env_runner_group._worker_manager
         in_service = actors.healthy_actor_ids()
         if not in_service:
             if not config.restart_failed_env_runners:
-                self._failures.give_up()
+                self._failures.give_up("restart_failed_env_runners is False")
+            if all(_is_dead(actor) for actor in actors.actors().values()):
+                limit = f"max_num_env_runner_restarts is {config.max_num_env_runner_restarts}"
+                self._failures.give_up(f"Ray starts none again ({limit})")
             time.sleep(_PATIENCE)
         results = ask(actors).result_or_errors
         answers = [(result.actor_id, result.get()) for result in results if result.ok]
@@ -374,6 +381,11 @@ class BatchedAlgorithm(Algorithm):
             self.metrics.log_value(
                 (ENV_RUNNER_RESULTS, EPISODE_MEANS, name), total / count, window=1
             )
+
+
+def _is_dead(actor: ActorHandle) -> bool:
+    """Whether Ray won't start an actor's process again."""
+    return bool(ray_state.actors(actor._actor_id.hex()).get("State") == "DEAD")
 
 
 def _progress_of_one(runner: BatchEnvRunner) -> tuple[int, dict[str, Any]]:

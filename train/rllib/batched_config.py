@@ -28,6 +28,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import import_modules
 from train.config import Experiment
 from train.rllib.connector import FragmentsToBatch
+from train.rllib.env_runner_failures import TOLERATED_FAILURES
 from train.rllib.modules import NetworkModule, has_fast_bfloat16
 from train.rllib.offline_evaluation import (
     OFFLINE_EVALUATION,
@@ -80,6 +81,8 @@ class BatchedConfig(AlgorithmConfig):
         self.output_write_episodes = False
         self.offline_loss_for_module_fn: Any = unlikelihood
         self.shuffle_batch_per_epoch = True
+        self.num_consecutive_env_runner_failures_tolerance = TOLERATED_FAILURES
+        self.delay_between_env_runner_restarts_s = 0.0
         # As many games as the world has by default.
         self.num_envs_per_env_runner = None
         self.log_level = "ERROR"

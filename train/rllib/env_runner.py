@@ -45,7 +45,7 @@ from train.metrics import work
 from train.metrics.levels import level_returns
 from train.metrics.rows import LEVEL_RETURNS, episode_sums
 from train.rllib.batched_config import BatchedConfig
-from train.rllib.env_runner_failures import MOST_FAILURES, cause_of
+from train.rllib.env_runner_failures import RestartDelayedError, cause_of
 from train.rllib.episode_callbacks import EpisodeCallbacks
 from train.rllib.fragment_flow import Played
 from train.rllib.modules import NetworkModule
@@ -56,6 +56,7 @@ from train.worlds.state import carry_on, progress_of, remember
 from train.worlds.symmetry import RandomViews
 
 _LOGGER = logging.getLogger(__name__)
+_MOST_FAILURES_OF_A_WORLD = 3
 EPISODE_SUMS = "episode_sums"
 """Metrics key: the sum of each column over the episodes that ended. Divide by `NUM_EPISODES` for
 means.
@@ -101,16 +102,19 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     """
     _episodes: EpisodeCallbacks | None = None
     _views: RandomViews | None = None
-    _failed = False
+    _failed_at: float | None = None
     _server: ActorHandle | None = None
 
     def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `func` on this runner. If it raises, the next call ends the process, so that Ray
-        starts another one.
+        starts another one; until `delay_between_env_runner_restarts_s` is over, calls are refused.
 
         RLlib's own method ends the process at once; here the caller learns the cause first.
         """
-        if self._failed:
+        if self._failed_at is not None:
+            delay = self.config.delay_between_env_runner_restarts_s
+            if time.monotonic() < self._failed_at + delay:
+                raise RestartDelayedError(f"it is restarted {delay:g} seconds after its failure")
             sys.exit(1)
         try:
             return func(self, *args, **kwargs)
@@ -276,7 +280,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
 
     def _play_on(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
         """Play a fragment. If the world fails, it is made anew where the configuration says so."""
-        for _ in range(MOST_FAILURES):
+        for _ in range(_MOST_FAILURES_OF_A_WORLD):
             try:
                 return self._play(steps, explore, random_actions)
             except Exception as error:

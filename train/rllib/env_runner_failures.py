@@ -13,13 +13,19 @@ from envs.common.errors import ProcsnakeError
 from envs.common.strangers.printable import in_one_line
 from envs.common.users_code import place_of
 
-MOST_FAILURES = 3
-"""How often each env runner may fail in a row while none brings any experience."""
+TOLERATED_FAILURES = 2
+"""How often each env runner may fail in a row while none brings any experience: the default of
+RLlib's `num_consecutive_env_runner_failures_tolerance`.
+"""
 _LOGGER = logging.getLogger(__name__)
 
 
 class EnvRunnerError(ProcsnakeError):
     """The world or its env runner fails repeatedly, even after restarts."""
+
+
+class RestartDelayedError(ProcsnakeError):
+    """An env runner that failed waits for its restart."""
 
 
 class LostExperienceError(ProcsnakeError):
@@ -29,12 +35,20 @@ class LostExperienceError(ProcsnakeError):
 class Failures:
     """Counts how often env runners failed since one of them last brought experience.
 
-    Unless it `tolerates` failures, the first one is one too many."""
+    Each may fail `in_a_row` times. Unless it `tolerates` failures, the first one is one too
+    many."""
 
-    def __init__(self, world: str, num_env_runners: int, *, tolerates: bool = True) -> None:
+    def __init__(
+        self,
+        world: str,
+        num_env_runners: int,
+        *,
+        tolerates: bool = True,
+        in_a_row: int = TOLERATED_FAILURES,
+    ) -> None:
         self.world = world
         self.tolerates = tolerates
-        self._most = MOST_FAILURES * num_env_runners if tolerates else 1
+        self._most = (in_a_row + 1) * num_env_runners if tolerates else 1
         self._count = 0
         self._cause = ""
 
@@ -53,14 +67,16 @@ class Failures:
         if getattr(error, "cause", None) is not None or not self._cause:
             self._cause = cause_of(error)
         if self._count >= self._most:
-            times = f"{self._count} times in a row" if self.tolerates else "once"
+            times = f"{self._count} times in a row" if self._count > 1 else "once"
             raise EnvRunnerError(
                 _message(self.world, f"its env runners did so {times}", self._cause)
             )
 
-    def give_up(self) -> NoReturn:
-        """Raise `EnvRunnerError`, because no env runner is left."""
-        what = "no env runner is left, and restart_failed_env_runners is False"
+    def give_up(self, reason: str) -> NoReturn:
+        """Raise `EnvRunnerError`, because no env runner is left and, for this `reason`, none will
+        come back.
+        """
+        what = f"no env runner is left, and {reason}"
         raise EnvRunnerError(_message(self.world, what, self._cause or "an unknown cause"))
 
 

@@ -53,7 +53,7 @@ class FragmentFlow:
             return 0
         first = self._next % len(numbers)
         next_ones = (numbers[first:] + numbers[:first])[:room]
-        # Those that have two requests already are left out, so the turn passes them, too.
+        # Those that have as many requests as they may are left out, so the turn passes them, too.
         self._next = first + len(next_ones)
         return actors.foreach_actor_async(
             method, tag=PLAY, kwargs=arguments, remote_actor_ids=next_ones

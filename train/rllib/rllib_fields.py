@@ -64,14 +64,9 @@ REFUSED = {
     "normalize_actions": "actions are discrete",
     "clip_actions": "actions are discrete",
     "create_local_env_runner": (
-        "this process always has an env runner; without create_env_on_local_worker it plays no"
-        " world where others play"
+        "this process always makes an env runner, which has no world of its own where others play;"
+        " leave it at True, or give it a world with create_env_on_local_worker=True"
     ),
-    "num_consecutive_env_runner_failures_tolerance": (
-        "RLlib's new API stack never counts up to it; a run ends when all env runners fail three"
-        " times in a row"
-    ),
-    "delay_between_env_runner_restarts_s": "an env runner that failed is restarted at once",
     "num_aggregator_actors_per_learner": "learners fetch fragments themselves",
     "max_requests_in_flight_per_aggregator_actor": "learners fetch fragments themselves",
     "max_requests_in_flight_per_learner": "APPO's max_lag bounds what is on its way",

@@ -9,7 +9,8 @@ import procsnake
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy, toy_q, train_until
 from train.algorithms import build_algorithm
-from train.rllib import env_runner_failures
+from train.ppo import PPOConfig
+from train.rllib import batched_config
 from train.rllib.env_runner_failures import EnvRunnerError, Failures, cause_of, clear_errors
 
 
@@ -66,19 +67,19 @@ def test_what_is_clear_already_stays_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "num_env_runners", "most"),
+    ("algorithm", "num_env_runners", "tolerated"),
     [
-        ("ppo", 0, 3),
-        pytest.param("apex", 1, 1, marks=pytest.mark.long),
-        pytest.param("ppo", 2, 3, marks=pytest.mark.long),
-        pytest.param("dqn", 2, 3, marks=pytest.mark.long),
-        pytest.param("apex", 2, 3, marks=pytest.mark.long),
+        ("ppo", 0, 2),
+        pytest.param("apex", 1, 0, marks=pytest.mark.long),
+        pytest.param("ppo", 2, 2, marks=pytest.mark.long),
+        pytest.param("dqn", 2, 2, marks=pytest.mark.long),
+        pytest.param("apex", 2, 2, marks=pytest.mark.long),
     ],
 )
 def test_a_world_that_always_fails_ends_the_run_with_one_clear_message(
-    one_ray, tmp_path, capsys, monkeypatch, algorithm, num_env_runners, most
+    one_ray, tmp_path, capsys, monkeypatch, algorithm, num_env_runners, tolerated
 ):
-    monkeypatch.setattr(env_runner_failures, "MOST_FAILURES", most)
+    monkeypatch.setattr(batched_config, "TOLERATED_FAILURES", tolerated)
     config = tmp_path / "failing.yaml"
     config.write_text(
         yaml.safe_dump(experiment_of(algorithm, num_env_runners=num_env_runners).to_dict())
@@ -95,6 +96,20 @@ def test_a_world_that_always_fails_ends_the_run_with_one_clear_message(
         f"procsnake train --resume {run}",
     ):
         assert part in line
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_a_run_ends_when_its_env_runners_were_started_anew_as_often_as_allowed(one_ray, restarts):
+    """Which is before each has failed three times in a row."""
+    config = PPOConfig.from_experiment(experiment_of("ppo", num_env_runners=2))
+    algorithm = config.fault_tolerance(max_num_env_runner_restarts=restarts).build_algo()
+    try:
+        limit = f"max_num_env_runner_restarts is {restarts}"
+        with pytest.raises(EnvRunnerError, match=rf"{limit}\).*the ice is too thin"):
+            train_until(algorithm, lambda *_: False)
+    finally:
+        algorithm.stop()
 
 
 @pytest.mark.long
@@ -122,7 +137,7 @@ def test_the_run_goes_on_while_one_env_runner_plays_and_the_other_comes_back(
     one_ray, tmp_path, monkeypatch
 ):
     """The second world made fails, and two of those that are made in its place."""
-    monkeypatch.setattr(env_runner_failures, "MOST_FAILURES", 1)
+    monkeypatch.setattr(batched_config, "TOLERATED_FAILURES", 0)
     algorithm = build_algorithm(experiment_of("apex", num_env_runners=2, folder=str(tmp_path)))
     try:
         train_until(algorithm, lambda _, learned: learned.get("restored_env_runners", 0) >= 3)

@@ -1,4 +1,6 @@
-"""RLlib's fields of evaluations in processes of their own, which a stand-in plays in this one."""
+"""RLlib's fields of evaluations in processes of their own, for which a stand-in plays in this
+one.
+"""
 
 from __future__ import annotations
 
@@ -11,60 +13,20 @@ import pytest
 
 from tests.train.rllib.fields_shown import shows
 from tests.train.rllib.small_runs import learning
+from tests.train.rllib.stand_ins import Calls, Handle, group_of
 from train.ppo import PPORunner
 
 
 class _Runner(PPORunner):
     """Notes how it is asked to play."""
 
-    asked: list[dict[str, Any]] = []
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.asked: list[dict[str, Any]] = []
 
     def sample(self, **arguments: Any) -> list[Any]:  # type: ignore[override]
         self.asked.append(arguments)
         return super().sample(**arguments)
-
-
-class Remote:
-    """Stands in for RLlib's group of evaluating env runners that has one, apart from this
-    process.
-    """
-
-    def __init__(self, runner: _Runner, *, healthy: bool) -> None:
-        self.runner = runner
-        self.runner.asked = []
-        self.healthy = healthy
-        self.timeouts: list[float] = []
-
-    def num_remote_env_runners(self) -> int:
-        return 1
-
-    def num_healthy_remote_workers(self) -> int:
-        return int(self.healthy)
-
-    def none(self) -> int:
-        return 0
-
-    num_in_flight_async_reqs = num_remote_worker_restarts = none
-    num_env_runners_dropped_lifetime = none
-
-    def probe_unhealthy_env_runners(self, timeout_seconds: float | None = None) -> list[int]:
-        back = [] if self.healthy or timeout_seconds is None else [1]
-        self.healthy = self.healthy or bool(back)
-        return back
-
-    def foreach_env_runner(
-        self, func: Any, *, kwargs: Any, timeout_seconds: float, **_: Any
-    ) -> list[Any]:
-        self.timeouts.append(timeout_seconds)
-        return [func(self.runner, **kwargs)]
-
-    def foreach_env_runner_async_fetch_ready(self, func: Any, *, kwargs: Any, tag: str) -> Any:
-        return [func(self.runner, **kwargs)]
-
-    def sync_weights(self, **_: Any) -> None:
-        pass
-
-    sync_env_runner_states = sync_weights
 
 
 @pytest.fixture(scope="module")
@@ -80,33 +42,41 @@ def runner(algorithm) -> _Runner:
 
 
 @pytest.fixture
-def evaluating(algorithm, runner, monkeypatch) -> Any:
-    """Change fields of the algorithm and give it the stand-in, which is returned."""
+def calls(monkeypatch) -> Calls:
+    return Calls(monkeypatch)
 
-    def change(*, healthy: bool = True, **fields: Any) -> Remote:
+
+@pytest.fixture
+def evaluating(algorithm, runner, calls, monkeypatch) -> Any:
+    """Change fields of the algorithm and give it one evaluating env runner, apart from this
+    process.
+    """
+
+    def change(*, healthy: bool = True, **fields: Any) -> None:
         config = algorithm.config.copy(copy_frozen=False)
         for field, value in {"evaluation_num_env_runners": 1, **fields}.items():
             setattr(config, field, value)
-        remote = Remote(runner, healthy=healthy)
+        group = group_of(algorithm.evaluation_config, Handle(runner))
+        group._worker_manager.set_actor_state(1, healthy=healthy)
+        runner.asked.clear()
+        calls.timeouts.clear()
         monkeypatch.setattr(algorithm, "config", config)
-        monkeypatch.setattr(algorithm, "eval_env_runner_group", remote)
-        return remote
+        monkeypatch.setattr(algorithm, "eval_env_runner_group", group)
 
     return change
 
 
 @shows("evaluation_sample_timeout_s", "evaluation_force_reset_envs_before_iteration")
-def test_an_evaluation_asks_as_configured(algorithm, evaluating):
-    remote = evaluating()
+def test_an_evaluation_asks_as_configured(algorithm, runner, calls, evaluating):
+    evaluating()
     algorithm.evaluate()
-    assert remote.timeouts[0] == 120.0
-    assert remote.runner.asked[0]["force_reset"]
-    remote = evaluating(
-        evaluation_sample_timeout_s=7.0, evaluation_force_reset_envs_before_iteration=False
-    )
+    assert 120.0 in calls.timeouts
+    assert runner.asked[0]["force_reset"]
+    evaluating(evaluation_sample_timeout_s=7.0, evaluation_force_reset_envs_before_iteration=False)
     algorithm.evaluate()
-    assert remote.timeouts[0] == 7.0
-    assert not remote.runner.asked[0]["force_reset"]
+    assert 7.0 in calls.timeouts
+    assert 120.0 not in calls.timeouts
+    assert not runner.asked[0]["force_reset"]
 
 
 @shows(
@@ -117,11 +87,11 @@ def test_an_evaluation_asks_as_configured(algorithm, evaluating):
     ("least", "most", "expected"), [(100, 2000, 100), (7, 2000, 7), (100, 50, 50)]
 )
 def test_an_evaluation_as_long_as_training_plays_so_many_steps(
-    algorithm, evaluating, monkeypatch, least, most, expected
+    algorithm, runner, evaluating, monkeypatch, least, most, expected
 ):
     """At least. How fast it is isn't known at first."""
     monkeypatch.setattr(algorithm.metrics, "peek", _nothing_logged(algorithm.metrics.peek))
-    remote = evaluating(
+    evaluating(
         evaluation_duration="auto",
         evaluation_auto_duration_min_env_steps_per_sample=least,
         evaluation_auto_duration_max_env_steps_per_sample=most,
@@ -129,7 +99,7 @@ def test_an_evaluation_as_long_as_training_plays_so_many_steps(
     training: Future[None] = Future()
     training.set_result(None)
     algorithm.evaluate(parallel_train_future=training)
-    assert [one["num_timesteps"] for one in remote.runner.asked] == [expected]
+    assert [one["num_timesteps"] for one in runner.asked] == [expected]
 
 
 def _nothing_logged(peek: Any) -> Any:
@@ -151,13 +121,15 @@ def test_an_evaluation_without_env_runners_is_skipped_as_often_as_configured(alg
 
 
 @shows("evaluation_unhealthy_workers_timeout_s")
-def test_an_evaluation_waits_for_its_env_runners_as_long_as_configured(algorithm, evaluating):
-    remote = evaluating(healthy=False)
+def test_an_evaluation_waits_for_its_env_runners_as_long_as_configured(
+    algorithm, runner, evaluating
+):
+    evaluating(healthy=False)
     algorithm.evaluate()
-    assert not remote.runner.asked
-    remote = evaluating(healthy=False, evaluation_unhealthy_workers_timeout_s=60.0)
+    assert not runner.asked
+    evaluating(healthy=False, evaluation_unhealthy_workers_timeout_s=60.0)
     algorithm.evaluate()
-    assert remote.runner.asked
+    assert runner.asked
 
 
 @shows("evaluation_parallel_to_training")
