@@ -16,11 +16,11 @@ def small(kind: type[BatchedConfig] = PPOConfig) -> Any:
     return config.env_runners(num_envs_per_env_runner=8, rollout_fragment_length=4)
 
 
-def learning(**values: Any) -> Any:
+def learning(kind: type[BatchedConfig] = PPOConfig, **values: Any) -> Any:
     """A run that is the same in each test, without a limit to its gradients, of which RLlib would
     log the norm.
     """
-    config = small().training(
+    config = small(kind).training(
         num_threads=1, bf16=False, lr=0.01, grad_clip=values.pop("grad_clip", None)
     )
     for field, value in values.items():

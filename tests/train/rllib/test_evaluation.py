@@ -33,10 +33,6 @@ EVALUATED: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
         {"evaluation_interval": 1, "evaluation_config": {"num_envs_per_env_runner": 3}},
         lambda r: _evaluated(r)["num_env_steps_sampled"],
     ),
-    "metrics_num_episodes_for_smoothing": (
-        {"evaluation_interval": 1, "evaluation_duration": 30},
-        lambda r: _evaluated(r)["episode_return_mean"],
-    ),
     "custom_evaluation_function": (
         {
             "evaluation_interval": 1,
@@ -57,8 +53,6 @@ def test_evaluation_does_what_rllib_documents(one_ray, field):
         without = {**arguments, "evaluation_duration_unit": "episodes"}
     config = small()
     plain = small()
-    if field == "metrics_num_episodes_for_smoothing":
-        config.reporting(metrics_num_episodes_for_smoothing=1)
     if field == "evaluation_duration_unit":
         config.environment("corridor", env_config=WORLD)
         plain.environment("corridor", env_config=WORLD)

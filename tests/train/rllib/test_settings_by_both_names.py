@@ -28,7 +28,6 @@ SETTINGS: dict[str, tuple[type[BatchedConfig], Any, Any]] = {
 }
 
 
-@shows(*SETTINGS)
 @pytest.mark.parametrize("field", SETTINGS)
 def test_a_setting_is_the_same_by_both_names(field):
     kind, value, ours = SETTINGS[field]
