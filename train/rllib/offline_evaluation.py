@@ -65,9 +65,10 @@ def check_offline_evaluation(config: BatchedConfig, changed: list[str]) -> None:
         )
     if config.offline_evaluation_duration != 1 and not config.num_offline_eval_runners:
         raise ConfigError(
-            "offline_evaluation_duration is for runners of their own processes: set"
-            " config.evaluation(num_offline_eval_runners=1), or how many batches this process"
-            " judges: dataset_num_iters_per_eval_runner"
+            "offline_evaluation_duration is how many batches each runner in a process of its own"
+            " judges, and there are no such runners: set"
+            " config.evaluation(num_offline_eval_runners=1), or have this process judge more"
+            " batches: config.evaluation(dataset_num_iters_per_eval_runner=3)"
         )
     if evaluates and config.settings.is_recurrent:
         raise ConfigError(

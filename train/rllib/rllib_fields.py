@@ -97,6 +97,8 @@ REFUSED = {
     ),
     "offline_eval_rl_module_inference_only": "recorded decisions are judged by the whole module",
     "offline_eval_runner_restore_timeout_s": _NO_RESTORING,
+    "offline_eval_runner_health_probe_timeout_s": _NO_RESTORING,
+    "max_num_offline_eval_runner_restarts": _NO_RESTORING,
     "callbacks_on_offline_eval_runners_recreated": _NO_RESTORING,
     "offline_evaluation_type": (
         "recorded decisions are judged by offline_loss_for_module_fn; RLlib's importance"

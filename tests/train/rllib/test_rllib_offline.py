@@ -14,6 +14,7 @@ import pytest
 import ray
 import ray.data
 import torch
+from ray.exceptions import RayError
 from ray.rllib.algorithms import algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
@@ -28,6 +29,7 @@ from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBu
 from envs.common.errors import ConfigError
 from tests.train.rllib.fields_shown import shows
 from tests.train.rllib.small_runs import small
+from tests.train.rllib.stand_ins import Calls, Handle
 from tests.train.small_worlds import IdentityWorld
 from train.dqn import DQNConfig
 from train.ppo import PPO, PPOConfig
@@ -375,17 +377,6 @@ RUNNERS: dict[str, tuple[Any, Probe]] = {
         {"prefetch_batches": 3},
         lambda runners: (loss(runners), runners.offline_data.data.iter_kwargs)[1],
     ),
-    "restart_failed_offline_eval_runners": (False, _of_runner("_remote_args")),
-    "max_num_offline_eval_runner_restarts": (7, _of_runner("_remote_args")),
-    "ignore_offline_eval_runner_failures": (
-        True,
-        _of_runner("_ignore_ray_errors_on_runners"),
-    ),
-    "max_requests_in_flight_per_offline_eval_runner": (
-        7,
-        _of_runner("_max_requests_in_flight_per_runner"),
-    ),
-    "offline_eval_runner_health_probe_timeout_s": (7, _of_runner("runner_health_probe_timeout_s")),
 }
 """RLlib's fields of the runners of an offline evaluation."""
 
@@ -394,10 +385,48 @@ RUNNERS: dict[str, tuple[Any, Probe]] = {
 @pytest.mark.parametrize("field", RUNNERS)
 def test_a_changed_value_changes_the_runners(reads, field):
     value, probe = RUNNERS[field]
-    shared: dict[str, Any] = {}
-    if field == "ignore_offline_eval_runner_failures":
-        shared = {"restart_failed_offline_eval_runners": False}
-    assert probe(group(**shared, **{field: value})) != probe(group(**shared))
+    assert probe(group(**{field: value})) != probe(group())
+
+
+@shows("restart_failed_offline_eval_runners", "ignore_offline_eval_runner_failures")
+@pytest.mark.parametrize(
+    ("restarts", "ignores", "ends"),
+    [(True, False, False), (False, True, False), (False, False, True)],
+)
+def test_a_failure_of_a_runner_apart_ends_the_evaluation_unless_it_is_tolerated(
+    reads, monkeypatch, restarts, ignores, ends
+):
+    Calls(monkeypatch)
+    runners = group(
+        restart_failed_offline_eval_runners=restarts, ignore_offline_eval_runner_failures=ignores
+    )
+    runners._worker_manager.add_actors([Handle("fails"), Handle("answers")])
+
+    def ask() -> list[Any]:
+        return runners.foreach_runner(_reply, local_runner=False)
+
+    if ends:
+        with pytest.raises(RayError, match="fails"):
+            ask()
+    else:
+        assert ask() == ["answers"]
+    assert runners.healthy_runner_ids == [2]
+
+
+def _reply(runner: str) -> str:
+    if runner == "fails":
+        raise ValueError(runner)
+    return runner
+
+
+@shows("max_requests_in_flight_per_offline_eval_runner")
+def test_a_runner_apart_has_as_many_requests_at_a_time_as_configured(reads, monkeypatch):
+    Calls(monkeypatch)
+    for most in (1, 7):
+        runners = group(max_requests_in_flight_per_offline_eval_runner=most)
+        runners._worker_manager.add_actors([Handle("answers")])
+        requests = [runners.foreach_runner_async(_reply) for _ in range(9)]
+        assert sum(requests) == most
 
 
 class Apart:
