@@ -35,7 +35,7 @@ from train.rllib.offline_evaluation import (
     check_offline_evaluation,
     unlikelihood,
 )
-from train.rllib.rllib_fields import OTHER_NAMES, REFUSED, RELICS, SAME_MEANING
+from train.rllib.rllib_fields import INSTEAD, OTHER_NAMES, REFUSED, RELICS, SAME_MEANING
 from train.rllib.world_names import register_worlds
 from train.settings import AlgorithmSettings, PPOSettings, QSettings
 from train.settings.algorithm import NetworkSettings
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 """The `rollout_fragment_length` that follows from `train_batch_size_per_learner`, and the
 `evaluation_duration` of an iteration of training."""
+_UNREAD = "RLlib's new API stack doesn't read it"
 
 
 class BatchedConfig(AlgorithmConfig):
@@ -228,32 +229,36 @@ class BatchedConfig(AlgorithmConfig):
 
     def _refuse_what_is_not_honoured(self) -> None:
         fresh = type(self)()
-        algorithm = self.settings.algorithm
-        for key in (*REFUSED, *sorted(RELICS - SAME_MEANING.keys())):
-            if self._was_changed(key, fresh):
-                use = REFUSED.get(key, "RLlib's new API stack doesn't read it; leave it out")
-                raise ConfigError(
-                    f"RLlib's setting {key.removeprefix('_')} has no effect on {algorithm}: {use}"
-                )
-        batches_alone: tuple[str, ...] = ()
-        if isinstance(self.settings, QSettings):
-            batches_alone = ("minibatch_size", "shuffle_batch_per_epoch")
-        without_setting = [
-            key for key in SAME_MEANING if not self._setting_of(key) and key != "train_batch_size"
-        ]
-        asynchronous_alone: tuple[str, ...] = ()
-        if not self.has_weight_servers:
-            asynchronous_alone = ("env_runner_state_server_max_concurrency",)
-            if self.evaluation_duration != AUTO:
-                asynchronous_alone += ("max_requests_in_flight_per_env_runner",)
-        for key in (*without_setting, *batches_alone, *asynchronous_alone):
+        for key, reason in self._not_honoured().items():
             if self._was_changed(key, fresh):
                 raise ConfigError(
-                    f"RLlib's setting {key} has no effect on {algorithm}, which learns in another"
-                    " way; leave it out"
+                    f"RLlib's setting {key.removeprefix('_')} has no effect on"
+                    f" {self.settings.algorithm}: {reason}"
                 )
         recorded = sorted(key for key in OFFLINE_EVALUATION if self._was_changed(key, fresh))
         check_offline_evaluation(self, recorded)
+
+    def _not_honoured(self) -> dict[str, str]:
+        """Return why this algorithm doesn't honour a field, by the field."""
+        reasons = dict.fromkeys(sorted(RELICS), f"{_UNREAD}; leave it out")
+        reasons |= {key: f"{_UNREAD}; {use}" for key, use in INSTEAD.items()}
+        reasons |= REFUSED
+        if isinstance(self.settings, QSettings):
+            batches = "each update is one step, with a batch of train_batch_size decisions"
+            minibatches = ("num_epochs", "minibatch_size", "shuffle_batch_per_epoch")
+            reasons |= dict.fromkeys(minibatches, batches)
+        else:
+            reasons["learning_starts"] = "it learns from its first rollout on"
+        if not self.has_weight_servers:
+            reasons["env_runner_state_server_max_concurrency"] = (
+                "only appo and apex have weight servers"
+            )
+            if self.evaluation_duration != AUTO:
+                reasons["max_requests_in_flight_per_env_runner"] = (
+                    "it waits for all env runners; only appo, apex and evaluation_duration='auto'"
+                    " ask ahead"
+                )
+        return reasons
 
     def _was_changed(self, key: str, fresh: BatchedConfig) -> bool:
         """Whether the user has changed a field; RLlib itself changes some when it validates, saves

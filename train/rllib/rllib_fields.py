@@ -41,6 +41,14 @@ _CONNECTOR = (
 _ONE_POLICY = (
     "one policy plays all rows of a world; env.options.self_play trains it against its past selves"
 )
+_NO_STATES = "there are no connectors whose states could be merged or handed out"
+_ALL_GAMES = (
+    "a world plays all its games in one call; its option num_threads spreads them over threads"
+)
+_RECORDED = (
+    "learn from recorded games with `procsnake train --from-games`, or with RLlib's own BC, MARWIL"
+    " or CQL"
+)
 _WEIGHTS = "weights are handed out by our own weight servers"
 _NO_RESTORING = "RLlib never restores runners of an offline evaluation"
 
@@ -50,17 +58,17 @@ REFUSED = {
     "add_default_connectors_to_env_to_module_pipeline": _CONNECTOR,
     "_module_to_env_connector": _CONNECTOR,
     "add_default_connectors_to_module_to_env_pipeline": _CONNECTOR,
-    "merge_env_runner_states": "there are no connectors whose states could be merged",
-    "broadcast_env_runner_states": "there are no connectors whose states could be broadcast",
-    "_dont_auto_sync_env_runner_states": "there are no connectors whose states could be broadcast",
+    "merge_env_runner_states": _NO_STATES,
+    "broadcast_env_runner_states": _NO_STATES,
+    "_dont_auto_sync_env_runner_states": _NO_STATES,
     "use_env_runner_state_server": f"{_WEIGHTS} (APPO, APEX)",
     "episode_lookback_horizon": "rollouts are flat arrays; lstm_units gives the policy a memory",
     "batch_mode": (
         "rollouts have rollout_fragment_length steps; values are estimated where an episode goes on"
     ),
-    "gym_env_vectorize_mode": (
-        "a world plays all its games in one call; its option num_threads spreads them over threads"
-    ),
+    "sync_filters_on_rollout_workers_timeout_s": _NO_STATES,
+    "gym_env_vectorize_mode": _ALL_GAMES,
+    "remote_worker_envs": _ALL_GAMES,
     "normalize_actions": "actions are discrete",
     "clip_actions": "actions are discrete",
     "create_local_env_runner": (
@@ -84,10 +92,8 @@ REFUSED = {
     "policy_mapping_fn": _ONE_POLICY,
     "policies_to_train": "training trains the one policy; algorithm.evaluate() plays without",
     # Offline data.
-    "offline_data_class": (
-        "learn from recorded games with `procsnake train --from-games`, or with RLlib's own BC,"
-        " MARWIL or CQL"
-    ),
+    "offline_data_class": _RECORDED,
+    "dataset_num_iters_per_learner": _RECORDED,
     "input_read_episodes": _EPISODES,
     "output_write_episodes": _EPISODES,
     "prelearner_use_recorded_module_states": "rows hold no states of a policy with a memory",
@@ -128,7 +134,6 @@ RELICS = frozenset(
         "collect_metrics_timeout",
         "compress_observations",
         "custom_async_evaluation_function",
-        "dataset_num_iters_per_learner",
         "disable_env_checking",
         "eager_max_retraces",
         "eager_tracing",
@@ -175,7 +180,6 @@ RELICS = frozenset(
         "prioritized_replay_beta",
         "prioritized_replay_eps",
         "remote_env_batch_wait_ms",
-        "remote_worker_envs",
         "render_env",
         "replay_batch_size",
         "replay_mode",
@@ -184,7 +188,6 @@ RELICS = frozenset(
         "sampler_perf_stats_ema_coef",
         "shuffle_buffer_size",
         "simple_optimizer",
-        "sync_filters_on_rollout_workers_timeout_s",
         "synchronize_filters",
         "tf_session_args",
         "timesteps_per_iteration",
@@ -197,3 +200,11 @@ RELICS = frozenset(
         "worker_cls",
     }
 )
+
+INSTEAD = {
+    "exploration_config": "use training(epsilon=…) with DQN, and training(ent_coef=…) with PPO",
+    "model": 'use rl_module(model_config={"name": …, "options": …})',
+    "num_gpus": "use learners(num_gpus_per_learner=…)",
+    "observation_filter": f"there are no connectors; {_CONNECTOR}",
+}
+"""What does the same as some of `RELICS`."""

@@ -4,6 +4,8 @@ name.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ray import tune
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -15,7 +17,7 @@ from train.apex import APEXConfig
 from train.appo import APPOConfig
 from train.dqn import DQNConfig
 from train.ppo import PPOConfig, PPORunner
-from train.rllib.rllib_fields import REFUSED, RELICS, SAME_MEANING, SET_BY_RLLIB
+from train.rllib.rllib_fields import INSTEAD, REFUSED, RELICS, SAME_MEANING, SET_BY_RLLIB
 
 FIELDS = set(vars(AlgorithmConfig()))
 
@@ -26,6 +28,7 @@ def test_every_field_of_the_installed_ray_is_accounted_for():
     refused = {*REFUSED, *RELICS} - set(SAME_MEANING)
     assert shown == FIELDS - refused - SET_BY_RLLIB
     assert {*REFUSED, *RELICS, *SET_BY_RLLIB} <= FIELDS
+    assert set(INSTEAD) <= RELICS
     assert len(REFUSED) <= len(FIELDS) / 4
 
 
@@ -58,13 +61,30 @@ def test_dqn_refuses_what_only_minibatches_have():
             small(DQNConfig).training(**{field: value}).validate()
 
 
+@pytest.mark.parametrize(
+    ("field", "use"),
+    [
+        ("exploration_config", "training(epsilon=…) with DQN"),
+        ("model", "rl_module(model_config="),
+        ("num_gpus", "learners(num_gpus_per_learner=…)"),
+        ("observation_filter", "there are no connectors; change what the world shows"),
+        ("clip_rewards", "leave it out"),
+    ],
+)
+def test_what_rllibs_old_stack_read_is_an_error_that_says_what_to_use(field, use):
+    config = small()
+    config.__dict__[field] = {"changed": 1}
+    with pytest.raises(ConfigError, match=f"new API stack doesn't read it; .*{re.escape(use)}"):
+        config.validate()
+
+
 def test_others_refuse_what_only_asynchronous_algorithms_read():
-    for field in (
-        "env_runner_state_server_max_concurrency",
-        "max_requests_in_flight_per_env_runner",
-    ):
+    for field, reason in {
+        "env_runner_state_server_max_concurrency": "only appo and apex have weight servers",
+        "max_requests_in_flight_per_env_runner": "it waits for all env runners",
+    }.items():
         small(APPOConfig).env_runners(num_env_runners=1, **{field: 7}).validate()
-        with pytest.raises(ConfigError, match=field):
+        with pytest.raises(ConfigError, match=f"{field} has no effect on ppo: {reason}"):
             small().env_runners(num_env_runners=1, **{field: 7}).validate()
     parallel = small().evaluation(
         evaluation_duration="auto",
