@@ -31,6 +31,11 @@ _PREFER_OWN = "procsnake_packages.prefer_own"
 """The function that every worker calls first. It is needed because Ray puts the working directory
 first on the workers' path, where a competition kit, for example, has a folder `envs` of its own."""
 
+_TIMED_OUT = "timed out during startup"
+"""What Ray says on a busy machine: its raylet ends itself if the dashboard agent, which it starts
+even without a dashboard, isn't ready after 15 seconds. A second start finds what it imports in
+memory, and so is quicker."""
+
 
 class RayError(ProcsnakeError):
     """Ray can't be started."""
@@ -67,29 +72,43 @@ def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
 
 
 def _start(num_cpus: int) -> None:
-    import ray
-
     try:
-        ray.init(
-            # Never a cluster that happens to run on this machine.
-            address="local",
-            # More than there are, if need be: an actor that waits for a core that will never be
-            # free waits forever.
-            num_cpus=max(usable_cores(), num_cpus),
-            include_dashboard=False,
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-            runtime_env={
-                "env_vars": {**_QUIET, "PYTHONPATH": _path()},
-                "worker_process_setup_hook": _PREFER_OWN,
-            },
-        )
+        _init_twice(num_cpus)
     except Exception as error:
         raise RayError(
             f"Ray didn't start on this machine: {type(error).__name__}: {in_one_line(error)}. It is"
             " given half a minute, and needs memory and room in /tmp/ray (RAY_TMPDIR: another"
             " folder); on a busy machine try later"
         ) from error
+
+
+def _init_twice(num_cpus: int) -> None:
+    """Start Ray, and once more if the first start took too long."""
+    try:
+        _init(num_cpus)
+    except Exception as error:
+        if _TIMED_OUT not in str(error):
+            raise
+        _init(num_cpus)
+
+
+def _init(num_cpus: int) -> None:
+    import ray
+
+    ray.init(
+        # Never a cluster that happens to run on this machine.
+        address="local",
+        # More than there are, if need be: an actor that waits for a core that will never be free
+        # waits forever.
+        num_cpus=max(usable_cores(), num_cpus),
+        include_dashboard=False,
+        logging_level=logging.ERROR,
+        log_to_driver=False,
+        runtime_env={
+            "env_vars": {**_QUIET, "PYTHONPATH": _path()},
+            "worker_process_setup_hook": _PREFER_OWN,
+        },
+    )
 
 
 def _path() -> str:

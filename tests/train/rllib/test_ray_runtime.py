@@ -4,6 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+import ray
+
+from train.rllib.ray_runtime import RayError, running_ray
+
 START = """
 from train.rllib.ray_runtime import RayError, running_ray
 try:
@@ -23,3 +28,37 @@ def test_a_ray_that_cant_start_is_told_in_a_line():
     assert "Not a directory: '/dev/null/x'" in told
     assert "RAY_TMPDIR: another folder" in told
     assert len(told.splitlines()) == 1
+
+
+def starts(monkeypatch: pytest.MonkeyPatch, *failures: str) -> list[dict]:
+    """Let Ray's starts fail with these words, one after another, and return what each was given."""
+    given: list[dict] = []
+
+    def init(**options) -> None:
+        given.append(options)
+        if len(given) <= len(failures):
+            raise RuntimeError(failures[len(given) - 1])
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    return given
+
+
+BUSY = "The current node timed out during startup. This could happen because …"
+
+
+def test_a_ray_that_starts_too_slowly_is_started_once_more(monkeypatch):
+    given = starts(monkeypatch, BUSY)
+    with running_ray(1):
+        pass
+    assert len(given) == 2
+    assert given[0] == given[1]
+
+
+@pytest.mark.parametrize(("failures", "attempts"), [((BUSY, BUSY), 2), (("No space left",), 1)])
+def test_a_ray_that_fails_otherwise_or_again_is_an_error(monkeypatch, failures, attempts):
+    given = starts(monkeypatch, *failures)
+    with pytest.raises(RayError, match=failures[-1]), running_ray(1):
+        pass
+    assert len(given) == attempts
