@@ -28,7 +28,7 @@ NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dq
   tests/train/comparison/test_battlesnake_benchmark.py::test_finished_seeds_are_not_run_again \
   tests/benchmarks/test_commands.py::test_the_mxnet_benchmark_runs
 
-.PHONY: play install install-serve test test-fast checks tests test-long long-training long-others test-outside \
+.PHONY: play install install-serve test test-fast coverage checks tests test-long long-training long-others test-outside \
   long-machines long-rllib $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks outputs hosted-notebooks locks programs clean
 
 play: $(PLAY)
@@ -54,6 +54,14 @@ tests: $(INSTALLED)
 test-fast: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long and not slow"
+
+# Branch coverage of the quick tests, or of some: make coverage TESTS=tests/agents. Failing tests are printed, and counted all the same.
+TESTS ?= tests
+coverage: $(INSTALLED)
+	$(BIN)/coverage erase
+	-$(BIN)/coverage run -m pytest --numprocesses=2 --dist=worksteal $(TESTS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
 test-long: $(INSTALLED) programs

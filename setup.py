@@ -34,6 +34,7 @@ TEST = [
     "gym==0.26.2",
     "pytest>=8",
     "pytest-xdist>=3.6",
+    "coverage>=7.10",
     "hypothesis>=6",
     "ruff>=0.8",
     "tensorboard>=2.18",
