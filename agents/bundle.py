@@ -127,7 +127,9 @@ def load(path: str | os.PathLike[str]) -> Bundle:
             f" {shell_command('train', '--list')}"
         )
     if CARD not in contents:
-        raise BundleError(f"{source} has no {CARD}, so it is no policy bundle. {_why_none(source)}")
+        raise BundleError(
+            f"{source} has no {CARD}, so it is not a policy bundle. {_why_none(source)}"
+        )
     try:
         card = Card.from_dict(parse_json(contents[CARD]))
     except ValueError as error:

@@ -211,8 +211,8 @@ _JSON_TYPES: dict[str, type] = {"dict": dict, "list": list, "str": str, "int": i
 
 
 def _plain(value: Any) -> Any:
-    """Return the value as JSON can hold it. What is no number, text, list or dict stays for `json`
-    to refuse.
+    """Return the value as JSON can hold it. `json` will refuse what is not a number, text, list
+    or dict.
     """
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}

@@ -59,9 +59,7 @@ def check_agent(
         _check_decision(agent.act_among(state, you, allowed), allowed, f"{where}: act_among")
         moves = agent.act_batch(state, np.zeros(1, np.int64), np.array([you]))
         is_one_move = isinstance(moves, np.ndarray) and moves.shape == (1,) and moves[0] in range(4)
-        _require(
-            is_one_move, f"{where}: act_batch answers {moves!r}, which is no array of one move"
-        )
+        _require(is_one_move, f"{where}: act_batch answers {moves!r}, not an array of one move")
         for name, array in state.arrays._asdict().items():
             _require(
                 (array == getattr(before.arrays, name)).all(),
@@ -98,10 +96,10 @@ def _positions(count: int, seed: int, **size: Any) -> Iterator[tuple[State, int]
 def _check_decision(decision: Decision, allowed: np.ndarray, where: str) -> None:
     _require(
         isinstance(decision, Decision),
-        f"{where} answers {decision!r}, which is no agents.agent.Decision",
+        f"{where} answers {decision!r}, not an agents.agent.Decision",
     )
     is_move = isinstance(decision.move, Integral) and decision.move in range(4)
-    _require(is_move, f"{where} answers {decision.move!r}, which is no move from 0 to 3")
+    _require(is_move, f"{where} answers {decision.move!r}, not a move from 0 to 3")
     _require(
         bool(allowed[decision.move]),
         f"{where} answers {MOVE_NAMES[decision.move]}; allowed are {_names_of(allowed)}",

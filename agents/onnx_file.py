@@ -44,7 +44,7 @@ model.
 def has_external_data(content: bytes) -> bool:
     """Return whether the data of any tensor of the ONNX model lie outside the file.
 
-    Raises `ValueError` if it is no ONNX model, or has more than 262 144 fields. (The largest
+    Raises `ValueError` if it is not an ONNX model, or has more than 262 144 fields. (The largest
     champion has 1184.)"""
     return _Walk().finds_external_data(content, "model", _MAX_DEPTH)
 
@@ -82,7 +82,7 @@ class _Walk:
             # come.
             parsed = Empty.FromString(message)
         except DecodeError as error:
-            raise ValueError("it is no ONNX model") from error
+            raise ValueError("it is not an ONNX model") from error
         # A field of two bytes takes some eighty in the list.
         self._left -= _count_fields(message, self._left)
         if self._left < 0:
@@ -109,7 +109,7 @@ def _count_fields(message: bytes, most: int) -> int:
         elif tag & 7 == _FOUR_BYTES:
             place += 4
         else:
-            raise ValueError("it is no ONNX model")
+            raise ValueError("it is not an ONNX model")
         count += 1
     return count
 

@@ -63,7 +63,7 @@ class OptionsFile:
             raise OptionsFileError(f"{path} can't be read: {error.strerror or error}") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise OptionsFileError(
-                f"{path} is no file of options ({error}). procsnake tune-search writes such files"
+                f"{path} is not a file of options ({error}). procsnake tune-search writes one"
             ) from error
         return file
 
@@ -74,7 +74,7 @@ class OptionsFile:
             if not isinstance(value, kind):
                 raise ValueError(f"its {field_name} is {value!r:.50}")
         if not all(isinstance(name, str) for name in self.options):
-            raise ValueError("its options are no names with values")
+            raise ValueError("its options are not names with values")
 
     def is_of_the_same_test(self, other: OptionsFile) -> bool:
         """Return whether a verdict on `other` also holds for these options."""

@@ -42,7 +42,7 @@ def check_world(
       valid neither earn nor end;
     * `picture`: its shape, its dtype, and that it keeps its size;
     * `final_info`, and that `drain_episodes` agrees with what was seen (returns and lengths only if
-      the world is no wrapper);
+      the world is not a wrapper);
     * that the same seed gives the same games, whatever is played in rows that are not valid;
     * that a new world which carries on from `progress` has made the same progress.
 
@@ -216,7 +216,7 @@ def _check_outcome(world: BatchEnv, acting: np.ndarray, where: str) -> None:
             _require(
                 has_all_rows and has_mask,
                 where,
-                f"final_info: {name} is no array of {world.num_envs} rows with a mask _{name}"
+                f"final_info: {name} is not an array of {world.num_envs} rows with a mask _{name}"
                 " beside it",
             )
 

@@ -66,7 +66,9 @@ def _call(name: str, summary: str, answer: str, *, takes_body: bool = False) -> 
             "required": True,
             "content": {"application/json": {"schema": _ref("Request")}},
         }
-        answers["400"] = _answer("The body is no game, or `you` can't be asked. Says why.", "Error")
+        answers["400"] = _answer(
+            "The body is not a game, or `you` can't be asked. Says why.", "Error"
+        )
         answers["403"] = _answer("The request comes from a web page.", "Error")
         answers["413"] = _answer(
             "Beside equal hazards, the body is larger than 256 KiB or holds more than 10 240"
@@ -201,8 +203,8 @@ def _number() -> Schema:
     """A setting of the official program, which takes any integer."""
     return {
         "description": (
-            "Read as the nearest integer that makes a difference; what is no integer as the usual"
-            " one."
+            "Read as the nearest integer that makes a difference. Without an integer, the default"
+            " holds."
         )
     }
 

@@ -51,7 +51,7 @@ class Address:
             revision = "main"
         address = cls(f"{user}/{name}", unquote(revision), folder)
         if not (text.startswith(SCHEME) and address._is_possible(user, name)):
-            raise HubError(f"{text!r} is no address on the Hugging Face Hub; {_LOOKS}")
+            raise HubError(f"{text!r} is not an address on the Hugging Face Hub; {_LOOKS}")
         return address
 
     def _is_possible(self, user: str, name: str) -> bool:

@@ -114,7 +114,7 @@ def _sizes_of_bundle(
 
 def _not_a_bundle(address: Address, paths: Collection[str]) -> str:
     """Return a message that says what the repository has instead of a bundle."""
-    problem = f"{address} is no policy bundle: it has no {CARD}"
+    problem = f"{address} is not a policy bundle: it has no {CARD}"
     folders = [path.removesuffix(f"/{CARD}") for path in paths if path.endswith(f"/{CARD}")]
     if folders and not address.folder:
         return printable(f"{problem}. There is one in a folder: {address}/{min(folders)[:100]}")

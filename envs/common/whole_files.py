@@ -38,7 +38,7 @@ def not_through_links(path: str, flags: int) -> int:
     Use it for files that are written in place in a folder that others may have made, where a link
     may lead to a file of the user's."""
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
-        raise OSError(errno.ELOOP, "it is a link, or no plain file", path)
+        raise OSError(errno.ELOOP, "it is a link, or not a regular file", path)
     # The file may have changed meanwhile. Windows has no such flag.
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 

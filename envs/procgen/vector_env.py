@@ -396,7 +396,7 @@ def _open_library_once(ffi: Any) -> None:
 
 
 def _native_seed(seed: int) -> int:
-    """Return the seed as the library takes it. Raises `ConfigError` if it is no integer."""
+    """Return the seed as the library takes it. Raises `ConfigError` if it is not an integer."""
     whole = whole_seed(seed)
     if 0 <= whole < NUM_SEEDS:
         return whole

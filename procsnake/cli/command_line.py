@@ -181,7 +181,7 @@ def non_negative(text: str) -> float:
     """Parse an option that is a number from 0 to a thousand million, which clocks can handle."""
     value = float(text)
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is no number of at least 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 0")
     if value > _LARGEST:
         raise argparse.ArgumentTypeError(f"{text} is more than {_LARGEST:.0f}")
     return value
@@ -199,7 +199,7 @@ def port(text: str) -> int:
     value = int(text)
     if not 0 <= value <= _HIGHEST_PORT:
         raise argparse.ArgumentTypeError(
-            f"{value} is no port; ports go from 0, any free one, to {_HIGHEST_PORT}"
+            f"{value} is not a port; ports go from 0, any free one, to {_HIGHEST_PORT}"
         )
     return value
 

@@ -161,7 +161,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     name = next((word for word in words if not word.startswith("-")), "")
-    # What is no command is compared with all of them.
+    # What is not a command is compared with all of them.
     only = name if name in ("", *COMMANDS) else None
     return build_parser(only).parse_args(words or ["--help"])
 

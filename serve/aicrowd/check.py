@@ -326,7 +326,7 @@ def _pickles(submission: Submission) -> Iterator[Breach]:
                 set(_pickle_problems(read_bytes(submission.folder / path, MAX_FILE_BYTES)))
             )
         except (ValueError, OSError, IndexError, RecursionError) as error:
-            problems = [f"it is no whole pickle ({reason(error)})"]
+            problems = [f"it is not a complete pickle ({reason(error)})"]
         for problem in problems:
             yield Breach(
                 path,

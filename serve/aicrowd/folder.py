@@ -153,8 +153,8 @@ def _reconcile(
         return [], []
     if not _is_replaceable(target):
         raise ConfigError(
-            f"{target} exists and is no export of procsnake, so it is not replaced. Choose another"
-            " folder with --out"
+            f"{target} exists and is not an export of procsnake, so it is not replaced. Choose"
+            " another folder with --out"
         )
     base = read_manifest(target).get("files", {})
     kept: list[str] = []

@@ -61,16 +61,16 @@ class Merged:
 def merge(clone: Path, ours: Files, experiment: str) -> Merged:
     """Add procsnake's files to those of a clone.
 
-    Raises `ConfigError` if `clone` is no starter kit, whose run.sh must name an experiment.
+    Raises `ConfigError` if `clone` is not a starter kit, whose run.sh must name an experiment.
     """
     theirs, links = _read(clone)
     run_sh = theirs.get("run.sh", b"").decode("utf-8", "replace")
     if not _DEFAULT.search(run_sh):
         raise ConfigError(
-            f"{clone} is no clone of the starter kit: it has no run.sh that sets"
+            f"{clone} is not a clone of the starter kit: it has no run.sh that sets"
             " EXPERIMENT_DEFAULT. Leave out --starter-kit to do without one"
         )
-    notes = [f"{name} is a link to what is no file of the kit, and was left out." for name in links]
+    notes = [f"{name} links to something outside the kit, and was left out." for name in links]
     edited, edits = _edited(theirs, ours, experiment)
     notes += edits
     for name in sorted((theirs.keys() & ours.keys()) - edited.keys()):

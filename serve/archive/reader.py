@@ -71,7 +71,7 @@ class GameArchive:
         """Create the file if there is none, to make sure that games can be stored in it.
 
         Raises `NewerDatabaseError` if this procsnake doesn't know the schema, and `ConfigError` if
-        the file is no database or can't be made. A database that is away, locked or full at the
+        the file is not a database or can't be made. A database that is away, locked or full at the
         moment passes."""
         try:
             with self._database.reading():

@@ -224,7 +224,7 @@ class Database:
         strange = strange_entry(entries, expected)
         if strange is not None:
             raise UnsafeDatabaseError(
-                f"{self.file} is no archive of games: it holds {strange[:40]!r}, which doesn't"
+                f"{self.file} is not an archive of games: it holds {strange[:40]!r}, which doesn't"
                 " match procsnake's schema. Choose another --database"
             )
 
@@ -540,7 +540,7 @@ def _parsed_url(url: str) -> sa.URL:
         parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
     except (sa.exc.ArgumentError, ValueError) as error:
         raise ConfigError(
-            f"the database is {without_password(url)}, which is no URL; one looks like"
+            f"the database is {without_password(url)}, which is not a URL; one looks like"
             " sqlite:///games.db"
         ) from error
     kind = parsed.get_backend_name()

@@ -152,7 +152,7 @@ def _check_look(reply: Reply) -> Iterator[Finding]:
         yield Finding("GET /", 'apiversion "1"')
     for name in ("author", "color", "head", "tail", "version"):
         if not isinstance(reply.data.get(name), str | None):
-            yield Finding(name, f"{str(reply.data[name])[:40]!r} is no text", "not-text")
+            yield Finding(name, f"{str(reply.data[name])[:40]!r} is not text", "not-text")
             return
     if color not in (None, "") and not (
         isinstance(color, str) and re.fullmatch(r"#[0-9A-Fa-f]{6}", color)

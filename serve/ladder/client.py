@@ -289,5 +289,5 @@ def _read(method: str, path: str, answer: Answer | ArenaUnreachableError) -> Any
         return parse_json(answer.body)
     except ValueError as error:
         raise StrangeAnswerError(
-            f"Arena's answer to {what} is no JSON ({excerpt!r:.60}); is --arena its address?"
+            f"Arena's answer to {what} is not JSON ({excerpt!r:.60}); is --arena its address?"
         ) from error

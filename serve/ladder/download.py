@@ -69,7 +69,7 @@ def recording_path(folder: Path, game_id: str) -> Path:
     """Return the path of a game's recording. Raises `ConfigError` for an id that isn't a UUID."""
     if not _GAME_ID.fullmatch(game_id):
         raise ConfigError(
-            f"{game_id[:80]!r} is no game's id, which looks like"
+            f"{game_id[:80]!r} is not a game's id, which looks like"
             " 3b241101-e2bb-4255-8caf-4136c566a962"
         )
     return folder / f"{game_id.lower()}.jsonl"

@@ -167,5 +167,5 @@ def moment(text: str) -> datetime:
         return _read(text)
     except ValueError as error:
         raise ConfigError(
-            f"{text!r} is no time; write 2026-11-20, 2026-11-20T18:30, or 90m, 12h or 3d ago"
+            f"{text!r} is not a time; write 2026-11-20, 2026-11-20T18:30, or 90m, 12h or 3d ago"
         ) from error

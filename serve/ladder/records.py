@@ -179,7 +179,7 @@ def mapping(answer: Any, what: str) -> Mapping[str, Any]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
+        raise TypeError(f"{value!r:.40} is not text")
     return value
 
 

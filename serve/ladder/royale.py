@@ -108,7 +108,7 @@ DRAWS: dict[str, Callable[[Words], Iterator[int]]] = {
 def drawn_sides(game_id: str, count: int, way: str) -> list[int]:
     """Return the first `count` sides that move in: 0 left, 1 right, 2 bottom, 3 top.
 
-    Raises `ValueError` if the id is no UUID.
+    Raises `ValueError` if the id is not a UUID.
     """
     seed = int.from_bytes(uuid.UUID(game_id).bytes[:8], "little")
     return list(islice(DRAWS[way](words_of(seed)), min(count, _MOST_DRAWS)))

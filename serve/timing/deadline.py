@@ -153,7 +153,7 @@ class Decider:
         decision = call.result()
         if not _is_a_move(decision):
             return self._fall_back(
-                turn, "no move", f"{decision!r:.100} is no decision for a move from 0 to 3"
+                turn, "no move", f"{decision!r:.100} is not a decision for a move from 0 to 3"
             )
         return decision
 

@@ -3,7 +3,7 @@
 With each turn an engine reports how long our last answer took by its clock (`you.latency`). The
 overhead is that time less the time by our own clock: it is the network, and whatever waits before
 and after us. Strangers make the reports, so a report only moves the margin of the game that it
-names, and a report that is no plausible number is ignored.
+names, and an implausible report is ignored.
 
 An engine tells a time-out as 0 (Arena), as the time-out, or as more. A 0 for an answer that took us
 a millisecond can't be its latency. So after a time-out the overhead is known to be at least the

@@ -283,7 +283,7 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         self._end_reading()
         if not _can_be_upgraded(self.headers):
-            self._refuse(400, "this is no request for a WebSocket as RFC 6455 has it")
+            self._refuse(400, "this is not a WebSocket request as in RFC 6455")
         elif self._connections.web_sockets >= MAX_WEB_SOCKETS:
             self._refuse(503, "too many people are watching")
         else:

@@ -48,7 +48,7 @@ class TooLargeError(ProcsnakeError):
 def read_body(data: bytes) -> tuple[dict[str, Any], int]:
     """Return the object, and its size in bytes without equal hazards (see `StackedHazards`).
 
-    Raises `TooLargeError`, and `WebhookError` if the body is no JSON object.
+    Raises `TooLargeError`, and `WebhookError` if the body is not a JSON object.
     """
     layers: dict[bytes, int] = {}
     # What is long is not even counted before.

@@ -205,7 +205,7 @@ def test_a_network_whose_data_lie_in_another_file_is_refused(copied, tmp_path, m
     with pytest.raises(BundleError, match="data in other files"):
         bundle.load(with_new_hashes(copied))
     (copied / "policy.onnx").write_bytes(b"\xff" * 100)
-    with pytest.raises(BundleError, match="no ONNX model"):
+    with pytest.raises(BundleError, match="is not an ONNX model"):
         bundle.load(with_new_hashes(copied))
 
 

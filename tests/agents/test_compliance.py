@@ -75,14 +75,14 @@ class Listed(Agent):
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        (Faulty(Decision(4)), "'faulty', turn 0 of seed 0, .*answers 4, which is no move"),
+        (Faulty(Decision(4)), "'faulty', turn 0 of seed 0, .*answers 4, not a move"),
         (Faulty(Decision(1, np.ones(4, np.float32))), "sum to 1"),
         (Faulty(Decision(1), meddles=True), "changed the state's health"),
-        (Faulty(None), "answers None, which is no agents.agent.Decision"),
-        (Faulty(Decision("up")), "answers 'up', which is no move"),
-        (Faulty(Decision(1.0)), "answers 1.0, which is no move"),
+        (Faulty(None), "answers None, not an agents.agent.Decision"),
+        (Faulty(Decision("up")), "answers 'up', not a move"),
+        (Faulty(Decision(1.0)), "answers 1.0, not a move"),
         (Faulty(Decision(1, [0.25] * 4)), "they must be an array of four"),
-        (Listed(), r"act_batch answers \[0\], which is no array of one move"),
+        (Listed(), r"act_batch answers \[0\], not an array of one move"),
     ],
     ids=[
         "no move",

@@ -85,7 +85,7 @@ def test_external_data_are_found_wherever_a_tensor_may_be(model):
 
 
 def test_what_is_no_model_or_too_deep_is_refused():
-    with pytest.raises(ValueError, match="no ONNX model"):
+    with pytest.raises(ValueError, match="is not an ONNX model"):
         has_external_data(b"\xff" * 9)
     inner = graph()
     for _ in range(15):

@@ -259,8 +259,8 @@ def test_a_file_of_options_says_at_its_top_whether_a_test_has_accepted_it(tmp_pa
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("a: [", "is no file of options"),
-        ("- 1", "is no file of options"),
+        ("a: [", "is not a file of options"),
+        ("- 1", "is not a file of options"),
         ("procsnake_options: 9", "reads version 1"),
         (
             "{procsnake_options: 1, agent: alphabeta, options: [1], against: alphabeta}",

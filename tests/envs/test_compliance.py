@@ -323,7 +323,7 @@ class Forgetful(Pit):
         (LongEpisodes, "length is not the number of actions"),
         (InfoWithoutAMask, "final_info: won"),
         (ListedEpisodes, "row is a list; it must be int32"),
-        (InfoOfOneNumber, "final_info: won is no array"),
+        (InfoOfOneNumber, "final_info: won is not an array"),
         (NamedContract, "observation_contract is pit; it needs a type"),
         (ListedViews, "views.actions is a list"),
         (UnknownEvaluation, "evaluation is 'duels'; it must be one of episodes, opponents, levels"),

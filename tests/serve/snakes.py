@@ -54,7 +54,7 @@ def good_snake(path: str, request: Any) -> Answer:
     if path == "/":
         return as_json(INFO)
     if not isinstance(request, dict) or "game" not in request:
-        return as_json({"error": "this is no game"}, 400)
+        return as_json({"error": "this is not a game"}, 400)
     return as_json({"move": open_ways(request)[0]} if path == "/move" else {})
 
 

@@ -85,7 +85,7 @@ def test_a_schema_that_is_a_program_is_refused_before_it_runs(damaged, tmp_path,
     before = file.read_bytes()
     assert main(["games", "list", "--database", url]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "is no archive of games: it holds" in line
+    assert "is not an archive of games: it holds" in line
     assert file.read_bytes() == before
 
 

@@ -220,7 +220,7 @@ def test_moves_that_failed_are_told(capsys):
             )
             told = capsys.readouterr().out
             assert re.search(
-                r"^loud: \d+ moves? failed, .* the move is 'UP', which is no move",
+                r"^loud: \d+ moves? failed, .* the move is 'UP', but moves are in lower case",
                 told,
                 re.MULTILINE,
             )

@@ -81,7 +81,7 @@ def test_a_policy_plays_in_the_world_that_is_named_or_in_its_own(capsys, run):  
     ("arguments", "said"),
     [
         (["procgen/coinrum"], "Did you mean 'procgen/coinrun'"),
-        (["procgen/coinrun", "flood"], "flood is no policy that plays procgen/coinrun"),
+        (["procgen/coinrun", "flood"], "flood is not a policy that plays procgen/coinrun"),
         (["procgen/coinrun", "RUN"], "was trained in steps, not in procgen/coinrun"),
         (["procgen/coinrun", "--levels", "some"], "levels is 'some'"),
         (["steps", "RUN", "--mode", "easy"], "can't be made with options"),

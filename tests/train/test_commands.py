@@ -101,7 +101,7 @@ def test_train_tune_and_compare_print_their_results_as_json_and_progress_beside_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("report", "nowhere"), "nowhere is no run"),
+        (("report", "nowhere"), "nowhere is not a run"),
         (("tune", "battlesnake-ppo"), "--search"),
         (("tune", "battlesnake-ppo", "--search", "ppo.gama=0.9,0.99"), "Did you mean 'ppo.gamma'"),
         (

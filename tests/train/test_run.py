@@ -364,7 +364,7 @@ def test_mistakes_are_found_before_anything_is_written(tmp_path):
             Experiment.from_dict({**toy("identity").to_dict(), "network": {"name": "mlpp"}}),
             runs_dir=tmp_path,
         )
-    with pytest.raises(RunError, match="no run"):
+    with pytest.raises(RunError, match="is not a run"):
         train(resume=tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
 

@@ -135,7 +135,7 @@ def call(command: Sequence[str], stdin: str, machine: str) -> str:
 def _ssh(machines: Machines, machine: str, arguments: Sequence[str]) -> list[str]:
     # A name that begins with a hyphen would be an option.
     if machine.startswith("-"):
-        raise ClusterError(f"{machine!r} is no name of a machine")
+        raise ClusterError(f"{machine!r} is not the name of a machine")
     remote = shlex.join([machines.python, "-m", "train.cluster.node", *arguments])
     options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=15", *machines.ssh_options]
     return ["ssh", *options, machine, remote]

@@ -51,7 +51,7 @@ class GroupResult:
     """The difference to the first group's mean; NaN for the first group itself."""
     p: float
     """The p-value of Welch's t-test, after Holm's correction for the other groups; NaN where there
-    is no test.
+    is not a test.
     """
 
     @property

@@ -236,7 +236,7 @@ class _Reader:
 
     def _row(self, decision: _Decision, settings: Any, outcome: float) -> tuple[Any, ...] | None:
         """A demonstration; None for a move that was certain death although another one wasn't, or
-        that is no action.
+        that is not an action.
         """
         placed = [
             snake for snake in decision.board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES

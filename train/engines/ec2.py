@@ -50,13 +50,13 @@ class Place:
         names.image(self.image)
         if not _REGION.fullmatch(self.region):
             raise ConfigError(
-                f"--region {self.region!r} is no region of AWS; e.g. --region us-west-2"
+                f"--region {self.region!r} is not a region of AWS; e.g. --region us-west-2"
             )
         if self.runs:
             StoredFolder.at(self.runs)
         if self.ami and not _AMI.fullmatch(self.ami):
             raise ConfigError(
-                f"--ami {self.ami!r} is no machine image of AWS's; e.g. --ami ami-0a2b85e15b7c0ac34"
+                f"--ami {self.ami!r} is not an AWS machine image; e.g. --ami ami-0a2b85e15b7c0ac34"
             )
 
 

@@ -106,7 +106,7 @@ def image(name: str) -> str:
     if _IMAGE.fullmatch(name):
         return name
     raise ConfigError(
-        f"--image {name!r} is no name of an image; e.g. --image"
+        f"--image {name!r} is not the name of an image; e.g. --image"
         " registry.example.org/procsnake-training:1"
     )
 

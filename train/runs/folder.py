@@ -110,7 +110,7 @@ def not_a_run(path: Path) -> RunError:
     """Return the error for a folder that holds no run."""
     listed = shell_command("train", "--list")
     return RunError(
-        f"{path} is no run: it has no {CONFIG}. Runs are in runs/; list what can be trained:"
+        f"{path} is not a run: it has no {CONFIG}. Runs are in runs/; list what can be trained:"
         f" {listed}"
     )
 

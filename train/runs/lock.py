@@ -55,7 +55,7 @@ def forget_lock(run: Path) -> None:
 
 
 def _refuse_other_files(file: Any, run: Path) -> None:
-    """Raise `RunError` for a file that is no lock. By a hard link it may be any file of the
+    """Raise `RunError` for a file that is not a lock. By a hard link it may be any file of the
     user's.
     """
     file.seek(0)
@@ -66,7 +66,7 @@ def _refuse_other_files(file: Any, run: Path) -> None:
     # A power cut may have cut a lock short.
     if not _BEGINNING.startswith(beginning):
         raise RunError(
-            f"{run / LOCK} is no lock that procsnake wrote. Look at what it is, and move it away"
+            f"{run / LOCK} is not a lock that procsnake wrote. Look at what it is, and move it away"
         )
 
 

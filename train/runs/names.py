@@ -54,7 +54,7 @@ def _run_of(place: str, folder: Path, taken: frozenset[str]) -> str:
     if beginning != word:
         train = shell_command("train", "battlesnake-ppo")
         raise RunError(
-            f"{word} is no run, because {parent} holds none of that name yet. Train one: {train}"
+            f"{word} is not a run, because {parent} holds none of that name yet. Train one: {train}"
         )
     return place
 

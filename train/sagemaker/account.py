@@ -193,8 +193,8 @@ _IMAGE = re.compile(
 def _check_bucket(bucket: str) -> None:
     if not _BUCKET.fullmatch(bucket):
         raise ConfigError(
-            f"bucket {bucket!r} is no name of a bucket in S3; give the name alone, e.g. --bucket"
-            " my-bucket"
+            f"bucket {bucket!r} is not the name of a bucket in S3; give the name alone, e.g."
+            " --bucket my-bucket"
         )
 
 

@@ -346,7 +346,7 @@ def _channel_uri(described: dict[str, Any], name: str) -> str:
         if channel["ChannelName"] == name:
             return channel["DataSource"]["S3DataSource"]["S3Uri"]
     raise AWSError(
-        f"{described['TrainingJobName']} is no job of procsnake: it has no channel {name!r}"
+        f"{described['TrainingJobName']} is not a job of procsnake: it has no channel {name!r}"
     )
 
 

@@ -293,4 +293,4 @@ def _number(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ConfigError(f"hyperparameter value {value!r} is no number") from None
+        raise ConfigError(f"hyperparameter value {value!r} is not a number") from None

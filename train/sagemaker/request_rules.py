@@ -153,8 +153,8 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
     server = request.get("Environment", {}).get("MLFLOW_TRACKING_URI", "")
     if server.startswith("arn:") and not _MLFLOW.fullmatch(server):
         yield (
-            f"--mlflow {server!r} is no managed MLflow server; its ARN has mlflow-tracking-server/"
-            " or mlflow-app/ in it"
+            f"--mlflow {server!r} is not a managed MLflow server; its ARN contains"
+            " mlflow-tracking-server/ or mlflow-app/"
         )
     if server and is_isolated:
         yield "--mlflow doesn't go with --isolate: the server is out of the containers' reach"

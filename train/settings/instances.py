@@ -109,7 +109,7 @@ def _parts(instance: str) -> re.Match[str]:
     match = _FORM.fullmatch(instance)
     if not match:
         raise ConfigError(
-            f"instance {instance!r} is no SageMaker instance type, e.g. ml.c5.4xlarge or"
+            f"instance {instance!r} is not a SageMaker instance type, e.g. ml.c5.4xlarge or"
             " ml.g5.2xlarge, and no size, e.g. 16cpu or 8cpu-1gpu-32gib"
         )
     if reason := next(

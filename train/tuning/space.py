@@ -188,8 +188,8 @@ def _parse_range(key: str, text: str) -> NumberRange:
     if is_range and scale == "discount" and high < 1:
         return NumberRange(low, high, "discount", whole=False)
     raise ConfigError(
-        f"search {key}={text!r} is no range; e.g. 1e-4..1e-2:log or 0.9..0.999:discount, the lower"
-        " end first, above 0 for log and below 1 for discount"
+        f"search {key}={text!r} is not a range; e.g. 1e-4..1e-2:log or 0.9..0.999:discount, the"
+        " lower end first, above 0 for log and below 1 for discount"
     )
 
 

@@ -182,7 +182,7 @@ def _limits(stages: Sequence[dict[str, Any]]) -> list[int]:
 
 
 def _decisions(limit: Any) -> int | None:
-    """A limit as a whole number; None for what is no finite one. YAML 1.1 reads 1e6 as text."""
+    """A limit as a whole number; None unless it is finite. YAML 1.1 reads 1e6 as text."""
     if isinstance(limit, bool):
         return None
     try:

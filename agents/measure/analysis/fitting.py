@@ -90,7 +90,7 @@ def fit(
 ) -> tuple[WinProbability, dict[str, Measured]]:
     """Fit all curves to the games of these stores, and measure them by group.
 
-    Raises `StoreError` for files that are no stores, and `ConfigError` if there are too few
+    Raises `StoreError` for files that are not stores, and `ConfigError` if there are too few
     positions of some group."""
     recorded = [read_games(path) for path in stores]
     games = list[tuple[Match, Game, bool]]()

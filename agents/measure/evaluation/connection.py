@@ -223,21 +223,21 @@ def read_object(body: bytes) -> dict[str, Any]:
         ) from error
     except UnicodeEncodeError as error:
         raise BadAnswerError(
-            f"the answer {_shown(body)} holds half of a surrogate pair, which is no text"
+            f"the answer {_shown(body)} holds half of a surrogate pair, which is not valid text"
         ) from error
     except (ValueError, RecursionError) as error:
         if body.startswith(codecs.BOM_UTF8):
             raise BadAnswerError(
                 f"the answer {_shown(body)} begins with a byte order mark, which JSON must not"
             ) from error
-        raise BadAnswerError(f"the answer {_shown(body)} is no JSON object") from error
+        raise BadAnswerError(f"the answer {_shown(body)} is not a JSON object") from error
     if not isinstance(answer, dict):
-        raise BadAnswerError(f"the answer {_shown(body)} is no JSON object")
+        raise BadAnswerError(f"the answer {_shown(body)} is not a JSON object")
     return answer
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def read_move(answer: Mapping[str, Any]) -> int:
@@ -251,10 +251,8 @@ def read_move(answer: Mapping[str, Any]) -> int:
     if move in MOVE_NAMES:
         return MOVE_NAMES.index(move)
     if isinstance(move, str) and move.strip().lower() in MOVE_NAMES:
-        raise BadAnswerError(
-            f"the move is {_shown(move)}, which is no move: they are written in lower case, {names}"
-        )
-    raise BadAnswerError(f"the move is {_shown(move)}, which is no move: there are {names}")
+        raise BadAnswerError(f"the move is {_shown(move)}, but moves are in lower case: {names}")
+    raise BadAnswerError(f"the move is {_shown(move)}, not one of {names}")
 
 
 def in_words(error: Exception) -> str:

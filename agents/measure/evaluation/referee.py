@@ -2,8 +2,9 @@
 it.
 
 All living snakes behind URLs are asked at the same time. A request fails if it takes longer than
-the time-out, if it gets no answer, or if the answer is no move. Then the snake's last good answer
-is played again, or `up` if there is none. (Facts: the official `battlesnake play`, December 2025.)
+the time-out, if it gets no answer, or if the answer is not a move. Then the snake's last good
+answer is played again, or `up` if there is none. (Facts: the official `battlesnake play`,
+December 2025.)
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def _line(line: Line, colour: str) -> dict[str, Any]:
 
 
 def _numbers(values: np.ndarray, digits: int) -> list[float | None]:
-    """The values in JSON's types, rounded to so many digits, with None for what is no number."""
+    """The values in JSON's types, rounded to so many digits, with None for what is not a number."""
     return [_rounded(value, digits) for value in values.tolist()]
 
 

@@ -150,7 +150,7 @@ def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
         raise BookError(f"{path} can't be read: {error.strerror or error}") from error
     except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
         raise BookError(
-            f"{path} is no book of openings ({error}). To write one: --write-book FILE"
+            f"{path} is not a book of openings ({error}). To write one: --write-book FILE"
         ) from error
     fields = asdict(_Board.of(test))
     different = [name for name, value in fields.items() if getattr(board, name) != value]

@@ -135,7 +135,7 @@ class Store(Generic[M]):
         strange = strange_entry(schema, schema_after(STATEMENTS[:version]))
         if strange is not None:
             raise StoreError(
-                f"{self.path} is no {self._holds.kind}'s file: it holds {strange[:40]!r}, which"
+                f"{self.path} is not a {self._holds.kind} file: it holds {strange[:40]!r}, which"
                 " doesn't match procsnake's schema. Choose another --store"
             )
 
@@ -238,7 +238,7 @@ class Store(Generic[M]):
 
     def _contents_before(self) -> dict[str, Any]:
         """The contents of the players when the games were played, by their specs; empty while there
-        are no games.
+        are not games.
         """
         before = (self._config() or {}).get(_CONTENTS)
         if isinstance(before, dict) and self._has_games():
@@ -401,7 +401,7 @@ def _checked(game: Game, num_players: int) -> Game:
     for seat in seats:
         numbers += [seat.player, seat.place, seat.died, seat.length, seat.failures, seat.excused]
         if not (isinstance(seat.cause, str) and isinstance(seat.failure, str)):
-            raise ValueError("a seat's cause of death or failure is no text")
+            raise ValueError("a seat's cause of death or failure is not text")
         times = (seat.latency_ms, seat.slowest_ms, seat.cpu_ms)
         if not all(isinstance(time, int | float) and 0 <= time <= _MAX_TIME_MS for time in times):
             raise ValueError("a seat's times are impossible for a move")

@@ -66,7 +66,7 @@ class Parameter:
 
 def search_of(player: str) -> str | None:
     """Return the name of the search in a player such as `runs/first+mcts?near=9`, or None if the
-    player is no search.
+    player is not a search.
     """
     return Player.of(player).search
 
@@ -92,7 +92,7 @@ def _groups(search: str) -> list[str]:
 def parameters_of(player: str) -> dict[str, Parameter]:
     """Return all parameters of a search by name, each starting at the value that `player` gives it.
 
-    Raises `UnknownNameError` for a player that is no search.
+    Raises `UnknownNameError` for a player that is not a search.
     """
     search = search_of(player)
     if search is None:

@@ -64,7 +64,7 @@ def regress(
     for every linear weight.
 
     A position is taken each `every` turns, and from each store `most` games at most. Raises
-    `UnknownNameError` for a name that is no parameter's, `StoreError`, and `ConfigError` for a
+    `UnknownNameError` for an unknown parameter, `StoreError`, and `ConfigError` for a
     parameter in which the evaluation isn't linear and for games that decide nothing."""
     parameters = _linear_parameters(player, names)
     places = [LINEAR.index(one.name.removeprefix(f"{WEIGHTS}.")) for one in parameters]

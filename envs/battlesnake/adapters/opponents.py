@@ -52,7 +52,7 @@ def seated(
     for opponent in opponents:
         if not callable(getattr(opponent, "act_batch", opponent)):
             raise ConfigError(
-                f"opponent {opponent!r} can't play: it has no act_batch and is no function"
+                f"opponent {opponent!r} can't play: it has no act_batch and is not a function"
             )
     return list(opponents)
 

@@ -97,7 +97,7 @@ class Recording:
                 return cls.from_frames(page_of(entries), width=width, height=height)
             game, requests, result = game_requests_result(entries)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise RecordingError(f"{name} is no recording: {error}") from error
+            raise RecordingError(f"{name} is not a recording: {error}") from error
         return cls(game, requests, result)
 
     @classmethod
@@ -168,7 +168,7 @@ class Recording:
     @property
     def settings(self) -> Settings:
         """Return the game's rules (`webhook.read_settings`). Raises `RecordingError` for a setting
-        that is no number.
+        that is not a number.
         """
         try:
             return replace(

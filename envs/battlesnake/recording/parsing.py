@@ -30,7 +30,7 @@ def read_entries(text: str) -> list[Entry]:
     """Return a file's JSON objects: one per line, or those of a single JSON value.
 
     A last line that a crash cut short is dropped. Raises `ValueError`, which names the first line
-    that is no JSON object."""
+    that is not a JSON object."""
     text = text.removeprefix("\ufeff")
     try:
         value = parse_json(text, whole_floats_as_integers=True)

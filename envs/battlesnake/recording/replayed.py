@@ -56,7 +56,7 @@ def deviations(recording: Recording) -> Iterator[Deviation]:
     empty, royale and snail_mode, hazards aren't checked. On solo_maze, which moves snakes by
     itself, nothing is.
 
-    Raises `RecordingError` for settings that are no numbers.
+    Raises `RecordingError` for settings that are not numbers.
     """
     settings = recording.settings
     if settings.map == "solo_maze":

@@ -191,7 +191,7 @@ def _runs(board: Board, body: list[Point]) -> list[list[Spot]]:
     """Return the body's cell centres from head to tail, without repeats, cut in two wherever it
     goes across the edge.
 
-    It is also cut between cells that are no neighbours, which a recording of another program may
+    It is also cut between cells that are not neighbours, which a recording of another program may
     hold."""
     runs = [[_center(board, body[0])]]
     for before, point in pairwise(body):

@@ -90,7 +90,7 @@ def points(parent: Mapping[str, Any], name: str, key: str, most: int) -> list[Po
     """Return `parent[key]`, a list of at most `most` points; an empty one if it is missing."""
     entries = parent.get(key) or []
     if not isinstance(entries, list) or len(entries) > most:
-        raise WebhookError(f"{name}.{key} is no list of at most {most} points")
+        raise WebhookError(f"{name}.{key} is not a list of at most {most} points")
     pairs = _pairs_if_valid(entries)
     if pairs is not None:
         return [{"x": x, "y": y} for x, y in pairs]

@@ -20,8 +20,8 @@ def read_settings(game: Mapping[str, Any], *, strict: bool = False) -> Settings:
     may be texts.
 
     The official program takes any integer. It is read as the nearest that `Settings` takes, which
-    plays the same game. A setting that is no integer counts as missing and is logged once, because
-    a move must not fail for it; with `strict` it raises `WebhookError`, which names the field."""
+    plays the same game. A setting that is not an integer counts as missing and is logged once,
+    because a move must not fail for it; `strict` raises `WebhookError`, which names the field."""
     game = game_in_webhook_form(game)
     ruleset = _object(game.get("ruleset"))
     numbers = _object(ruleset.get("settings"))

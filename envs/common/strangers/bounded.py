@@ -37,10 +37,10 @@ is one array.
 
 def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return the file's content. Raises `ValueError` if it has more than `limit` bytes or is no
-    plain file, and `OSError`.
+    regular file, and `OSError`.
     """
     if Path(path).exists() and not Path(path).is_file():
-        raise ValueError("it is no plain file")
+        raise ValueError("it is not a regular file")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:

@@ -80,7 +80,7 @@ def _refuse_unless_plain(path: Path, remedy: str) -> None:
             f"{path} is a link, and databases are not opened through links. {remedy}"
         )
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise UnsafeDatabaseError(f"{path} is no plain file. {remedy}")
+        raise UnsafeDatabaseError(f"{path} is not a regular file. {remedy}")
 
 
 def bound(connection: sqlite3.Connection) -> None:

@@ -93,7 +93,7 @@ def _clock(text: str) -> float:
     value = float(text)
     if not LEAST_CLOCK_S <= value <= MOST_CLOCK_S:
         raise argparse.ArgumentTypeError(
-            f"{text} is no number of seconds from {LEAST_CLOCK_S:g} to {MOST_CLOCK_S:g}"
+            f"{text} is not a number of seconds from {LEAST_CLOCK_S:g} to {MOST_CLOCK_S:g}"
         )
     return value
 

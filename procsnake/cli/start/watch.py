@@ -116,7 +116,7 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode:
     if bundle is None:
         if player != RANDOM:
             raise ConfigError(
-                f"{player} is no policy that plays {world}: {RANDOM}, a run folder or a policy"
+                f"{player} is not a policy that plays {world}: {RANDOM}, a run folder or a policy"
                 f" bundle can. Find out what can be trained: {shell_command('train', '--list')}"
             )
         return ShownEpisode(

@@ -383,7 +383,7 @@ def _names_in(submission: Submission, folder: str) -> set[str]:
 
 
 def _unknown(path: str, name: str, known: Collection[str], synonym: str | None = None) -> Breach:
-    what = f"{name} is no setting that Ray 0.8.6 reads"
+    what = f"{name} is not a setting that Ray 0.8.6 reads"
     if synonym in known:
         return Breach(path, what, f"Ray calls it {synonym}")
     return Breach(path, what, _did_you_mean(name.rpartition(".")[2], known) or "Remove it")

@@ -296,4 +296,4 @@ def _options(
                 fix = f"Did you mean {near[0]}?"
             else:
                 fix = f"Choose from {', '.join(checks)}" if checks else "Remove it"
-            yield Breach(path, f"{section}.{name} is no option that anything reads", fix)
+            yield Breach(path, f"{section}.{name} is not an option that anything reads", fix)

@@ -123,7 +123,7 @@ def _judged(name: str, package: _Package, path: str, one: Requirement) -> Iterat
             # 2.2.* stands for any of them.
             version = Version(pin.replace(".*", ".0"))
         except InvalidVersion:
-            yield Breach(path, f"{name} is {pin}, which is no version", fix)
+            yield Breach(path, f"{name} is {pin}, which is not a version", fix)
             return
         if version not in works:
             yield Breach(

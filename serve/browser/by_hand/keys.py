@@ -63,8 +63,8 @@ class Keyboard:
             ) from error
         if not sys.stdin.isatty():
             raise ConfigError(
-                "the game in the terminal needs a keyboard, but standard input is no terminal; try"
-                " --browser"
+                "the game in the terminal needs a keyboard, but standard input is not a terminal;"
+                " try --browser"
             )
         self._file = sys.stdin.fileno()
         self._unread = ""

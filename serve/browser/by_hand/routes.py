@@ -156,7 +156,7 @@ def _setup(game: HumanGame, body: Mapping[str, Any]) -> Setup | None:
     opponents = body.get("opponents", list(old.opponents))
     candidates = offered(game)
     if not isinstance(opponents, list) or len(opponents) >= MAX_SNAKES:
-        raise ConfigError(f"opponents is no list of at most {MAX_SNAKES - 1} names")
+        raise ConfigError(f"opponents is not a list of at most {MAX_SNAKES - 1} names")
     for name in opponents:
         if name not in candidates:
             raise UnknownNameError("opponent", str(name)[:_MAX_NAME], candidates)
@@ -176,7 +176,7 @@ def _body(*allowed: str) -> dict[str, Any]:
     """The request's JSON object, which may have entries of these names."""
     body = request.get_json(silent=True)
     if not isinstance(body, dict):
-        raise ConfigError("the request's body is no JSON object")
+        raise ConfigError("the request's body is not a JSON object")
     unknown = next((key for key in body if key not in allowed), None)
     if unknown is not None:
         raise UnknownNameError("entry of the request", unknown[:_MAX_NAME], allowed)

@@ -105,7 +105,7 @@ def test_paths_that_lead_out_of_the_repository_are_not_followed(hub, files, tmp_
     bundle.load("hf://ada/snake")
     assert kept(tmp_path) == sorted(files)
     hub.add("ada/other", {path: b"hostile"})
-    with pytest.raises(HubError, match="no policy bundle"):
+    with pytest.raises(HubError, match="is not a policy bundle"):
         bundle.load("hf://ada/other")
 
 
@@ -115,7 +115,7 @@ def test_paths_that_lead_out_of_the_repository_are_not_followed(hub, files, tmp_
 def test_what_is_no_bundle_is_refused_before_anything_is_fetched(hub, tmp_path, found):
     hub.add("ada/model", found)
     with pytest.raises(
-        HubError, match=r"is no policy bundle: it has no card\.json.*procsnake push"
+        HubError, match=r"is not a policy bundle: it has no card\.json.*procsnake push"
     ):
         bundle.load("hf://ada/model")
     assert len(hub.asked) == 1

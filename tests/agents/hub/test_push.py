@@ -229,7 +229,7 @@ def test_impossible_targets_are_told_before_anything_is_asked(
 
 def test_what_is_no_bundle_is_not_pushed(hub, owner, tmp_path):
     (tmp_path / "model.pkl").write_bytes(b"pickle")
-    with pytest.raises(BundleError, match="no policy bundle"):
+    with pytest.raises(BundleError, match="is not a policy bundle"):
         push(str(tmp_path), "hf://ada/snake")
     assert hub.asked == []
 

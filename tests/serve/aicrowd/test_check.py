@@ -200,7 +200,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "numpy-2": (numpy_two, "numpy._core"),
     "cut-off-pickle": (
         lambda e: pickled(3)(e) or (e / "params.pkl").write_bytes(b"\x80\x03X"),
-        "no whole pickle",
+        "is not a complete pickle",
     ),
     "python-3.8": (
         lambda e: (e / "models" / "new.py").write_text("if (n := 1):\n    pass\n"),
@@ -304,7 +304,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     ),
     "mistyped-option": (
         option("env_config.gap_stak", 4),
-        "gap_stak is no option that anything reads. Did you",
+        "gap_stak is not an option that anything reads. Did you",
     ),
     "option-of-a-wrong-type": (
         option("env_config.gap_stack", "4"),
@@ -313,7 +313,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "switch-of-a-wrong-type": (option("env_config.center_agent", "yes"), "center_agent is 'yes'"),
     "mistyped-evaluation": (
         option("evaluation_config.env_config.shape_reward", False),
-        "shape_reward is no option",
+        "shape_reward is not an option",
     ),
     "unknown-augmentation": (option("env_config.augment", ["blur"]), "augment has 'blur'"),
     # The network.
@@ -324,9 +324,9 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "depths": (option("model.custom_options.depths", []), "depths is []"),
     "mistyped-network": (
         option("model.custom_options.hiden", 9),
-        "is no option that anything reads. Did you mean hidden",
+        "is not an option that anything reads. Did you mean hidden",
     ),
-    "mistyped-model": (option("model.custom_option", {}), "custom_option is no option"),
+    "mistyped-model": (option("model.custom_option", {}), "custom_option is not an option"),
     "torch-under-tf": (
         option("model.custom_model", "procsnake_impala_torch"),
         "is for torch, and TensorFlow trains it",

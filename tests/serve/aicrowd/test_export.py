@@ -442,7 +442,7 @@ def test_an_aicrowd_json_that_is_a_link_out_of_the_folder_is_not_read(tmp_path):
 @pytest.mark.parametrize("out", ["/proc/entry", "file/entry", "file"])
 def test_a_place_that_cant_be_written_is_told_in_a_line(tmp_path, out):
     (tmp_path / "file").write_text("1")
-    with pytest.raises(ConfigError, match=r"can't be written|is no export"):
+    with pytest.raises(ConfigError, match=r"can't be written|is not an export"):
         again(tmp_path / out)
 
 
@@ -469,7 +469,7 @@ def fail():
 def test_other_folders_are_not_replaced(bundle_of, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").write_text("1")
-    with pytest.raises(ConfigError, match="is no export of procsnake"):
+    with pytest.raises(ConfigError, match="is not an export of procsnake"):
         export(bundle_of("ppo"), tmp_path / "thesis", track="generalization")
     assert (tmp_path / "thesis" / "chapter").read_text() == "1"
 

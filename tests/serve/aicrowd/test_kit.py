@@ -300,7 +300,7 @@ def test_a_link_out_of_the_clone_is_left_out_and_named(kit, tmp_path):
     for name, end in {**led, "own": "run.sh", "utils/own": "../rollout.py"}.items():
         (kit / name).symlink_to(end)
     exported = export(settings("ppo"), tmp_path / "entry", track="generalization", starter_kit=kit)
-    told = [f"{name} is a link to what is no file of the kit, and was left out." for name in led]
+    told = [f"{name} links to something outside the kit, and was left out." for name in led]
     assert sorted(exported.notes[: len(led)]) == sorted(told)
     assert {path.name for path in (tmp_path / "entry").iterdir()} & set(led) == {"aicrowd.json"}
     assert "auths" not in json.loads((tmp_path / "entry" / "aicrowd.json").read_text())

@@ -146,7 +146,7 @@ def test_what_ray_takes_is_not_refused(entries, line):
         ("learning_rate: 0.0005", "Ray calls it lr"),
         ("gama: 0.5", "Did you mean gamma"),
         ("gamma: {grid_search: [0.99, 1e-1]}", "'1e-1', which YAML reads as a text"),
-        ("evaluation_config: {explor: false}", r"evaluation_config\.explor is no setting"),
+        ("evaluation_config: {explor: false}", r"evaluation_config\.explor is not a setting"),
     ],
 )
 def test_it_says_what_to_write(entries, line, words):

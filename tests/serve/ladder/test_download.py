@@ -237,7 +237,11 @@ def test_frames_that_no_game_has_do_not_hold_up_the_others(arena, command, game,
 
 @pytest.mark.parametrize(
     ("game_id", "said"),
-    [(MISSING, "404"), ("../../etc/passwd", "no game's id"), ("x" * 36, "no game's id")],
+    [
+        (MISSING, "404"),
+        ("../../etc/passwd", "is not a game's id"),
+        ("x" * 36, "is not a game's id"),
+    ],
 )
 def test_ids_of_nothing(arena, command, game_id, said):
     code, _, err = command("fetch", game_id)
@@ -329,7 +333,7 @@ def test_games_lists_results_and_filters_them(arena, command):
 def test_a_time_that_is_none(arena, command, when):
     code, _, err = command("games", f"--since={when}")
     assert code == 2
-    assert "is no time" in err
+    assert "is not a time" in err
 
 
 def test_no_games_are_no_error(arena, command):

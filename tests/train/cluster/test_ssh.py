@@ -57,7 +57,7 @@ def test_the_commands_are_what_ssh_and_the_shell_there_understand():
 
 
 def test_a_machine_cannot_be_an_option():
-    with pytest.raises(ClusterError, match="no name of a machine"):
+    with pytest.raises(ClusterError, match="is not the name of a machine"):
         start_command(MACHINES, "-oProxyCommand=evil", "rollout", "")
 
 

@@ -161,7 +161,7 @@ def test_what_cant_be_compared_is_refused(runs, tmp_path):
         compare_runs(runs, at=3.0)
     with pytest.raises(UnknownNameError, match="Did you mean 'win_rate'"):
         compare_runs(runs, ["winrate"])
-    with pytest.raises(RunError, match="is no run"):
+    with pytest.raises(RunError, match="is not a run"):
         compare_runs([tmp_path, *runs])
 
 

@@ -97,7 +97,7 @@ def test_a_run_that_is_kept_in_s3_outlives_the_head():
     )
     assert train[-1].endswith("/experiment.yaml s3://bucket/runs/mine")
     assert home[:5] == ["aws", "s3", "cp", "--recursive", "s3://bucket/runs/mine/"]
-    with pytest.raises(ConfigError, match="no address of runs"):
+    with pytest.raises(ConfigError, match="is not an address of runs"):
         Place(image="r/p:1", region="us-west-2", runs="runs")
 
 

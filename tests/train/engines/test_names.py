@@ -91,5 +91,5 @@ def test_images_are_taken(name):
     "name", ["", "a b", "a:1\n", "a:", "-a", "a;b", "a@sha256:1", "https://a/b"]
 )
 def test_what_is_no_image_is_refused(name):
-    with pytest.raises(ConfigError, match="no name of an image"):
+    with pytest.raises(ConfigError, match="is not the name of an image"):
         names.image(name)

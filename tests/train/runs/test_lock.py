@@ -77,7 +77,7 @@ def test_a_lock_that_is_another_file_of_the_users_stays_as_it_is(
         else (run / lock.LOCK).hardlink_to(thesis)
     )
     with (
-        pytest.raises(RunError, match=r"it is a link|is no lock that procsnake wrote"),
+        pytest.raises(RunError, match=r"it is a link|is not a lock that procsnake wrote"),
         module.locked(run),
     ):
         pass
@@ -93,7 +93,7 @@ def test_a_lock_that_leads_to_nothing_makes_no_file(tmp_path: Path) -> None:
 
 def test_a_pipe_is_no_lock(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / lock.LOCK)
-    with pytest.raises(RunError, match="no plain file"), lock.locked(tmp_path):
+    with pytest.raises(RunError, match="not a regular file"), lock.locked(tmp_path):
         pass
 
 

@@ -63,7 +63,7 @@ def test_other_players_stay(runs, word):
 @pytest.mark.parametrize("word", ["latest", "runs/procgen-…"])
 def test_no_such_run(tmp_path, monkeypatch, word):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError, match=f"{word} is no run, because runs holds none"):
+    with pytest.raises(RunError, match=f"{word} is not a run, because runs holds none"):
         with_runs(word)
 
 

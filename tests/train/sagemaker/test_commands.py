@@ -630,7 +630,7 @@ def test_places_come_from_the_stack(aws, capsys):
         ((*SINGLE, "--env", "WANDB_API_KEY=2"), "a secret"),
         ((*SINGLE, "--retries", "31"), "at most 30"),
         ((*SINGLE, "--kms-key", "not a key"), "KmsKeyId is 'not a key'"),
-        ((*SINGLE, "--bucket", "s3://snakes"), "no name of a bucket"),
+        ((*SINGLE, "--bucket", "s3://snakes"), "is not the name of a bucket"),
         ((*SINGLE, "--image", "procsnake:latest"), "is not in ECR"),
         (
             (*SINGLE, "--image", IMAGE.replace(REGION, "us-east-1")),
@@ -650,8 +650,8 @@ def test_places_come_from_the_stack(aws, capsys):
             ),
             "find each other by S3",
         ),
-        ((*SINGLE, "--max-hours", "nan"), "nan is no number"),
-        ((*SINGLE, "--max-hours", "-1"), "-1 is no number"),
+        ((*SINGLE, "--max-hours", "nan"), "nan is not a number"),
+        ((*SINGLE, "--max-hours", "-1"), "-1 is not a number"),
         ((*SINGLE, "--max-hours", "0"), "0 is not greater than 0"),
         ((*SINGLE, "--max-hours", "1e306"), "argument --max-hours: 1e306 is more than 1000000000"),
         (
@@ -659,15 +659,15 @@ def test_places_come_from_the_stack(aws, capsys):
             "1e300 is more than 1000000000",
         ),
         ((*SINGLE, "--max-hours", "700"), "the most is 2419200, which is 28 days"),
-        ((*SINGLE, "--max-wait-hours", "inf"), "inf is no number"),
+        ((*SINGLE, "--max-wait-hours", "inf"), "inf is not a number"),
         ((*SINGLE, "--max-wait-hours", "5"), "--max-wait-hours 5 needs --spot"),
         ((*SINGLE, "--max-wait-hours", "5", "--explain"), "--max-wait-hours 5 needs --spot"),
         ((*SINGLE, "--max-cost", "5"), "add --price ml.c5.4xlarge=DOLLARS"),
         ((*SINGLE, "--max-cost", "0.01", "--price", "ml.c5.4xlarge=0.5"), "raise --max-cost"),
-        ((*SINGLE, "--price", "ml.c5.4xlarge=nan"), "no amount of money"),
+        ((*SINGLE, "--price", "ml.c5.4xlarge=nan"), "is not an amount of money"),
         (
             ("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "nan"),
-            "nan is no number",
+            "nan is not a number",
         ),
         (
             (
@@ -712,7 +712,7 @@ def test_places_come_from_the_stack(aws, capsys):
         (("job", "stop", "--region", REGION), "which job?"),
         (("job", "lst"), "Did you mean 'list'"),
         ((*SINGLE, "--experiment", "my snakes"), "ExperimentConfig.ExperimentName is 'my snakes'"),
-        ((*SINGLE, "--mlflow", "arn:aws:s3:::snakes"), "is no managed MLflow server"),
+        ((*SINGLE, "--mlflow", "arn:aws:s3:::snakes"), "is not a managed MLflow server"),
     ],
 )
 def test_mistakes_are_one_line_and_nothing_is_started(aws, capsys, arguments, message):

@@ -304,7 +304,7 @@ def test_a_job_that_runs_is_not_resumed(account):
 
 def test_a_job_of_someone_else_is_none_of_ours(account):
     theirs = described("Completed", ["Completed"], InputDataConfig=[])
-    with pytest.raises(AWSError, match="no job of procsnake"):
+    with pytest.raises(AWSError, match="is not a job of procsnake"):
         forget_token(account, theirs)
 
 

@@ -263,14 +263,14 @@ def test_the_two_jobs_know_each_other_by_the_kits_names():
             "not rl_num_instances_secondary, s3_bucket",
         ),
         ({**MEETING, "rl_cluster_type": "third"}, ConfigError, "must be primary or secondary"),
-        ({**MEETING, "rl_num_instances_secondary": "two"}, ConfigError, "no number"),
+        ({**MEETING, "rl_num_instances_secondary": "two"}, ConfigError, "is not a number"),
         (
             {**NAMED, "rl.training.config.gama": "1"},
             UnknownNameError,
             "Did you mean 'rl.training.config.gamma'",
         ),
         ({**NAMED, "rl.training.run": "PPOO"}, UnknownNameError, "Did you mean 'PPO'"),
-        ({**NAMED, "rl.training.stop.time_total_s": "soon"}, ConfigError, "no number"),
+        ({**NAMED, "rl.training.stop.time_total_s": "soon"}, ConfigError, "is not a number"),
     ],
 )
 def test_mistakes_are_named(sent, error, message):

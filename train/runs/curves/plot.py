@@ -77,8 +77,8 @@ def write_curves(
 
     The files are `out`.html and `out`.png.
     `metrics` are columns of progress.csv; the default is `usual`. `interval` is one of
-    `BAND_NOTES`: the band over seeds. Raises `RunError` if one is no run or has no iteration yet,
-    and `UnknownNameError` for a metric that none of them has."""
+    `BAND_NOTES`: the band over seeds. Raises `RunError` if one is not a run or has no iteration
+    yet, and `UnknownNameError` for a metric that none of them has."""
     groups = groups_of([Path(run) for run in runs])
     target = Path(out)
     names = chosen_metrics(groups, metrics)

@@ -32,7 +32,7 @@ _RESAMPLES = 2000
 _OVER_EPISODES = ("episode_", "mean_")
 """Beginnings of metrics that are means over the episodes that ended in an iteration."""
 OTHER_MEANS = ("mean_turns_vs_", "mean_length_vs_", "mean_kl_loss")
-"""Beginnings of metrics that are no such means in spite of `_OVER_EPISODES`: of games that measure
+"""Beginnings of metrics that are not such means in spite of `_OVER_EPISODES`: of games that measure
 the policy, and of updates.
 """
 
@@ -273,7 +273,7 @@ def _on_grid(columns: Columns, metric: str, by: str, grid: np.ndarray) -> np.nda
     step = grid[1] - grid[0] if len(grid) > 1 else math.inf
     cell = np.abs(places[:, None] - grid).argmin(axis=1)
     beyond = np.abs(places - grid[cell]) > step / 2
-    # What lies beyond the grid is no part of its ends' means.
+    # What lies beyond the grid doesn't belong to its ends' means.
     cell[beyond] = len(grid) + np.arange(beyond.sum())
     sums, counts, spots = (
         np.bincount(cell, part) for part in (values * weights, weights, places * weights)

@@ -44,8 +44,8 @@ def generations(run: Path) -> str:
 
 
 def _card(path: Path) -> dict[str, Any] | None:
-    """The record of an evaluation's training in its file; None if the file is no evaluation or the
-    record has been changed beyond recognition.
+    """The record of an evaluation's training in its file; None if the file is not an evaluation or
+    the record can't be read.
     """
     # It compiles kernels, which other reports don't need.
     from agents.search.evaluation.learned import LearnedEvaluation

@@ -48,7 +48,7 @@ _OPTIONS = {
 def write_report(run: str | os.PathLike[str]) -> Path:
     """Write the report of the run in folder `run`, finished or not, and return its path.
 
-    A finished run's policy plays a game for the report. Raises `RunError` if `run` is no run or
+    A finished run's policy plays a game for the report. Raises `RunError` if `run` is not a run or
     can't be written to."""
     folder = Path(run)
     with disk_errors(folder):

@@ -91,7 +91,7 @@ class Evaluator:
         return {**metrics, "seconds_evaluation": time.monotonic() - began}
 
     def _episode_means(self, network: torch.nn.Module) -> dict[str, float]:
-        # A Q network's values are no logits, so its policy draws nothing.
+        # A Q network's values aren't logits, so its policy draws nothing.
         learned_logits = self.experiment.policy_network.name != "q-network"
         samples = self._world.samples_actions and learned_logits
         return episode_means(

@@ -55,10 +55,10 @@ class Mirror:
         Raises `RunError` if there is no run or it can't be read."""
         names = [name for name in self.run.names() if name != STORED_LOCK]
         if CONFIG not in names:
-            raise RunError(f"{self.run} is no run: it has no {CONFIG}")
+            raise RunError(f"{self.run} is not a run: it has no {CONFIG}")
         for name in names:
             if not _is_safe(name):
-                raise RunError(f"{self.run} holds {name!r}, which is no file of a run")
+                raise RunError(f"{self.run} holds {name!r}, which is not a file of a run")
             checkpoint = _checkpoint_of(name)
             if checkpoint and f"{checkpoint}/{MANIFEST}" not in names:
                 self.run.remove(name)

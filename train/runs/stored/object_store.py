@@ -49,7 +49,7 @@ class StoredFolder:
         match = _FORM.fullmatch(address)
         if not match:
             raise ConfigError(
-                f"{address.partition('?')[0].rpartition('@')[2]!r} is no address of runs; give"
+                f"{address.partition('?')[0].rpartition('@')[2]!r} is not an address of runs; give"
                 " s3://bucket/folder or gs://bucket/folder. Keys and options don't belong there:"
                 " credentials come from the environment"
             )

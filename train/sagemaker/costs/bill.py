@@ -66,7 +66,9 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
             ) from None
         check_instance(kind)
         if not 0 < prices[kind] < math.inf:
-            raise ConfigError(f"price {text!r} is no amount of money per hour; it must be above 0")
+            raise ConfigError(
+                f"price {text!r} is not an amount of money per hour; it must be above 0"
+            )
     return prices
 
 

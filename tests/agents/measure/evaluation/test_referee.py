@@ -113,25 +113,22 @@ def test_a_failed_answer_repeats_the_last_good_one(bad):
     [
         (
             (200, b'{"move":"UP"}'),
-            (
-                "the move is 'UP', which is no move: they are written in lower case, up, down,"
-                " left, right"
-            ),
+            "the move is 'UP', but moves are in lower case: up, down, left, right",
         ),
         (
             (200, b'{"move":"north"}'),
-            "the move is 'north', which is no move: there are up, down, left, right",
+            "the move is 'north', not one of up, down, left, right",
         ),
         (
             (200, b'{"move":["up"]}'),
-            "the move is ['up'], which is no move: there are up, down, left, right",
+            "the move is ['up'], not one of up, down, left, right",
         ),
         ((200, b'{"direction":"up"}'), 'the answer has no "move"'),
-        ((200, b"[1]"), "the answer b'[1]' is no JSON object"),
-        ((200, b"<html>"), "the answer b'<html>' is no JSON object"),
+        ((200, b"[1]"), "the answer b'[1]' is not a JSON object"),
+        ((200, b"<html>"), "the answer b'<html>' is not a JSON object"),
         (
             (200, b'{"move":"' + b"x" * 9000 + b'"}'),
-            f"the move is '{'x' * 60}', which is no move: there are up, down, left, right",
+            f"the move is '{'x' * 60}', not one of up, down, left, right",
         ),
         ((503, b""), "it answers with HTTP status 503"),
     ],

@@ -127,7 +127,7 @@ def test_a_database_of_something_else_stays_as_it_was(tmp_path, tables):
     path = tmp_path / "notes.db"
     change(path, tables)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"is no tournament's file: it holds '(notes|game)'"):
+    with pytest.raises(StoreError, match=r"is not a tournament file: it holds '(notes|game)'"):
         Store(path, Tournament)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["notes.db"]

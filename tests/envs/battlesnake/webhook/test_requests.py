@@ -156,7 +156,7 @@ CELL = {"x": 0, "y": 0}
         (lambda r: r["you"].update(body=[{"x": 1.5, "y": 1}]), r"you.body\[0\].x is 1.5"),
         (
             lambda r: r["you"].update(body=[{"x": 0, "y": 0}, {"x": 0, "y": 1}] * 100),
-            "you.body is no list of at most 52",
+            "you.body is not a list of at most 52",
         ),
         (
             lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, {"x": "<b>", "y": 0}, CELL]),
@@ -168,7 +168,7 @@ CELL = {"x": 0, "y": 0}
         ),
         (
             lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, HEAD, CELL]),
-            "you.body is no list of at most 52",
+            "you.body is not a list of at most 52",
         ),
         (lambda r: r["you"].update(body=[]), "you is dead"),
         (lambda r: r["board"].update(food=[{"x": 1}]), r"board.food\[0\].y is None"),

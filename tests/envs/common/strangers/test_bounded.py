@@ -17,7 +17,7 @@ def test_a_file_is_read_up_to_its_bound(tmp_path):
     assert read_bytes(path, 100) == bytes(100)
     with pytest.raises(ValueError, match="it has 100 bytes, more than 99"):
         read_bytes(path, 99)
-    with pytest.raises(ValueError, match="plain file"):
+    with pytest.raises(ValueError, match="regular file"):
         read_bytes("/dev/zero", 99)
 
 

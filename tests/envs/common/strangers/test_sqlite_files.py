@@ -61,7 +61,7 @@ def test_links_are_refused(
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "games.db")
-    with pytest.raises(UnsafeDatabaseError, match="no plain file"):
+    with pytest.raises(UnsafeDatabaseError, match="is not a regular file"):
         refuse_companions(tmp_path / "games.db")
 
 

@@ -82,7 +82,7 @@ def test_a_request_that_failed_is_told(tmp_path):
         game.move(UP, turn=0)
         (told,) = news(game)
         assert told.startswith(
-            "loud played its last move again: the move is 'UP', which is no move"
+            "loud played its last move again: the move is 'UP', but moves are in lower case"
         )
         game.close()
 

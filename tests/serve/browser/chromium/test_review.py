@@ -305,7 +305,7 @@ def test_what_is_no_game_is_told_and_the_page_stays(chromium, site):
     with page_of(chromium, expected="400") as page:
         page.goto(site)
         drop(page, "picture.png", "nothing")
-        page.locator("#trouble", has_text="picture.png is no recording").wait_for()
+        page.locator("#trouble", has_text="picture.png is not a recording").wait_for()
         assert page.url.endswith("/analyse")
 
 

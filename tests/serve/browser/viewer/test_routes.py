@@ -377,7 +377,7 @@ def test_a_share_key_opens_one_game_to_the_world(closed):
 
 
 def test_a_database_that_cannot_be_read_is_said_to_be_so(tmp_path):
-    (tmp_path / "games.db").write_bytes(b"this is no database" * 100)
+    (tmp_path / "games.db").write_bytes(b"this is not a database" * 100)
     store = GameStore(f"sqlite:///{tmp_path}/games.db")
     answer = make_app(store).test_client().get("/api/games")
     assert answer.status_code == 503

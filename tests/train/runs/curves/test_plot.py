@@ -161,7 +161,7 @@ def test_what_cant_be_drawn_is_refused(runs, tmp_path, capsys):
     with pytest.raises(RunError, match="no finished iteration"):
         write_curves(runs, tmp_path / "beside")
     assert procsnake.main(["plot", str(tmp_path), str(runs[1])]) == 2
-    assert "is no run" in capsys.readouterr().err
+    assert "is not a run" in capsys.readouterr().err
     assert not list(tmp_path.glob("beside*"))
 
 
@@ -213,7 +213,7 @@ def test_what_lies_beside_runs_is_no_run(runs, tmp_path, capsys):
     """As with `procsnake plot runs/*`."""
     (tmp_path / "notes.txt").touch()
     assert procsnake.main(["plot", str(tmp_path / "notes.txt"), str(runs[0])]) == 2
-    assert "notes.txt is no run" in capsys.readouterr().err
+    assert "notes.txt is not a run" in capsys.readouterr().err
 
 
 def test_a_file_in_the_place_of_the_folder_is_told(runs, tmp_path, capsys):

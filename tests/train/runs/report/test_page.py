@@ -271,7 +271,7 @@ def test_a_run_without_iterations_and_one_that_is_cut_off_in_mid_row_have_a_repo
 
 
 def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(RunError, match="is no run"):
+    with pytest.raises(RunError, match="is not a run"):
         write_report(tmp_path / "nothing")
     (tmp_path / "config.yaml").write_text("a: [")
     with pytest.raises(RunError, match="YAML"):

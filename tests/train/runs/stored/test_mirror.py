@@ -225,7 +225,7 @@ def test_what_cannot_be_reached_or_is_no_run_is_told_in_a_line(s3):
     ):
         pass
     with (
-        pytest.raises(RunError, match=r"is no run: it has no config.yaml"),
+        pytest.raises(RunError, match=r"is not a run: it has no config.yaml"),
         fetched(StoredFolder.at(f"{RUNS}/none")),
     ):
         pass
