@@ -105,7 +105,7 @@ def read_position(text: str) -> tuple[Board, Settings]:
         data = parse_json(text)
     except ValueError as error:
         raise RecordingError(
-            f"this isn't JSON ({error}); paste a move request, or its board"
+            f"this is not JSON ({error}); paste a move request, or its board"
         ) from error
     if not isinstance(data, Mapping):
         raise RecordingError(

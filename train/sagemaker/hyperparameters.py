@@ -68,7 +68,7 @@ class Meeting:
         try:
             num_secondary = int(count)
         except ValueError:
-            raise ConfigError(f"rl_num_instances_secondary is {count!r}, no number") from None
+            raise ConfigError(f"rl_num_instances_secondary {count!r} is not a number") from None
         return cls(
             is_primary=role == "primary",
             num_secondary=num_secondary,

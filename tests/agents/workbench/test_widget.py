@@ -98,7 +98,7 @@ def test_a_board_of_another_size_gets_its_own_cells(bench):
 def test_mistakes_are_told_and_names_are_no_html(bench):
     bench.position.value = "<img onerror=alert(1)>"
     bench.take.click()
-    assert "this isn't JSON" in bench.message.value
+    assert "this is not JSON" in bench.message.value
     bench.player.value = "<img>"
     bench.ask.click()
     assert "&lt;img&gt;" in bench.message.value
