@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from envs.battlesnake.plain import Board, Point, Snake, living_snakes, state_from_board
+from envs.battlesnake.plain.board import plain_snake
 from envs.battlesnake.recording import Recording, RecordingError
 from envs.battlesnake.settings import Settings
 from envs.common.errors import InvalidStateError, UnknownNameError
@@ -68,7 +69,8 @@ def _lengthened(board: Board, point: Point, name: str) -> list[Snake]:
     """
     snakes = {snake["id"]: snake for snake in board["snakes"]}
     if name not in snakes:
-        return [*board["snakes"], _new_snake(name, point)]
+        new = plain_snake(name, health=_HEALTHY, body=[point])
+        return [*board["snakes"], {**new, "name": name}]
     body = snakes[name]["body"]
     tail = body[-1]
     if abs(tail["x"] - point["x"]) + abs(tail["y"] - point["y"]) > 1:
@@ -79,18 +81,6 @@ def _lengthened(board: Board, point: Point, name: str) -> list[Snake]:
         )
     snakes[name] = {**snakes[name], "body": [*body, point]}
     return list(snakes.values())
-
-
-def _new_snake(name: str, head: Point) -> Snake:
-    return {
-        "id": name,
-        "name": name,
-        "health": _HEALTHY,
-        "body": [head],
-        "eliminatedCause": "",
-        "eliminatedBy": "",
-        "eliminatedOnTurn": 0,
-    }
 
 
 def read_position(text: str) -> tuple[Board, Settings]:

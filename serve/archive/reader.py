@@ -153,8 +153,8 @@ class GameArchive:
         snakes), `you` (id), `move` ("up", "down", "left", "right"), `probabilities` and `values`
         (4, in that order, or None), `value` (or None), `note`, `fallback` (why the watchdog
         answered, or None), `latency_ms`, and `eliminated` (for each body of ours that is gone from
-        the board: `id`, `eliminatedOnTurn`, `eliminatedCause`, `eliminatedBy`). If this body is
-        dead and only another body of ours was asked, the turn has that body's board, and `move` is
+        the board: its `id`, and its death as fields of a `plain.Snake`). If this body is dead and
+        only another body of ours was asked, the turn has that body's board, and `move` is
         None. The board of `/end` comes last, in the same form.
 
         With a `limit`, at most that many turns are returned; fewer if their boards are very large,
@@ -166,8 +166,8 @@ class GameArchive:
                 return []
             others = [body for body in bodies if body["number"] != game["number"]]
             turns = list(_page(_all_turns(connection, game, others, since), limit))
-            fates = deaths(connection, bodies)
-            return [{**turn, "eliminated": dead_on(turn, fates)} for turn in turns]
+            death_by_id = deaths(connection, bodies)
+            return [{**turn, "eliminated": dead_on(turn, death_by_id)} for turn in turns]
 
     def statistics(self) -> dict[str, Any]:
         """Return the figures of all games that are kept.

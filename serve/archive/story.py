@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from envs.battlesnake.plain import Death
 from envs.battlesnake.recording import UNKNOWN_CAUSE
 from serve.archive.rows import unpack
 from serve.archive.tables import GAMES, TURNS
@@ -76,31 +77,26 @@ def last_turn(connection: sa.Connection, game: Row) -> int:
     return connection.execute(highest.where(TURNS.c.number == game["number"])).scalar_one()
 
 
-def deaths(connection: sa.Connection, bodies: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return a death for each body of ours: `id`, `eliminatedOnTurn`, `eliminatedCause` and
-    `eliminatedBy` (unknown: "").
+def deaths(connection: sa.Connection, bodies: Sequence[Row]) -> dict[str, Death]:
+    """Return a death for each body of ours, by the body's id.
 
     Engines ask a snake every turn while it lives, so it died on the turn after the last one. The
     boards say whether it died at all."""
-    fates = {
-        body["you"]: {
-            "id": body["you"],
-            "eliminatedCause": body["cause"] or UNKNOWN_CAUSE,
-            "eliminatedBy": "",
-            "eliminatedOnTurn": last_turn(connection, body) + 1,
-        }
+    return {
+        body["you"]: Death(body["cause"] or UNKNOWN_CAUSE, turn=last_turn(connection, body) + 1)
         for body in bodies
     }
-    return list(fates.values())
 
 
-def dead_on(turn: Mapping[str, Any], fates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the `fates` of snakes that are no longer on a turn's board."""
+def dead_on(turn: Mapping[str, Any], death_by_id: Mapping[str, Death]) -> list[dict[str, Any]]:
+    """Return the id and the death, as fields of a `Snake`, of those that are no longer on a turn's
+    board.
+    """
     living = _ids(turn["board"])
     return [
-        fate
-        for fate in fates
-        if fate["eliminatedOnTurn"] <= turn["turn"] and fate["id"] not in living
+        {"id": body, **death.fields()}
+        for body, death in death_by_id.items()
+        if death.turn <= turn["turn"] and body not in living
     ]
 
 

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from envs.api import BatchEnv
-from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.plain import Board, living_snakes, state_from_board
+from envs.battlesnake.plain.board import has_known_fate
 from envs.battlesnake.recording import EXTRAS, Recording, contradiction, recording_files
 from envs.battlesnake.recording.files import MAX_BYTES
 from envs.battlesnake.rewards import Rewards
-from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES
+from envs.battlesnake.state import MOVE_NAMES
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError, reason
 from envs.common.strangers.bounded import read_bytes
@@ -238,9 +239,7 @@ class _Reader:
         """A demonstration; None for a move that was certain death although another one wasn't, or
         that is not an action.
         """
-        placed = [
-            snake for snake in decision.board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES
-        ]
+        placed = [snake for snake in decision.board["snakes"] if has_known_fate(snake)]
         slots = max(len(placed), self.world.rows_per_game)
         state = state_from_board(
             {**decision.board, "snakes": placed}, settings=settings, num_snakes=slots
@@ -276,10 +275,9 @@ class _Reader:
 
     def _last_reward(self, recording: Recording, last: Board, snake: str) -> float:
         """What the snake was paid in the end; NaN where that isn't known."""
-        ended = next(one for one in last["snakes"] if one["id"] == snake)
         if self.rewards is None or not recording.result:
             return float("nan")
-        if ended["eliminatedCause"]:
+        if not _lives(snake, last):
             return self.rewards.died
         if recording.result.get("winnerId") == snake:
             return self.rewards.won
@@ -287,7 +285,7 @@ class _Reader:
 
 
 def _lives(snake: str, board: Board) -> bool:
-    return any(one["id"] == snake and not one["eliminatedCause"] for one in board["snakes"])
+    return any(one["id"] == snake for one in living_snakes(board))
 
 
 def _decisions_of(recording: Recording, snake: str) -> Iterator[_Decision]:

@@ -25,19 +25,18 @@ _CRASHES = ("wall-collision", "snake-collision", "snake-self-collision")
 
 def cause_of(analysis: Analysis) -> Cause | None:
     """Return how the snake died; None if it lived."""
-    how = analysis.game.ending["eliminatedCause"]
-    last = analysis.turns[-1]
-    if not how:
+    death = analysis.game.death
+    if death is None:
         return None
-    if how == "head-collision":
+    if death.cause == "head-collision":
         return "head-on"
-    if how == "out-of-health":
+    if death.cause == "out-of-health":
         return "hunger"
-    if how == "hazard":
+    if death.cause == "hazard":
         return "hazard"
-    if not any(last.safe):
+    if not any(analysis.turns[-1].safe):
         return "no room"
-    return "crash" if how in _CRASHES else "unknown"
+    return "crash" if death.cause in _CRASHES else "unknown"
 
 
 def faults(analysis: Analysis) -> dict[str, int]:

@@ -110,7 +110,7 @@ def analyse(
     positions = game.positions
     chunks = [positions[n : n + _CHUNK] for n in range(0, len(positions), _CHUNK)]
     judged = list(chain.from_iterable(spread(pool, partial(_judge, nodes=nodes), chunks, tell)))
-    has_lost = game.result in ("lost", "draw") and bool(game.ending["eliminatedCause"])
+    has_lost = game.result in ("lost", "draw") and game.death is not None
     if not has_lost:
         return Analysis(game, _turns(game, judged, curves), None, None, nodes)
     judged, last_chance = _look_closer(positions, judged, nodes)

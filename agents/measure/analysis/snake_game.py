@@ -5,12 +5,12 @@ it chose, and how the game ended for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from envs.battlesnake.plain import Board, Snake, is_dead, living_snakes, state_from_board
+from envs.battlesnake.plain import Board, Death, Snake, living_snakes, state_from_board
 from envs.battlesnake.plain.board import has_known_fate
 from envs.battlesnake.recording import UNKNOWN_CAUSE, Recording, likely_cause
 from envs.battlesnake.rules import is_over, step_board
@@ -73,10 +73,8 @@ class SnakeGame:
     """The snake as on the first board."""
     positions: tuple[Position, ...]
     """One position per turn on which the snake had to choose, in order and without gaps."""
-    ending: Mapping[str, Any]
-    """The snake as on the last board, with `eliminatedCause` and `eliminatedBy`, which are "" if it
-    lives.
-    """
+    death: Death | None
+    """How the snake died; None if it lives on the last board."""
     result: str
     """won, lost, draw, or "" if the recording doesn't tell."""
     last_board: Board
@@ -135,22 +133,22 @@ def game_of(recording: Recording, snake: str | None = None) -> SnakeGame:
         settings=settings,
         snake=first,
         positions=positions,
-        ending=_ending(boards, positions, snake_id),
+        death=_death(boards, positions, snake_id),
         result=result_of(recording, snake_id),
         last_board=boards[-1],
     )
 
 
-def _ending(boards: list[Board], positions: Sequence[Position], snake: str) -> Mapping[str, Any]:
-    """The snake as on the last board. Where the file doesn't tell the cause of its death, the
-    likely one is filled in.
+def _death(boards: list[Board], positions: Sequence[Position], snake: str) -> Death | None:
+    """How the snake died; None if it lives on the last board. Where the file doesn't tell the
+    cause, the likely one is filled in.
     """
-    ending = next(one for one in boards[-1]["snakes"] if one["id"] == snake)
+    death = Death.of(next(one for one in boards[-1]["snakes"] if one["id"] == snake))
     place = boards.index(positions[-1].board) + 1
-    if ending["eliminatedCause"] != UNKNOWN_CAUSE or place == len(boards):
-        return ending
+    if death is None or death.cause != UNKNOWN_CAUSE or place == len(boards):
+        return death
     cause = likely_cause(positions[-1].board, boards[place], snake, positions[-1].settings)
-    return {**ending, "eliminatedCause": cause}
+    return replace(death, cause=cause)
 
 
 def game_of_each(recording: Recording) -> list[SnakeGame]:
@@ -218,13 +216,13 @@ def result_of(recording: Recording, snake: str) -> str:
         return "won" if result_line["winnerId"] == snake else "lost"
 
     # The recording has no result: judge by who lives on its last board.
-    snakes = recording.boards()[-1]["snakes"]
-    ending = next(one for one in snakes if one["id"] == snake)
-    alive = [one["id"] for one in snakes if not is_dead(one)]
-    if not is_dead(ending):
+    deaths = {one["id"]: Death.of(one) for one in recording.boards()[-1]["snakes"]}
+    alive = [one for one, death in deaths.items() if death is None]
+    own_death = deaths[snake]
+    if own_death is None:
         return "won" if alive == [snake] else ""
-    last_ones = [one for one in snakes if one["eliminatedOnTurn"] >= ending["eliminatedOnTurn"]]
-    died_together = not alive and len(last_ones) > 1
+    last_turns = [death.turn for death in deaths.values() if death and death.turn >= own_death.turn]
+    died_together = not alive and len(last_turns) > 1
     return "draw" if died_together else "lost"
 
 

@@ -101,9 +101,9 @@ def _relation(own: int, longest: int) -> str:
 
 
 def _killers(one: Analysis) -> list[str]:
-    killer = one.game.ending.get("eliminatedBy") or ""
-    if killer and killer != one.game.snake["id"]:
-        return [one.game.name_by_id(killer)]
+    death = one.game.death
+    if death is not None and death.killer not in ("", one.game.snake["id"]):
+        return [one.game.name_by_id(death.killer)]
     return []
 
 

@@ -194,19 +194,19 @@ def _kept(analysis: Analysis, place: int) -> str:
 def cause_sentence(analysis: Analysis) -> str:
     """Return the cause of the loss in one sentence; "" if the snake lives."""
     cause = cause_of(analysis)
-    if cause is None:
+    death = analysis.game.death
+    if cause is None or death is None:
         return ""
-    ending = analysis.game.ending
-    died = ending["eliminatedOnTurn"]
     killer = ""
-    if ending["eliminatedBy"] not in ("", analysis.game.snake["id"]):
-        killer = f" ({analysis.game.name_by_id(ending['eliminatedBy'])})"
+    if death.killer not in ("", analysis.game.snake["id"]):
+        killer = f" ({analysis.game.name_by_id(death.killer)})"
     since = ""
     if analysis.lost is not None:
         began = analysis.turns[analysis.lost].turn
-        if began < died - 1:
+        if began < death.turn - 1:
             since = f"; it began on turn {began}"
-    return f"cause: {analysis.game.name} died on turn {died}: {CAUSE_TEXTS[cause]}{killer}{since}"
+    died = f"{analysis.game.name} died on turn {death.turn}"
+    return f"cause: {died}: {CAUSE_TEXTS[cause]}{killer}{since}"
 
 
 def evaluation_sentence(analysis: Analysis) -> str:

@@ -38,7 +38,7 @@ from agents.measure.evaluation.connection import (
 from agents.player import without_secrets
 from envs.battlesnake.games import continue_games, play_turn, start_games
 from envs.battlesnake.maps import check_game
-from envs.battlesnake.plain import board_from_state
+from envs.battlesnake.plain import board_from_state, dead_snakes
 from envs.battlesnake.recording import Recorder
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, MOVE_NAMES, UP, State
@@ -395,13 +395,12 @@ class Referee:
 
     def _record(self, recorder: Recorder, decisions: Sequence[Decision | None]) -> None:
         board = board_from_state(self.state, 0, self.ids)
-        dead = [snake for snake in board["snakes"] if snake["eliminatedCause"]]
         by_id = {
             snake_id: _as_json(decision)
             for snake_id, decision in zip(self.ids, decisions, strict=True)
             if decision is not None
         }
-        recorder.turn(self.request(0), decisions=by_id, dead=dead)
+        recorder.turn(self.request(0), decisions=by_id, dead=dead_snakes(board))
 
     def _result(self) -> Result:
         causes = self.state.arrays.cause[0].tolist()

@@ -4,6 +4,7 @@ alive.
 
 from envs.battlesnake.plain.board import (
     Board,
+    Death,
     Point,
     Snake,
     dead_snakes,
@@ -21,6 +22,7 @@ from envs.battlesnake.plain.steps import map_update, ruleset_step, setup_board
 
 __all__ = [
     "Board",
+    "Death",
     "Layers",
     "Point",
     "Snake",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from envs.battlesnake.plain.board import Board, Point, Snake, as_dead
+from envs.battlesnake.plain.board import Board, Death, Point, Snake, as_dead, plain_snake
 from envs.battlesnake.plain.living import Life, Sighting, death_of, lives_in
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ABSENT, ALIVE, CAUSE_NAMES, MAX_LAYERS, NOBODY, State
@@ -96,7 +96,7 @@ def _with_deaths(
     marked = []
     for snake, sighted, life in zip(snakes, sighting.snakes, lives_in(sighting), strict=True):
         if life is Life.DEAD:
-            snake = as_dead(snake, death_of(sighted, sighting))
+            snake = as_dead(snake, Death(death_of(sighted, sighting)))
         marked.append(snake)
     return marked
 
@@ -213,17 +213,19 @@ def _snake_from_state(state: State, board: int, slot: int, ids: Sequence[str]) -
     a = state.arrays
     cause = int(a.cause[board, slot])
     killer = int(a.killer[board, slot])
-    killer_id = ""
-    if cause != ALIVE and killer != NOBODY:
-        killer_id = ids[killer]
-    return {
-        "id": ids[slot],
-        "health": int(a.health[board, slot]),
-        "body": _points(state.body(board, slot)),
-        "eliminatedCause": CAUSE_NAMES[cause],
-        "eliminatedBy": killer_id,
-        "eliminatedOnTurn": int(a.death_turn[board, slot]),
-    }
+    death = None
+    if cause != ALIVE:
+        death = Death(
+            cause=CAUSE_NAMES[cause],
+            killer=ids[killer] if killer != NOBODY else "",
+            turn=int(a.death_turn[board, slot]),
+        )
+    return plain_snake(
+        ids[slot],
+        health=int(a.health[board, slot]),
+        body=_points(state.body(board, slot)),
+        death=death,
+    )
 
 
 def _is_on_board(state: State, x: int, y: int) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs.battlesnake.plain import is_dead
+from envs.battlesnake.plain import Death, is_dead
 from envs.battlesnake.recording.recorder import EXTRAS
 from envs.battlesnake.webhook.flat_rules import game_in_webhook_form, integer_of
 
@@ -121,7 +121,12 @@ def _snake(snake: Mapping[str, Any], turn: int) -> Entry:
     if death.get("turn", 0) > turn:
         death = {}
     body = _points(snake["body"])
-    cause = death.get("cause", "")
+    cause: str = death.get("cause", "")
+    fate = Death(
+        cause=_OFFICIAL_CAUSES.get(cause, cause),
+        killer=death.get("eliminatedby") or "",
+        turn=int(death.get("turn", 0)),
+    )
     return {
         "id": snake["id"],
         "name": snake.get("name", ""),
@@ -137,9 +142,7 @@ def _snake(snake: Mapping[str, Any], turn: int) -> Entry:
             "head": snake.get("headtype", ""),
             "tail": snake.get("tailtype", ""),
         },
-        "eliminatedCause": _OFFICIAL_CAUSES.get(cause, cause),
-        "eliminatedBy": death.get("eliminatedby") or "",
-        "eliminatedOnTurn": int(death.get("turn", 0)),
+        **fate.fields(),
     }
 
 

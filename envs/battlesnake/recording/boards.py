@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from envs.battlesnake.plain import Board, is_dead
+from envs.battlesnake.plain import Board, Death, is_dead
 from envs.battlesnake.plain.board import UNKNOWN_CAUSE, as_dead, as_living
 from envs.battlesnake.recording.bounds import MAX_KNOWN_SNAKES
 from envs.battlesnake.recording.recorder import EXTRAS
@@ -39,7 +39,7 @@ class BoardHistory:
         listed = {snake["id"] for snake in [*living, *fallen]}
         for snake in self._latest.values():
             if snake["id"] not in listed and not is_dead(snake):
-                fallen.append(as_dead(snake, UNKNOWN_CAUSE, turn=request["turn"]))
+                fallen.append(as_dead(snake, Death(UNKNOWN_CAUSE, turn=request["turn"])))
         for snake in [*living, *fallen]:
             self._latest[snake["id"]] = {**self._latest.get(snake["id"], {}), **snake}
         if len(self._latest) > MAX_KNOWN_SNAKES:

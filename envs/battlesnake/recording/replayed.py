@@ -9,6 +9,7 @@ from itertools import pairwise, product
 
 from envs.battlesnake.plain import (
     Board,
+    Death,
     Point,
     Snake,
     is_dead,
@@ -155,7 +156,13 @@ def _differences(before: Board, after: Board, settings: Settings) -> Iterator[st
 
 
 def _is_unknown(snake: Snake) -> bool:
-    return snake["eliminatedCause"] == UNKNOWN_CAUSE
+    return _cause(snake) == UNKNOWN_CAUSE
+
+
+def _cause(snake: Snake) -> str:
+    """Return the cause of a snake's death; "" if it lives."""
+    death = Death.of(snake)
+    return death.cause if death is not None else ""
 
 
 def _by_the_rules(
@@ -200,8 +207,8 @@ def _snakes(stepped: Board, after: Board) -> Iterator[str]:
             yield f"snake {snake['id']} joined the game"
             continue
         name = snake.get("name") or snake["id"]
-        cause = snake["eliminatedCause"]
-        expected_cause = expected["eliminatedCause"]
+        cause = _cause(snake)
+        expected_cause = _cause(expected)
         if cause != expected_cause:
             yield f"{name} {_fate(cause)}; by the rules it {_fate(expected_cause)}"
         elif not cause and snake["health"] != expected["health"]:

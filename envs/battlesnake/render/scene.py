@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs.battlesnake.plain import Board, Point, Snake, board_from_state
+from envs.battlesnake.plain import Board, Death, Point, Snake, board_from_state
 from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP, State
 
 Color = tuple[int, int, int]
@@ -96,14 +96,16 @@ def look_in_words(snake: Snake) -> str:
 
 
 def fate(board: Board, snake: Snake) -> str:
-    """Return in words how a dead snake died: the cause, who is to blame, and the turn."""
-    text = _printable(snake["eliminatedCause"])[:MAX_NAME]
-    killer_id = snake.get("eliminatedBy")
-    killers = [display_name(other) for other in board["snakes"] if other["id"] == killer_id]
-    if killers and killer_id != snake["id"]:
+    """Return in words how a snake died: the cause, the killer, and the turn. "" if it lives."""
+    death = Death.of(snake)
+    if death is None:
+        return ""
+    text = _printable(death.cause)[:MAX_NAME]
+    killers = [display_name(other) for other in board["snakes"] if other["id"] == death.killer]
+    if killers and death.killer != snake["id"]:
         text += f" by {killers[0]}"
-    if turn := snake.get("eliminatedOnTurn"):
-        text += f", turn {turn}"
+    if death.turn:
+        text += f", turn {death.turn}"
     return text
 
 

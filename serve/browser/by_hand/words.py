@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.agent import Decision
 from agents.search.evaluation.evaluate import SURE
-from envs.battlesnake.plain import Board, Snake, is_dead
+from envs.battlesnake.plain import Board, Death, Snake
 from envs.battlesnake.render.scene import display_name, printable_name
 from envs.battlesnake.state import MOVE_NAMES
 from serve.browser.by_hand.game import HumanGame
@@ -16,10 +16,11 @@ def news(game: HumanGame) -> list[str]:
     failed.
     """
     board = game.board()
+    deaths = [(snake, Death.of(snake)) for snake in board["snakes"]]
     sentences = [
-        death(board, snake)
-        for snake in board["snakes"]
-        if is_dead(snake) and snake["eliminatedOnTurn"] == game.turn
+        death_sentence(board, snake, death)
+        for snake, death in deaths
+        if death is not None and death.turn == game.turn
     ]
     for slot, why in game.failures.items():
         name = printable_name(game.referee.names[slot])
@@ -27,21 +28,22 @@ def news(game: HumanGame) -> list[str]:
     return sentences
 
 
-def death(board: Board, snake: Snake) -> str:
-    """Return how a dead snake of a board died, in a sentence with the turn."""
-    return f"{_capital(_who(snake))} {_cause(board, snake)} on turn {snake['eliminatedOnTurn']}."
+def death_sentence(board: Board, snake: Snake, death: Death) -> str:
+    """Return how a snake of a board died, in a sentence with the turn."""
+    return f"{_capital(_who(snake))} {_cause(board, snake, death)} on turn {death.turn}."
 
 
-def _cause(board: Board, snake: Snake) -> str:
+def _cause(board: Board, snake: Snake, death: Death) -> str:
     whose = "another snake's"
     against = "another snake"
     is_mutual = False
     for other in board["snakes"]:
-        if other["id"] == snake["eliminatedBy"] != snake["id"]:
+        if other["id"] == death.killer != snake["id"]:
             whose = _whose(other)
             against = _who(other)
-            is_mutual = other.get("eliminatedBy") == snake["id"]
-    match snake["eliminatedCause"]:
+            others_death = Death.of(other)
+            is_mutual = others_death is not None and others_death.killer == snake["id"]
+    match death.cause:
         case "wall-collision":
             return "left the board"
         case "snake-self-collision" if _is_you(snake):
@@ -69,7 +71,8 @@ def ending(game: HumanGame) -> str:
     board = game.board()
     you = board["snakes"][YOU]
     snakes = board["snakes"]
-    own_death = death(board, you) if is_dead(you) else ""
+    death = Death.of(you)
+    own_death = death_sentence(board, you, death) if death is not None else ""
     turns = "1 turn" if game.turn == 1 else f"{game.turn} turns"
     if game.referee.result is None:
         if own_death:

@@ -14,7 +14,8 @@ from typing import Any
 
 from agents.measure.analysis.snake_game import name_of, result_of
 from agents.opened_recording import doubts_of
-from envs.battlesnake.plain import Board
+from envs.battlesnake.plain import Board, Death, dead_snakes, living_snakes
+from envs.battlesnake.plain.board import end_of
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
 from envs.battlesnake.webhook import DEFAULT_TIMEOUT_MS, game_object
@@ -28,7 +29,6 @@ MAX_TURNS = 5000
 """The most turns of a game that is opened. Official games end long before."""
 _LARGEST = 1e15
 """Numbers from here on aren't shown."""
-_FATES = ("eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
 _NOTHING = dict.fromkeys(
     ("move", "probabilities", "values", "value", "fallback", "failure", "latency_ms")
 )
@@ -88,9 +88,8 @@ class OpenedGame:
             return None
         board = self._boards[-1]
         settings = self._settings
-        ending = next(snake for snake in board["snakes"] if snake["id"] == you)
+        death = Death.of(next(snake for snake in board["snakes"] if snake["id"] == you))
         result = result_of(self.recording, you)
-        cause = clean(ending["eliminatedCause"])
         timeout = self.recording.game.get("timeout")
         if type(timeout) is not int:
             timeout = DEFAULT_TIMEOUT_MS
@@ -110,13 +109,13 @@ class OpenedGame:
             "is_arena": False,
             "turns": self.last_turn,
             "result": result or None,
-            "cause": cause or None,
+            "cause": clean(death.cause) if death is not None else None,
             "timeouts": 0,
             "errors": 0,
             **percentiles(list(map(_number, latencies))),
             "game": game_object(settings, self.id, timeout_ms=timeout),
             "bodies": [{"snake": SNAKE, "you": one} for one, _ in self.snakes],
-            "is_end_known": bool(result) or bool(ending["eliminatedCause"]),
+            "is_end_known": bool(result) or death is not None,
             "is_whole": True,
             "doubts": self._doubts,
             "analysis": f"/api/analyses/{self.id}",
@@ -129,13 +128,10 @@ class OpenedGame:
 
     def _turn(self, place: int, you: str) -> dict[str, Any]:
         board = self._boards[place]
-        earlier = self._boards[place - 1]["snakes"] if place else []
-        alive = {snake["id"] for snake in earlier if not snake["eliminatedCause"]}
-        fallen = [
-            snake
-            for snake in board["snakes"]
-            if snake["eliminatedCause"] and (not place or snake["id"] in alive)
-        ]
+        fallen = dead_snakes(board)
+        if place:
+            were_alive = {snake["id"] for snake in living_snakes(self._boards[place - 1])}
+            fallen = [snake for snake in fallen if snake["id"] in were_alive]
         return {
             "turn": board["turn"],
             "board": _board_in_json(board),
@@ -147,7 +143,7 @@ class OpenedGame:
 
 def _fate(snake: Mapping[str, Any]) -> dict[str, Any]:
     """How a snake died."""
-    return {"id": snake["id"], **{part: json_able(snake.get(part)) for part in _FATES}}
+    return {**json_able(end_of(snake)), "id": snake["id"]}
 
 
 def _board_in_json(board: Board) -> dict[str, Any]:
@@ -157,7 +153,7 @@ def _board_in_json(board: Board) -> dict[str, Any]:
         "height": board["height"],
         "food": _points(board["food"]),
         "hazards": _points(board["hazards"]),
-        "snakes": [_snake(snake) for snake in board["snakes"] if not snake["eliminatedCause"]],
+        "snakes": list(map(_snake, living_snakes(board))),
     }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from envs.battlesnake.plain import Board
+from envs.battlesnake.plain import Board, Death, dead_snakes, living_snakes
 from envs.battlesnake.recording import EXTRAS, Recording
 from serve.archive.story import with_bodies
 
@@ -78,12 +78,10 @@ def _boards(turns: Sequence[Mapping[str, Any]], last: Board | None) -> list[Boar
         for turn, dead in zip(turns, eliminated, strict=True)
     ]
     if last is not None:
-        dead = [snake for snake in last["snakes"] if snake["eliminatedCause"]]
-        living = [snake for snake in last["snakes"] if not snake["eliminatedCause"]]
         before = {
             "turn": last["turn"],
-            "board": {**last, "snakes": living},
-            EXTRAS: {"eliminated": dead},
+            "board": {**last, "snakes": living_snakes(last)},
+            EXTRAS: {"eliminated": dead_snakes(last)},
         }
         rank = {snake["id"]: n for n, snake in enumerate(last["snakes"])}
         boards = Recording({}, [before, *requests]).boards()[1:]
@@ -105,19 +103,16 @@ def frame(board: Board) -> Entry:
 
 def _snake(snake: Mapping[str, Any]) -> Entry:
     look = snake.get("customizations") or {}
-    death = None
-    if snake["eliminatedCause"]:
-        death = {
-            "Cause": snake["eliminatedCause"],
-            "Turn": snake["eliminatedOnTurn"],
-            "EliminatedBy": snake["eliminatedBy"],
-        }
+    death = Death.of(snake)
+    fate = None
+    if death is not None:
+        fate = {"Cause": death.cause, "Turn": death.turn, "EliminatedBy": death.killer}
     return {
         "ID": snake["id"],
         "Name": snake.get("name", ""),
         "Body": _points(snake["body"]),
         "Health": snake["health"],
-        "Death": death,
+        "Death": fate,
         "Color": look.get("color") or "#888888",
         "HeadType": look.get("head") or "default",
         "TailType": look.get("tail") or "default",

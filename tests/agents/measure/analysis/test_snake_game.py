@@ -146,9 +146,10 @@ def test_games_of_all_rulesets_are_analysed_from_both_sides(tmp_path, settings):
     )
     for snake in recording.boards()[0]["snakes"]:
         one = analyse(game_of(recording, snake["id"]), nodes=300, curves=WinProbability.shipped())
-        assert len(one.turns) == (one.game.ending["eliminatedOnTurn"] or referee.result.turns)
+        death = one.game.death
+        assert len(one.turns) == (referee.result.turns if death is None else death.turn)
         assert (one.game.result == "won") == (one.game.name == referee.result.winner)
-        assert (cause_of(one) is None) == (one.game.ending["eliminatedCause"] == "")
+        assert (cause_of(one) is None) == (death is None)
         assert in_words(one).startswith(one.game.name)
 
 
@@ -159,7 +160,4 @@ def test_a_file_that_tells_no_deaths_is_analysed_up_to_the_last_turn():
     assert one.game.result == "lost"
     assert one.turns[-1].move is None
     assert one.turns[-1].move_class == "unknown"
-    assert (one.game.ending["eliminatedCause"], cause_of(one)) == (
-        "snake-self-collision",
-        "no room",
-    )
+    assert (one.game.death.cause, cause_of(one)) == ("snake-self-collision", "no room")

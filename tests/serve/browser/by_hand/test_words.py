@@ -9,9 +9,9 @@ import serve.browser.by_hand.table
 import serve.browser.by_hand.words
 from agents.agent import Decision
 from agents.search.evaluation.evaluate import WIN
-from envs.battlesnake.plain import ruleset_step
+from envs.battlesnake.plain import Death, ruleset_step
 from envs.battlesnake.settings import Settings
-from serve.browser.by_hand.words import advice, death, ending, news
+from serve.browser.by_hand.words import advice, death_sentence, ending, news
 from tests.serve.browser.by_hand.games import LEFT, UP, circle, game_of
 from tests.serve.snakes import as_json, good_snake, served
 
@@ -57,7 +57,8 @@ def test_the_engines_deaths_are_told(you, rival, moves, more, said):
         "snakes": snakes,
     }
     _, after = ruleset_step(board, moves, settings={"damagePerTurn": 20})
-    assert death(after, after["snakes"][0]) == said
+    dead = after["snakes"][0]
+    assert death_sentence(after, dead, Death.of(dead)) == said
 
 
 def test_another_snakes_death_is_told_of_it(tmp_path):
