@@ -16,20 +16,33 @@ CLUSTER := .venv-cluster
 SAGEMAKER := .venv-sagemaker
 CLIENTS := .venv-clients
 LONG := $(BIN)/python -m pytest -m long
-MACHINES := tests/train/cluster tests/train/sagemaker
-RLLIB := tests/train/rllib tests/train/comparison tests/train/tuning
 ENGINES := tests/train/engines
 LEGACY := tests/serve/aicrowd/test_legacy.py tests/serve/aicrowd/test_ray_settings.py
 SDK := tests/train/sagemaker/test_sdk.py
+# The long tests in parts: `.ci/run` takes one of them each day.
+LONG_machines := tests/train/cluster tests/train/sagemaker --ignore=$(SDK)
+LONG_rllib := tests/train/rllib
+LONG_comparison := tests/train/comparison tests/train/tuning
+LONG_training := tests/train $(patsubst %,--ignore=tests/train/%,cluster sagemaker rllib comparison tuning engines)
+LONG_benchmarks := tests/benchmarks
+LONG_serve := tests/serve $(LEGACY:%=--ignore=%)
+LONG_pages := tests/docs tests/notebooks
+LONG_others := tests $(patsubst %,--ignore=tests/%,train benchmarks serve docs notebooks clients)
+ALONE := long-machines long-rllib long-comparison
+BESIDE := long-training long-benchmarks long-serve long-pages long-others
 # Each of these has an environment of its own: an extra, other people's libraries, or the competition's old Ray.
 OUTSIDE := legacy mxnet tensorflow sdk clients
+# The language's and the libraries' ways, a training and a server, but neither searches nor what computes long.
+LANGUAGE := tests/test_imports.py tests/envs/common tests/envs/battlesnake/test_gym_env.py tests/envs/procgen/test_vector_env.py \
+  tests/agents/test_bundle.py tests/agents/test_registry.py tests/agents/measure/tournament/test_strangers_stores.py \
+  tests/train/settings tests/train/test_config.py tests/train/test_ppo.py tests/serve/archive/test_store.py tests/serve/test_arena.py
 # What needs MXNet, and what shows that NumPy 1.26, which users of MXNet and of the extra `procgen` have, does as well as NumPy 2.
 NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dqn.py tests/envs/procgen \
   tests/train/comparison/test_battlesnake_benchmark.py::test_finished_seeds_are_not_run_again \
   tests/benchmarks/test_commands.py::test_the_mxnet_benchmark_runs
 
-.PHONY: play install install-serve test test-fast coverage checks tests test-long long-training long-others test-outside \
-  long-machines long-rllib $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks outputs hosted-notebooks locks programs clean
+.PHONY: play install install-serve test test-fast coverage checks tests test-long test-outside \
+  $(ALONE) $(BESIDE) long-properties test-python language $(OUTSIDE:%=outside-%) legacy-test test-engines test-trackers docs pictures notebooks outputs hosted-notebooks locks programs clean
 
 play: $(PLAY)
 	$(BIN)/procsnake quickstart
@@ -65,21 +78,15 @@ coverage: $(INSTALLED)
 
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
 test-long: $(INSTALLED) programs
-	$(MAKE) --jobs=2 --output-sync=target long-training long-others
-	$(MAKE) long-rllib long-machines
+	$(MAKE) --jobs=2 --output-sync=target $(BESIDE)
+	$(MAKE) long-properties $(ALONE)
 
-long-machines: $(INSTALLED) programs
-	$(LONG) $(MACHINES) --ignore=$(SDK)
+$(ALONE) $(BESIDE): long-%: $(INSTALLED) programs
+	$(LONG) $(LONG_$*)
 
-long-rllib: $(INSTALLED) programs
-	$(LONG) $(RLLIB)
-
-long-training: $(INSTALLED) programs
-	$(LONG) tests/train $(MACHINES:%=--ignore=%) $(RLLIB:%=--ignore=%) --ignore=$(ENGINES)
-	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
-
-long-others: $(INSTALLED) programs
-	$(LONG) tests --ignore=tests/train $(LEGACY:%=--ignore=%) --ignore=tests/clients
+# The quick tests that draw what they try draw more here.
+long-properties: $(INSTALLED)
+	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest --numprocesses=2 tests/envs/battlesnake/test_properties.py
 	PROCSNAKE_EXAMPLES=5000 $(BIN)/python -m pytest tests/serve/test_arena.py -k nothing_that_arrives
 
 # What is tried beside libraries that the rest can't have. `.ci/run` takes one of them each day.
@@ -102,6 +109,13 @@ outside-legacy: legacy-test
 # Two at once: half of each is waiting for Ray 0.8.6 to start.
 legacy-test: $(INSTALLED)
 	$(LONG) --numprocesses=2 --dist=worksteal $(LEGACY)
+
+# What another Python may break, in an environment of its own: make test-python PYTHON=python3.12
+test-python:
+	$(MAKE) VENV=.venv-$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') language
+
+language: $(INSTALLED)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal $(LANGUAGE)
 
 # By hand, because they take a quarter of an hour: training on a Slurm of this machine's own, on a head with Ray's job
 # server, and Ray's dashboard with Prometheus.
@@ -219,4 +233,4 @@ $(CLIENTS)/.installed: $(INSTALLED)
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) $(CLIENTS) .venv-colab-* *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PYTHONS:%=.venv-%) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) $(CLIENTS) .venv-colab-* *.egg-info .pytest_cache .ruff_cache .hypothesis
