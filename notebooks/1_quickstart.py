@@ -20,14 +20,14 @@
 # **Time:** about 7 minutes on two busy cores, and 3 for the installation. We haven't timed it on
 # Colab or Kaggle.
 #
-# Every notebook here has the switch `FAST`: with the environment variable `FAST=1` it does the same
-# in miniature, as the tests do.
+# With the environment variable `FAST=1`, every notebook does the same in miniature. The tests run
+# them this way.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
-# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
-# notebook writes goes to the folder `workshop`.
+# Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
+# and SageMaker Studio. It keeps the installed NumPy, so the kernel needs no restart. Outside a
+# clone, first set where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. This notebook
+# writes its files to the folder `workshop`.
 
 # %%
 import os
@@ -63,10 +63,10 @@ DELAY_S = 0.0 if FAST else 0.2
 # %% [markdown]
 # ## Play
 #
-# The built-in snakes: `random` avoids only certain death, `greedy` runs for food, `flood` stays
-# where there is room, `alphabeta` and `mcts` look ahead. A game is recorded in the official command
-# line's format. The first game waits for the rules to be compiled, about a minute; that happens
-# once.
+# Of the built-in snakes, `random` avoids only certain death, `greedy` goes for food, `flood` stays
+# where there is room, and `alphabeta` and `mcts` look ahead. Games are recorded in the format of
+# the official command line. The first game waits about a minute while the rules are compiled; later
+# games start at once.
 
 
 # %%
@@ -88,9 +88,9 @@ watch([agents.make(name) for name in ("flood", "greedy", "greedy", "random")], "
 # %% [markdown]
 # ## Train
 #
-# One network plays all four snakes of 256 games at once and learns from every one of them (PPO
-# through Ray RLlib). All that the run is stands in one file,
-# `train/experiments/battlesnake-ppo.yaml`; any of it can be changed here or with `--set`.
+# One network plays all four snakes of 256 games at once and learns from all of them (PPO with Ray
+# RLlib). The file `train/experiments/battlesnake-ppo.yaml` has all settings of the run; you can
+# change each of them here or with `--set`.
 
 # %%
 changes = (
@@ -103,13 +103,14 @@ run = train(experiment)
 print(run.path)
 
 # %% [markdown]
-# The run's folder holds the curve, checkpoints to go on from, `report.html`, and the policy: a
-# *bundle* of ONNX, weights and a card. Below, the bundle alone plays, without torch and Ray.
+# The run's folder has the learning curve, checkpoints from which the run can continue,
+# `report.html`, and the policy: a *bundle* of an ONNX file, weights and a card. Below, the bundle
+# alone plays, without torch and Ray.
 #
 # ## Measure
 #
-# Win rates with 95 % Wilson intervals; a draw is not a win. By chance alone a snake wins 25 % of
-# four-snake games and 50 % of duels.
+# The table shows win rates with 95 % Wilson intervals; a draw is not a win. By chance alone, a
+# snake wins 25 % of four-snake games and 50 % of duels.
 
 # %%
 snake = agents.make(run.path)
@@ -118,33 +119,34 @@ print(table(evaluate(snake, num_games=20 if FAST else 200)))
 # %% [markdown]
 # ## Serve
 #
-# The same command serves it on the internet (see the page on deploying).
+# The next cell starts the snake's server on this machine. To put it on the internet, see the page
+# on deploying.
 
 # %%
 server = Background(str(run.path))
 print(f"the snake answers at {server.url}")
 
 # %% [markdown]
-# Play a game against it over HTTP, as the official engine would, slowly enough to follow it in the
-# picture below.
+# Now play a game against it over HTTP, as the official engine would, slowly enough to follow it
+# below.
 #
-# On your own machine the server's address shows the game in the browser, too: click on the board
-# there, and what the snake expects of each move stands beside it. When the game is over, it can be
-# gone through turn by turn. On a hosted notebook that page isn't reached; the bench of notebook 3
-# shows as much without it.
+# On your own machine, you can also open the server's address in a browser. Click on the board to
+# see the snake's probability for each move. When the game is over, you can step through it turn by
+# turn. On a hosted notebook, your browser can't reach that page, but the workbench of notebook 3
+# shows the same.
 
 # %%
 opponents = [agents.make(name) for name in ("flood", "greedy", "greedy")]
 watch([server.url, *opponents], "over-http.jsonl", seed=2, delay=DELAY_S)
 
 # %% [markdown]
-# To enter the arena give <https://arena.battlesnake.com> an address that the internet reaches.
-# Before that, let `procsnake doctor URL` check it as a platform would.
+# To enter the arena, give <https://arena.battlesnake.com> a public address of your snake. First let
+# `procsnake doctor URL` check this address as a platform would.
 #
-# The server goes on until this notebook's kernel is shut down or you call `server.stop()`.
+# The server runs until you shut down this notebook's kernel or call `server.stop()`.
 #
 # ## Next
 #
-# * Notebook 2 looks into the training: what snakes see, what they are paid, and who teaches them.
-# * Notebook 3 writes a snake by hand. A rule on top of this run is `my_rule.py+runs/…`.
-# * More minutes: `["budget.max_minutes=20"]` in the cell that trains.
+# * Notebook 2 explains the training: observations, rewards and three algorithms.
+# * In notebook 3, you write a snake by hand. `my_rule.py+runs/…` puts a rule on top of this run.
+# * To train longer, write `["budget.max_minutes=20"]` in the cell that trains.

@@ -14,16 +14,16 @@
 # %% [markdown]
 # # 2. Training snakes: what they see, what they are paid, who teaches them
 #
-# Observations, rewards, and PPO, DQN and APEX on the same board for the same time, with their
-# curves and a match among the three.
+# This notebook shows observations and rewards. Then it trains PPO, DQN and APEX on the same board
+# for the same time, draws their curves, and lets the three play each other.
 #
 # **Time:** 9 minutes of training, and the match. We haven't timed the whole notebook.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
-# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
-# notebook writes goes to the folder `workshop`.
+# Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
+# and SageMaker Studio. It keeps the installed NumPy, so the kernel needs no restart. Outside a
+# clone, first set where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. This notebook
+# writes its files to the folder `workshop`.
 
 # %%
 import os
@@ -70,8 +70,8 @@ MINUTES = 3.0
 # %% [markdown]
 # ## A batch of games
 #
-# A world plays many games at once. A row is one snake: row = game × snakes + slot. Let all snakes
-# move at random among the moves that are not certain death, and look at game 0.
+# An environment plays many games at once. A row is one snake: row = game × snakes + slot. Let all
+# snakes choose at random among the moves that aren't certain death, and look at game 0.
 
 # %%
 world = envs.make(
@@ -91,10 +91,10 @@ Image.fromarray(rgb_array(world.state, 0, panel=True))
 # %% [markdown]
 # ## What a snake sees
 #
-# Twelve planes around its own head, turned so that it heads up. Brighter is more. Most planes are
-# empty most of the time, so games are played on a map with hazards, until a snake sees something on
-# as many planes as possible. The experiment `battlesnake-ppo` adds four with what the snake can
-# reach (`reach=True`).
+# A snake sees twelve planes around its own head, turned so that it heads up. Brighter cells have
+# higher values. Most planes are empty most of the time, so the next cell plays games on a map with
+# hazards until a snake sees something on as many planes as possible. The experiment
+# `battlesnake-ppo` adds four planes about what the snake can reach (`reach=True`).
 
 
 # %%
@@ -127,7 +127,7 @@ for k, (tile, name) in enumerate(zip(tiles.flat, PLANES, strict=True)):
 print(f"{view.any(axis=(0, 1)).sum()} of {len(PLANES)} planes show something")
 
 # %% [markdown]
-# The six types of the SageMaker starter pack are there by their own names:
+# The six observation types of the SageMaker starter pack keep their names:
 
 # %%
 for kind in KINDS:
@@ -137,8 +137,8 @@ for kind in KINDS:
 # %% [markdown]
 # ## What it is paid
 #
-# Weights on events, a preset's name, or a function of your own from the counts of events to
-# rewards. Below, `hunter` pays for kills alone.
+# Rewards are weights of events, a preset, or a function of your own that turns event counts into
+# rewards. Below, `hunter` rewards only kills.
 
 # %%
 for name, preset in PRESETS.items():
@@ -167,12 +167,11 @@ for rewards in ("win", Rewards(ate_food=0.1, died=-1.0), hunter):
 # %% [markdown]
 # ## PPO, DQN, APEX
 #
-# The same world and network for all three. APEX plays in processes of its own (`num_env_runners`);
-# it is made for more cores than two.
+# All three train in the same environment with the same network. APEX plays in separate processes
+# (`num_env_runners`); it is made for more than two cores.
 #
-# A run looks at its budget after each iteration, so it makes more decisions than a small budget
-# allows. APEX's players don't wait: with `FAST`, 30,509 decisions in place of 8,000 were seen. The
-# match below prints what each run made.
+# A run checks its budget after each iteration, so it exceeds a small budget: with `FAST`, APEX once
+# made 30,509 decisions instead of 8,000. The match below prints each run's decisions.
 
 # %%
 SMALL = {
@@ -200,9 +199,9 @@ for algorithm, small in SMALL.items():
 # %% [markdown]
 # ## Curves
 #
-# In self-play the return says little, because the opponents learn as well; how long snakes live
-# says more, and games against fixed opponents (`evaluation` in the experiment, see the page on
-# runs) say most. APEX's curve counts its env runners that explore a lot, too.
+# In self-play, the return says little, because the opponents learn as well. How long snakes live
+# says more. Games against fixed opponents say most (`evaluation` in the experiment, see the page on
+# runs). APEX's curve includes env runners that explore a lot.
 
 # %%
 curves = {name: read_columns(path) for name, path in runs.items()}
@@ -217,13 +216,13 @@ chart = Chart(
 draw(plt.figure(figsize=(9, 3.5), layout="constrained"), [chart])
 
 # %% [markdown]
-# What PPO's snakes die of, as shares:
+# The shares of each cause of death among PPO's snakes:
 
 # %%
 draw(plt.figure(figsize=(9, 3.5), layout="constrained"), causes(curves["ppo"]))
 
 # %% [markdown]
-# All of this and more is in each run's own page:
+# Each run's report shows all of this and more:
 
 # %%
 for name, path in runs.items():
@@ -232,9 +231,9 @@ for name, path in runs.items():
 # %% [markdown]
 # ## A match among the three
 #
-# Each game has one snake of each. Brackets are 95 % Wilson intervals; by chance alone each would
-# win a third. Beside the win rate stands what each has used: its minutes and its decisions. One run
-# of each says which of these three snakes is stronger, and not which algorithm is better.
+# Each game has one snake of each algorithm. Brackets show 95 % Wilson intervals; by chance alone,
+# each would win a third. The table also shows how many minutes and decisions each has used. One run
+# of each shows which of these three snakes is strongest, but not which algorithm is best.
 
 # %%
 games = 60 if FAST else 600
@@ -258,6 +257,6 @@ print(f"{referee.result.winner or 'nobody'} wins after {referee.result.turns} tu
 # %% [markdown]
 # ## Next
 #
-# * More minutes, or seeds: `procsnake benchmark battlesnake` trains several of each and draws them
-#   with intervals.
-# * Notebook 8 builds a DQN from nothing; notebook 7 asks how to tell a learner what not to do.
+# * `procsnake benchmark battlesnake` trains several seeds of each algorithm and draws them with
+#   intervals.
+# * Notebook 8 builds a DQN from scratch. Notebook 7 compares ways to keep a learner from bad moves.

@@ -14,17 +14,17 @@
 # %% [markdown]
 # # 3. Writing a snake by hand
 #
-# Set up a position, write a rule, play on from there, and look at every turn: what each rule said
-# of each move and how likely the policy thought it. Then try the same position on a running server.
-# What rules may do is on the page about heuristics.
+# Set up a position, write a rule, play on from there, and see on every turn what each rule said
+# about each move, and the policy's probability for it. Then try the same position on a running
+# server. The page about heuristics says what rules can do.
 #
 # **Time:** about 1 minute in miniature, on two busy cores. We haven't timed the whole notebook.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
-# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
-# notebook writes goes to the folder `workshop`.
+# Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
+# and SageMaker Studio. It keeps the installed NumPy, so the kernel needs no restart. Outside a
+# clone, first set where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. This notebook
+# writes its files to the folder `workshop`.
 
 # %%
 import os
@@ -57,9 +57,9 @@ FAST = os.environ.get("FAST") == "1"
 # %% [markdown]
 # ## A rule
 #
-# A function of what the snake sees. Four booleans ban moves, four numbers prefer some.
-# `%%writefile` saves the cell; edit and run it again, then press **play from here**: the file is
-# read anew each time.
+# A rule is a function of what the snake sees. It returns four booleans to ban moves, or four
+# numbers to prefer some. `%%writefile` saves the cell to a file. After a change, run the cell again
+# and press **play from here**, which reads the file anew.
 
 
 # %%
@@ -85,24 +85,25 @@ def towards_food(me):
 # %% [markdown]
 # ## The bench
 #
-# Players are named as everywhere: a file of rules, one on top of another agent (`my_rule.py+flood`,
-# `my_rule.py+runs/…`), built-in snakes, runs, URLs.
+# Name players as in all commands: a file of rules, alone or on top of another agent
+# (`my_rule.py+flood`, `my_rule.py+runs/…`), a built-in snake, a run, or a URL.
 #
-# * **Above:** choose a tool and click points: food, hazards, snakes (head first, then along the
-#   body), the eraser. Or paste a game's JSON: a move request, as an engine sends it and the viewer
-#   shows it.
-# * **Below:** ◄ ► step, ▶ plays, the slider jumps. Beside the board: each snake's colour, health,
-#   move, cause of death, what each rule said (✗ bans, numbers are preferences, in units of
-#   log-probability), and probabilities.
-# * **copy this frame** puts a turn into the JSON field; **arrange this frame** makes it the
-#   position to play on from.
+# * **Above**, choose a tool (food, hazard, snake, eraser) and click on the board. For a snake,
+#   click on its head first, then along its body. You can also paste a move request as JSON, as an
+#   engine sends it.
+# * **Below**, ◄ and ► step, ▶ plays, and the slider jumps. Beside the board are each snake's
+#   colour, health, move, cause of death and probabilities, and what each rule said: ✗ is a ban, a
+#   number is a preference, added to the log-probability.
+# * **copy this frame** copies a turn into the JSON field. **arrange this frame** lets you play on
+#   from that turn.
 
 # %%
 bench = Workbench(["my_rule.py", "my_rule.py+flood", "greedy"], width=9, height=9, seed=3)
 display(bench)
 
 # %% [markdown]
-# All that can be clicked can also be written. A corridor for the first snake, food at its end:
+# You can also set up a position in code. Here the first snake is in a corridor with food at its
+# end:
 
 # %%
 model = bench.bench
@@ -130,8 +131,8 @@ for turn in turns[:3]:
 # %% [markdown]
 # ## From a recorded game
 #
-# Any recording, ours, the official command line's or the arena's, opens at any turn: the one on
-# which your snake made its mistake.
+# You can open a recording at any turn, such as the one on which your snake made its mistake. It may
+# come from procsnake, the official command line or the arena.
 
 # %%
 players = [agents.make(name) for name in ("my_rule.py", "flood", "greedy")]
@@ -146,8 +147,8 @@ bench.show()
 # %% [markdown]
 # ## Against the running server
 #
-# Serve the rule, and ask the server what it does on a turn of the bench (**what would it do?** is
-# the same button).
+# Serve the rule, and ask the server which move it plays on a turn of the workbench. The button
+# **what would it do?** asks the same.
 
 # %%
 server = Background("my_rule.py", "--no-games")
@@ -161,8 +162,8 @@ server.stop()
 # %% [markdown]
 # ## Is it any good?
 #
-# On top of a player the rules leave it its best move that they don't ban, and never a certain
-# death. A ban can still cost games: `flood` alone, beside `my_rule.py+flood`, shows how many.
+# On top of a player, the rules choose the best move that they don't ban, and never certain death. A
+# ban can still cost games. Compare `my_rule.py+flood` with `flood` alone to see how many.
 
 # %%
 for name in ("my_rule.py", "my_rule.py+flood", "flood", "classics"):
@@ -172,7 +173,7 @@ for name in ("my_rule.py", "my_rule.py+flood", "flood", "classics"):
 # %% [markdown]
 # ## Next
 #
-# * Ban less, and measure again until `my_rule.py+flood` is no weaker than `flood`.
+# * Ban fewer moves, and measure again, until `my_rule.py+flood` is at least as strong as `flood`.
 # * `procsnake match my_rule.py+flood flood --watch` shows a game in the terminal. Type it in the
 #   folder `workshop`, where the rule is.
-# * Notebook 1 trains a snake; rules go on top of it, too.
+# * Notebook 1 trains a snake. You can put rules on top of it, too.

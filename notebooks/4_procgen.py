@@ -14,16 +14,17 @@
 # %% [markdown]
 # # 4. Procgen: training, and what it is worth on levels never seen
 #
-# Sixteen games whose levels are made by a generator (Cobbe et al. 2020, [arXiv
-# 1912.01588](https://arxiv.org/abs/1912.01588)). Train on 200 levels, measure on all the others.
+# Procgen has sixteen games with generated levels (Cobbe et al. 2020, [arXiv
+# 1912.01588](https://arxiv.org/abs/1912.01588)). You train an agent on 200 levels and measure it on
+# all the others.
 #
 # **Time:** 10 minutes of training, and 800 episodes. We haven't timed the whole notebook.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
-# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
-# notebook writes goes to the folder `workshop`.
+# Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
+# and SageMaker Studio. It keeps the installed NumPy, so the kernel needs no restart. Outside a
+# clone, first set where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. This notebook
+# writes its files to the folder `workshop`.
 
 # %%
 import os
@@ -65,7 +66,7 @@ GAME = "coinrun"
 # %% [markdown]
 # ## The games
 #
-# A level of each, after forty random steps, in the 64 × 64 pixels that the agent gets.
+# This is a level of each game after forty random steps, in the 64 × 64 pixels that the agent sees.
 
 
 # %%
@@ -90,7 +91,7 @@ Image.fromarray(np.vstack([np.hstack(pictures[k : k + 8]) for k in (0, 8)])).res
 # %% [markdown]
 # ## Train on 200 levels
 #
-# The benchmark's PPO and IMPALA network. Its budget of 25 million steps takes half a day on two
+# The benchmark uses PPO and the IMPALA network. Its 25 million steps would take half a day on two
 # cores; ten minutes show the beginning of the curve.
 
 # %%
@@ -123,9 +124,9 @@ if name in columns:
 # %% [markdown]
 # ## The gap
 #
-# The same policy on the 200 levels and on all others, beside an agent that acts at random on the
-# same levels. The difference between the two is what it has learned by heart. Intervals: 95 %, from
-# resampling episodes.
+# The table compares the policy's return on the 200 trained levels with that on all others. The
+# difference (the generalisation gap) shows how much it learned by heart. A random agent plays the
+# same levels. Intervals are 95 % bootstrap intervals over episodes.
 
 # %%
 played = evaluate(
@@ -136,8 +137,7 @@ print(table([one.score for one in played]))
 # %% [markdown]
 # ## Rollouts
 #
-# An episode is kept as its first state and its actions; the moving picture is made by playing it
-# once more.
+# An episode is stored as its first state and its actions. The film is made by replaying them.
 
 # %%
 for one in played:
@@ -154,5 +154,5 @@ for one in played:
 #
 # * `procsnake levels RUN --levels train,test` writes a page with curves and films.
 # * `procgen-ppo-lars` and other experiments are in `procsnake train --list`.
-# * `procsnake levels RUN1 RUN2 …` puts several games and seeds together as interquartile means.
+# * `procsnake levels RUN1 RUN2 …` summarises several games and seeds by interquartile means.
 # * Notebook 6 writes an entry in the format of AIcrowd's competition.

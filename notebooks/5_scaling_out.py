@@ -14,17 +14,17 @@
 # %% [markdown]
 # # 5. Scaling out: one machine, several, two kinds, spot
 #
-# What a larger machine, or more of them, does to an experiment is worked out from its `scale` and
-# can be looked at before it costs money. Below, `--explain` tells it for the four cases of the
-# original workshops, and then the same code trains on a simulated cluster here.
+# The setting `scale` says how many machines an experiment uses, and of which type. Below,
+# `--explain` shows what that means in the four cases of the original workshops, before it costs
+# money. Then the same code trains on a simulated cluster here.
 #
 # **Time:** 5 minutes of training. We haven't timed the whole notebook.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
-# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
-# notebook writes goes to the folder `workshop`.
+# Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
+# and SageMaker Studio. It keeps the installed NumPy, so the kernel needs no restart. Outside a
+# clone, first set where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. This notebook
+# writes its files to the folder `workshop`.
 
 # %%
 import os
@@ -63,10 +63,10 @@ FAST = os.environ.get("FAST") == "1"
 # %% [markdown]
 # ## Explained
 #
-# One machine plays and learns; several of a kind, the first of which also learns; a GPU that learns
-# while processors play; and spot capacity, which is cheaper and may be taken away at any moment.
-# The notebook instance of our stack has a file with the stack's name and with the types of
-# instances that were chosen for it.
+# The four cases are: one machine plays and learns; several equal machines play, and the first also
+# learns; a GPU learns while CPUs play; and spot capacity, which is cheaper but may be taken away at
+# any moment. On our stack's notebook instance, a file names the stack and the instance types chosen
+# for it.
 
 # %%
 settings = Path("../../../procsnake.env")  # beside the clone
@@ -93,9 +93,9 @@ for name, arguments in SCALES.items():
 print(f"\nto start one: procsnake launch sagemaker {' '.join(SCALES['single'])} --stack {STACK}")
 
 # %% [markdown]
-# With an account, `--stack NAME` instead of `--explain` starts the job, follows it, and brings the
-# run home as a folder like any other. See the page on SageMaker, and the one on clusters for
-# machines of your own. `--print-request` shows the request without sending it:
+# With an account, replace `--explain` with `--stack NAME` to start the job, follow it, and download
+# the run's folder. See the page on SageMaker; for your own machines, see the page on several
+# machines. `--print-request` shows the request without sending it:
 
 # %%
 ROLE, IMAGE = (
@@ -109,9 +109,9 @@ assert procsnake.main(request) == 0
 # %% [markdown]
 # ## The same job by AWS's SDK
 #
-# Those who script with version 3 of the SageMaker Python SDK get a `ModelTrainer` for the same
-# request; `trainer.train()` would create the job. The SDK is an extra of its own, in a clone: `pip
-# install --constraint constraints-sagemaker.txt -e '.[sagemaker]'`.
+# For scripts that use version 3 of the SageMaker Python SDK, procsnake makes a `ModelTrainer` for
+# the same request; `trainer.train()` would create the job. To install the SDK, run `pip install
+# --constraint constraints-sagemaker.txt -e '.[sagemaker]'` in a clone.
 
 # %%
 overrides = scale_overrides("3*ml.c5.4xlarge")
@@ -136,9 +136,9 @@ else:
 # %% [markdown]
 # ## A cluster, simulated
 #
-# Ray's own simulation: three nodes in separate processes, one that learns and two that play, told
-# apart by the resources that the launcher gives real machines. APEX puts its learner, env runners
-# and replay accordingly.
+# Ray can simulate a cluster: three nodes in separate processes, one that learns and two that play.
+# They have the same Ray resources that the launcher gives to real machines, so APEX places its
+# learner, env runners and replay shards on them as it would there.
 
 # %%
 logging.getLogger("ray").setLevel(
@@ -171,9 +171,9 @@ print(
 # %% [markdown]
 # ## Spot: taken away, and going on
 #
-# When capacity is taken away, the run gets SIGTERM, or nothing at all. It saves on a schedule and
-# when asked; a new machine goes on from the newest checkpoint. Here the first session is stopped
-# after an iteration, as SIGTERM would, and resumed.
+# When spot capacity is taken away, the run gets SIGTERM, or no warning at all. It saves regularly
+# and on SIGTERM, and a new machine continues from the newest checkpoint. Here the first session is
+# stopped after one iteration, as by SIGTERM, and then resumed.
 
 # %%
 small = (
@@ -200,6 +200,6 @@ cluster.shutdown()
 # %% [markdown]
 # ## Next
 #
-# * Machines that you have already: the page about several machines. Slurm, KubeRay, Ray jobs and
-#   EC2 have a page each.
-# * On SageMaker: `procsnake launch sagemaker … --stack NAME`, and the page about it.
+# * For your own machines, see the page about several machines. Slurm, KubeRay, Ray jobs and EC2
+#   have a page each.
+# * For SageMaker, see its page: `procsnake launch sagemaker … --stack NAME` starts a job.

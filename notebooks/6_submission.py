@@ -14,18 +14,18 @@
 # %% [markdown]
 # # 6. An entry to AIcrowd's Procgen competition
 #
-# **The competition closed in 2020, and nothing is graded any more.** An entry is good for
-# reproducing a run on the original stack: Ray 0.8.6 on Python 3.7. `procsnake export aicrowd`
-# writes a whole repository for it from an experiment or a run, `check` reads it for every rule,
-# `submit` tags and pushes it. The page on AIcrowd says what is translated and how.
+# **The competition closed in 2020, and nothing is graded any more.** An entry serves to reproduce a
+# run on the original stack: Ray 0.8.6 on Python 3.7. `procsnake export aicrowd` turns an experiment
+# or a run into a repository for it, `check` checks it against every rule, and `submit` tags and
+# pushes it. The page on AIcrowd says what is translated and how.
 #
 # **Time:** 10 minutes of training, and 100 episodes. We haven't timed the whole notebook.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
-# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
-# notebook writes goes to the folder `workshop`.
+# Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
+# and SageMaker Studio. It keeps the installed NumPy, so the kernel needs no restart. Outside a
+# clone, first set where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. This notebook
+# writes its files to the folder `workshop`.
 
 # %%
 import os
@@ -68,8 +68,8 @@ def run_command(*arguments: str) -> None:
 # %% [markdown]
 # ## Train
 #
-# An entry trains from scratch, as the rules demanded, so an experiment can be exported without a
-# run; what is trained here is for choosing settings, and for rolling out below.
+# An entry trains from scratch, as the rules demanded, so you can export an experiment without a
+# run. Train here to choose settings, and to roll out the policy below.
 
 # %%
 if FAST:
@@ -112,8 +112,9 @@ display(Markdown(f"```yaml\n{next(Path('entry/experiments').glob('*.yaml')).read
 # %% [markdown]
 # ## Submit
 #
-# `--dry-run` says what would be done. Without it the entry is committed, tagged `submission-…` and
-# pushed to `gitlab.aicrowd.com`; here the remote is an empty repository on this machine.
+# `--dry-run` says what the command would do. Without it, the command commits the entry, tags it
+# `submission-…` and pushes it to `gitlab.aicrowd.com`. Here the remote is an empty repository on
+# this machine.
 
 # %%
 subprocess.run(["git", "init", "--quiet", "--bare", "remote.git"], check=True)
@@ -131,8 +132,8 @@ run_command(
 # %% [markdown]
 # ## Roll out
 #
-# The policy plays here, on the test levels of its own game. On the competition's stack a *local*
-# package (`--with-weights`) plays the very same actions:
+# Here the policy plays the test levels of its game. On the competition's stack, a *local* package
+# (`--with-weights`) plays exactly the same actions:
 # `CHECKPOINT=checkpoint/checkpoint_1/checkpoint-1 ./run.sh --rollout`, which needs Python 3.7.
 
 # %%
@@ -159,5 +160,7 @@ run_command(
 # %% [markdown]
 # ## Next
 #
-# * `local` has what the rollout needs; its `README.md` says how to run it with Python 3.7.
-# * Another network, or augmented pictures: the page on AIcrowd lists what an entry can have.
+# * The folder `local` has what the rollout needs; its `README.md` says how to run it with Python
+#   3.7.
+# * The page on AIcrowd lists what else an entry can have, such as another network or augmented
+#   pictures.

@@ -19,18 +19,18 @@
 # told), **action masking** (forbidden moves can't be taken), **reward manipulation** (they can be
 # taken, and are punished). This notebook repeats the comparison with PPO by self-play.
 #
-# The rewards are the paper's: 0.01 a turn, 5 for winning, −5 for dying. So are the boards: 7×7 with
-# 3 snakes, 11×11 with 5, and 19×19 with 7. The rule that is told: no wall, no body that stays, no
-# neck (`envs.battlesnake.safety`).
+# The rewards are the paper's: 0.01 per turn, 5 for winning, −5 for dying. So are the boards: 7×7
+# with 3 snakes, 11×11 with 5, and 19×19 with 7. The rule to teach: don't move into a wall, into a
+# body part that stays, or into your own neck (`envs.battlesnake.safety`).
 #
 # **Time:** about 40 minutes of training: 1.5 minutes each for three learners, three boards and
-# three seeds. With fewer `BOARDS` or `SEEDS` it is shorter. We haven't timed the whole notebook.
+# three seeds. Fewer `BOARDS` or `SEEDS` take less. We haven't timed the whole notebook.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
-# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
-# notebook writes goes to the folder `workshop`.
+# Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
+# and SageMaker Studio. It keeps the installed NumPy, so the kernel needs no restart. Outside a
+# clone, first set where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. This notebook
+# writes its files to the folder `workshop`.
 
 # %%
 import os
@@ -74,8 +74,8 @@ PUNISHED = {"hit_wall": -1.0, "hit_other_snake": -1.0, "hit_self": -1.0}
 # %% [markdown]
 # ## A world without a mask
 #
-# The engine tells every learner which actions are certain death. To take that away, a world of our
-# own: `action_mask = None` is how a world says that it has none. It is registered under a name that
+# The engine tells every learner which actions are certain death. To take that away, we write an
+# environment of our own without a mask (`action_mask = None`), and register it under a name that
 # experiments can use.
 
 
@@ -93,10 +93,10 @@ envs.register("battlesnake-unmasked", Unmasked)
 # %% [markdown]
 # ## Three learners
 #
-# Everything else is equal: board, network, PPO, time. Egocentric planes with four moves, so that
-# turning back is possible and has to be learned. Whoever breaks the rule is punished with −1 beside
-# the −5 of dying. `forbidden_move` is not in the list: turning back also counts as `hit_self`, and
-# would be punished twice.
+# Everything else is equal: board, network, PPO, time. The observations have four moves, so turning
+# back is possible, and the learner must learn to avoid it. A snake that breaks the rule gets −1 in
+# addition to the −5 for dying. `forbidden_move` isn't in the list, because turning back also counts
+# as `hit_self` and would be punished twice.
 
 # %%
 ARMS = {
@@ -135,9 +135,10 @@ runs = {
 # %% [markdown]
 # ## What came of it
 #
-# Turns that a snake lives in training: self-play, with exploration. Lines are means over the seeds,
-# bands 95 % bootstrap intervals; of three seeds such an interval reaches from the lowest to the
-# highest. It doesn't say how strong a snake is: that takes games between them, below.
+# The chart shows how many turns a snake lives in training, that is, in self-play with exploration.
+# Lines are means over the seeds, and bands are 95 % bootstrap intervals; with three seeds, a band
+# reaches from the lowest to the highest. The chart doesn't show how strong a snake is; for that,
+# see the games below.
 
 # %%
 curves = {key: [read_columns(path) for path in paths] for key, paths in runs.items()}
@@ -156,9 +157,9 @@ charts = [
 draw(plt.figure(figsize=(9, 3.2 * len(charts)), layout="constrained"), charts)
 
 # %% [markdown]
-# What they die of in the last tenth of training, over all seeds. Masking leaves only deaths that
-# can't be foreseen with certainty: heads that meet, dead ends, hunger. Who survived won the game or
-# reached its last turn.
+# The next chart shows the causes of death in the last tenth of training, over all seeds. Masking
+# leaves only deaths that aren't certain one move ahead: heads that meet, dead ends, hunger. A snake
+# that survived won the game or reached its last turn.
 
 
 # %%
@@ -190,10 +191,11 @@ for side, snakes in BOARDS.items():
 # %% [markdown]
 # ## Who wins?
 #
-# In play all three avoid certain death: a policy's own answer is masked (`agents.policy`), as the
-# paper's served snakes are. What differs is what they have learned. On each board the three meet
-# each other, each seed with the others' same seed, in games of one snake each. Intervals are 95 %
-# Wilson over all games. They don't include the spread between seeds, which is printed beside them.
+# In play, all three avoid certain death, because a policy's answer is masked (`agents.policy`), as
+# it is for the paper's served snakes. So they differ only in what they have learned. On each board,
+# the three learners of one seed play each other, with one snake each. Intervals are 95 % Wilson
+# intervals over all games. They don't include the spread between seeds, which is printed beside
+# them.
 
 # %%
 games = 30 if FAST else 201
@@ -219,8 +221,8 @@ for side in BOARDS:
 # %% [markdown]
 # ## Next
 #
-# * An order that changes from seed to seed is no order. `MINUTES = 10` shows whether the learners
-#   that start slowly catch up.
-# * Tell the learner another rule: `forbidden_move` alone, or a mask of your own, on the page about
-#   bringing your own parts.
+# * If the order changes from seed to seed, it shows nothing. `MINUTES = 10` shows whether the
+#   learners that start slowly catch up.
+# * Teach the learner another rule: `forbidden_move` alone, or a mask of your own (see the page
+#   about your own parts).
 # * Notebook 8 shows what is inside a learner.

@@ -14,18 +14,19 @@
 # %% [markdown]
 # # 8. From a table to a deep network
 #
-# Q-learning in four steps: a table that learns a corridor, a board that no table holds, a network
-# with a replay buffer and a target network, and what breaks without each of them. Then you can read
-# `train/mxnet_dqn.py`, which is the same for every world. All of it is NumPy but for the last step,
-# which needs MXNet and is left out where MXNet is missing.
+# This notebook explains Q-learning in four steps: a table that learns a corridor, a board that is
+# too large for a table, a network with a replay buffer and a target network, and what breaks
+# without each of them. Then you can read `train/mxnet_dqn.py`, which does the same for any
+# environment. Everything is NumPy except the last step, which needs MXNet and is skipped without
+# it.
 #
 # **Time:** about 1 minute on two cores. We haven't timed it on Colab or Kaggle.
 
 # %% [markdown]
-# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it
-# leaves NumPy as it is. Run it before all others, and the kernel needs no restart. Outside a clone,
-# say before it where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. What this
-# notebook writes goes to the folder `workshop`.
+# Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
+# and SageMaker Studio. It keeps the installed NumPy, so the kernel needs no restart. Outside a
+# clone, first set where procsnake comes from: `%env PROCSNAKE_SOURCE=git+https://…`. This notebook
+# writes its files to the folder `workshop`.
 
 # %%
 import os
@@ -64,9 +65,9 @@ FAST = os.environ.get("FAST") == "1"
 # %% [markdown]
 # ## A table
 #
-# A corridor of ten cells: action 0 goes left, action 1 goes right, and the last cell pays 1. What
-# is an action worth? What it pays at once, and γ (`GAMMA`) times what the best action of the next
-# cell is worth. That sum is the *target*, and each step moves the value towards it:
+# In a corridor of ten cells, action 0 goes left, action 1 goes right, and the last cell pays 1. An
+# action is worth its reward plus γ (`GAMMA`) times the value of the best action in the next cell.
+# That sum is the *target*, and each step moves the action's value towards it:
 #
 #     Q(s, a) ← Q(s, a) + α · (r + γ · max Q(s′, ·) − Q(s, a))
 
@@ -107,14 +108,14 @@ axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 print(f"largest error after {walks} walks: {np.abs(table[:-1, 1] - truth).max():.3f}")
 
 # %% [markdown]
-# The walks were random, and the table still knows the best way: Q-learning learns what the best
-# action would bring, whatever was done.
+# The walks were random, but the table still knows the best way: Q-learning learns the value of the
+# best action, whichever action was taken.
 #
 # ## A board that no table holds
 #
-# One snake alone on 7×7, and nobody tells it about walls. It is paid 1 for every turn that it
-# lives, and sees a window of 5×5 cells around its head. How much of what it sees has it seen
-# before?
+# One snake is alone on a 7×7 board and knows nothing about walls. It gets a reward of 1 for every
+# turn that it lives, and sees a window of 5×5 cells around its head. How many of its observations
+# has it seen before?
 
 # %%
 WINDOW = {"view": "window", "radius": 2, "rotate": True}
@@ -145,13 +146,13 @@ for _ in range(decisions):
 print(f"of {decisions} decisions, {1 - repeated / decisions:.0%} were in front of something new")
 
 # %% [markdown]
-# A table would have a row for each of them, and hardly ever read a row twice. A network answers for
-# what it never saw, because it has learned what walls look like.
+# A table would need a row for each observation, and would hardly ever read a row twice. A network
+# can answer for observations that it never saw, because it has learned what walls look like.
 #
 # ## A network, a replay buffer, a target network
 #
-# One hidden layer, its gradient by hand, and Adam. `update` moves the Q values of the actions
-# taken towards their targets.
+# The network has one hidden layer. Its gradient is written by hand, and its optimiser is Adam.
+# `update` moves the Q values of the actions taken towards their targets.
 
 
 # %%
@@ -197,13 +198,15 @@ class Network:
 
 
 # %% [markdown]
-# **Why a replay buffer?** A snake that walks along a wall sees the wall for many turns. A network
-# that learns from each decision as it comes, and only once, forgets the rest of the board
-# meanwhile. So decisions are kept, and each update learns from 64 that are drawn from thousands.
+# **Why a replay buffer?** A snake that walks along a wall sees the wall for many turns. If the
+# network learned from each decision once, as it comes, it would forget the rest of the board
+# meanwhile. So the buffer stores thousands of decisions, and each update learns from 64 of them,
+# drawn at random.
 #
 # **Why a target network?** The next position looks much like this one. An update that raises the
-# value of this position also raises that of the next one, and so its own target. The values can run
-# away. So targets come from a copy that stands still for 100 updates.
+# value of this position also raises the value of the next one, and thereby its own target, so the
+# values can grow without end. Therefore, targets come from a copy of the network that is renewed
+# only every 100 updates.
 
 
 # %%
@@ -269,8 +272,8 @@ def learn(*, replay: bool, target_every: int, seed: int) -> Curve:
 # %% [markdown]
 # ## What breaks without each
 #
-# Three learners, three seeds each. A turn pays 1 and γ is 0.99, so no snake can earn more than
-# 1 / (1 − 0.99) = 100: the dotted line. A learner that expects more is wrong.
+# Three learners train with three seeds each. A turn pays 1 and γ is 0.99, so no snake can earn more
+# than 1 / (1 − 0.99) = 100 (the dotted line). A learner that expects more is wrong.
 
 # %%
 LONG_GAMMA, DECISIONS, SEEDS = 0.99, 600 if FAST else 8000, 1 if FAST else 3
@@ -296,15 +299,15 @@ axes.set(xlabel="decisions", ylabel="expected reward", title="What the learners 
 _ = axes.legend()
 
 # %% [markdown]
-# Without the target network the values run away far above the line, and come back only slowly.
-# In this small world the snakes live nearly as long all the same. Without the replay buffer the
-# values don't run away, but with most seeds the snakes die sooner. Three seeds show the kind of
-# damage, not its exact size.
+# Without the target network, the values rise far above the line and come back only slowly. Even so,
+# the snakes live nearly as long on this small board. Without the replay buffer, the values don't
+# run away, but with most seeds the snakes die sooner. Three seeds show the kind of damage,
+# not its exact size.
 #
 # ## The same in `train/mxnet_dqn.py`
 #
-# The file has the same parts for any world and many games at once: `Replay`, `QLearner.targets`,
-# `QLearner.update`, and `MXNetDQN.play`. Two of them, read from the file:
+# The file has the same parts for any environment and many games at once: `Replay`,
+# `QLearner.targets`, `QLearner.update`, and `MXNetDQN.play`. Here are two of them, as in the file:
 
 # %%
 program = Path(train.__file__).with_name("mxnet_dqn.py").read_text(encoding="utf-8")
@@ -313,8 +316,8 @@ for node in ast.walk(ast.parse(program)):
         print(ast.get_source_segment(program, node, padded=True), end="\n\n")
 
 # %% [markdown]
-# **This cell alone needs MXNet**, which asks for NumPy 1 and so has an environment of its own (see
-# the page on the readable DQN). Where it is, four snakes on 11×11 train for a minute.
+# **Only this cell needs MXNet.** MXNet requires NumPy 1, so it needs a separate environment (see
+# the page on the readable DQN). There, the cell trains four snakes on 11×11 for a minute.
 
 # %%
 if find_spec("mxnet") and np.lib.NumpyVersion(np.__version__) < "2.0.0":
@@ -329,7 +332,7 @@ else:
 # %% [markdown]
 # ## Next
 #
-# * Try `target_every=1000`, and then `LONG_GAMMA = 0.9`. When do the values run away less?
-# * How this DQN does beside DQN with all its extensions, APEX and PPO in the same time:
-#   `procsnake benchmark battlesnake`, with the results on the page about comparing trainers.
-# * Notebook 2 trains those three on one board.
+# * Try `target_every=1000`, and then `LONG_GAMMA = 0.9`. With which do the values rise less?
+# * `procsnake benchmark battlesnake` compares this DQN with DQN with all its extensions, APEX and
+#   PPO in the same time. The page about comparing trainers has our results.
+# * Notebook 2 trains DQN, APEX and PPO on one board.
