@@ -37,9 +37,10 @@ from importlib.metadata import distributions
 
 if not any(distributions(name="procsnake")):
     places = ("..", ".", "./procsnake")
-    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    clones = [at for at in places if os.path.exists(f"{at}/procsnake_packages.py")]
     source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", source]
+    subprocess.run(pip, check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train")
@@ -71,8 +72,9 @@ DELAY_S = 0.0 if FAST else 0.2
 
 # %%
 def watch(players: list, path: str, seed: int = 1, delay: float = 0.0) -> None:
-    """Play a game below this cell, with `delay` seconds between turns, and show it as a moving
-    picture when it is over.
+    """Play a game below this cell, with `delay` seconds between turns.
+
+    Then show it as a moving picture.
     """
     referee = Referee(players, seed=seed, recording=path, max_turns=60 if FAST else 500)
     picture = LivePicture()
@@ -80,10 +82,15 @@ def watch(players: list, path: str, seed: int = 1, delay: float = 0.0) -> None:
         picture.show(scene(frame.state, 0, referee.names))
         time.sleep(delay)
     picture.replay(path)
-    print(f"{referee.result.winner or 'nobody'} wins after {referee.result.turns} turns")
+    print(
+        f"{referee.result.winner or 'nobody'} wins after {referee.result.turns} turns"
+    )
 
 
-watch([agents.make(name) for name in ("flood", "greedy", "greedy", "random")], "first-game.jsonl")
+watch(
+    [agents.make(name) for name in ("flood", "greedy", "greedy", "random")],
+    "first-game.jsonl",
+)
 
 # %% [markdown]
 # ## Train

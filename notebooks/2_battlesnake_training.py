@@ -33,9 +33,10 @@ from importlib.metadata import distributions
 
 if not any(distributions(name="procsnake")):
     places = ("..", ".", "./procsnake")
-    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    clones = [at for at in places if os.path.exists(f"{at}/procsnake_packages.py")]
     source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", source]
+    subprocess.run(pip, check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train")
@@ -75,13 +76,18 @@ MINUTES = 3.0
 
 # %%
 world = envs.make(
-    "battlesnake", num_games=64, num_snakes=4, observation=EgocentricPlanes(radius=5, rotate=True)
+    "battlesnake",
+    num_games=64,
+    num_snakes=4,
+    observation=EgocentricPlanes(radius=5, rotate=True),
 )
 observations, info = world.reset(seed=0)
 generator = np.random.default_rng(0)
 for _ in range(25):
     scores = generator.random(info["action_mask"].shape) * info["action_mask"]
-    observations, rewards, terminated, truncated, info = world.step(scores.argmax(axis=1))
+    observations, rewards, terminated, truncated, info = world.step(
+        scores.argmax(axis=1)
+    )
 print(
     f"{world.num_envs} rows, observations {observations.shape} {observations.dtype},"
     f" {int(info['valid'].sum())} snakes alive"
@@ -99,7 +105,7 @@ Image.fromarray(rgb_array(world.state, 0, panel=True))
 
 # %%
 def fullest_view(turns: int = 40) -> np.ndarray:
-    """Of all that snakes see in games with hazards, what shows something on the most planes."""
+    """Return the observation, in games with hazards, that fills the most planes."""
     world = envs.make(
         "battlesnake",
         num_games=64,
@@ -132,7 +138,10 @@ print(f"{view.any(axis=(0, 1)).sum()} of {len(PLANES)} planes show something")
 # %%
 for kind in KINDS:
     old = envs.make("battlesnake", num_games=1, observation=kind)
-    print(f"{kind:<18} {old.single_observation_space.shape}, {old.single_action_space.n} actions")
+    print(
+        f"{kind:<18} {old.single_observation_space.shape},"
+        f" {old.single_action_space.n} actions"
+    )
 
 # %% [markdown]
 # ## What it is paid
@@ -205,7 +214,10 @@ for algorithm, small in SMALL.items():
 
 # %%
 curves = {name: read_columns(path) for name, path in runs.items()}
-lines = [Line(name=name, x=c["minutes"], y=c["episode_len_mean"]) for name, c in curves.items()]
+lines = [
+    Line(name=name, x=c["minutes"], y=c["episode_len_mean"])
+    for name, c in curves.items()
+]
 chart = Chart(
     title="How long snakes live in self-play",
     x_label="minutes of training",
@@ -248,7 +260,9 @@ for name, wins in zip(runs, results.wins, strict=True):
 
 # %%
 players = [agents.make(path) for path in runs.values()]
-referee = Referee(players, seed=1, recording="three.jsonl", max_turns=60 if FAST else 300)
+referee = Referee(
+    players, seed=1, recording="three.jsonl", max_turns=60 if FAST else 300
+)
 for _ in referee.play():
     pass
 LivePicture().replay("three.jsonl")

@@ -34,9 +34,10 @@ from importlib.metadata import distributions
 
 if not any(distributions(name="procsnake")):
     places = ("..", ".", "./procsnake")
-    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    clones = [at for at in places if os.path.exists(f"{at}/procsnake_packages.py")]
     source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", source]
+    subprocess.run(pip, check=True)
 from procsnake.notebook import set_up
 
 set_up("serve")
@@ -67,7 +68,10 @@ FAST = os.environ.get("FAST") == "1"
 def middle(me):
     """Stay off the edge."""
     steps = [me.ahead(move) for move in range(4)]
-    return [p is not None and 0 < p[0] < me.width - 1 and 0 < p[1] < me.height - 1 for p in steps]
+    return [
+        p is not None and 0 < p[0] < me.width - 1 and 0 < p[1] < me.height - 1
+        for p in steps
+    ]
 
 
 def towards_food(me):
@@ -98,7 +102,9 @@ def towards_food(me):
 #   from that turn.
 
 # %%
-bench = Workbench(["my_rule.py", "my_rule.py+flood", "greedy"], width=9, height=9, seed=3)
+bench = Workbench(
+    ["my_rule.py", "my_rule.py+flood", "greedy"], width=9, height=9, seed=3
+)
 display(bench)
 
 # %% [markdown]
@@ -119,14 +125,21 @@ bench.show()
 
 def in_words(said):
     """What a rule said of a move: whether it allows it, or how much it prefers it."""
-    return {True: "allowed", False: "banned"}[said] if isinstance(said, bool) else f"{said:.1f}"
+    return (
+        {True: "allowed", False: "banned"}[said]
+        if isinstance(said, bool)
+        else f"{said:.1f}"
+    )
 
 
 for turn in turns[:3]:
     seen = turn.snakes[0]
     print(f"turn {turn.board['turn']}: {seen.move}")
     for rule, moves in seen.rules.items():
-        print(f"  {rule}:", ", ".join(f"{move} {in_words(said)}" for move, said in moves.items()))
+        print(
+            f"  {rule}:",
+            ", ".join(f"{move} {in_words(said)}" for move, said in moves.items()),
+        )
 
 # %% [markdown]
 # ## From a recorded game
@@ -136,7 +149,9 @@ for turn in turns[:3]:
 
 # %%
 players = [agents.make(name) for name in ("my_rule.py", "flood", "greedy")]
-referee = Referee(players, width=9, height=9, seed=5, recording="game.jsonl", max_turns=60)
+referee = Referee(
+    players, width=9, height=9, seed=5, recording="game.jsonl", max_turns=60
+)
 for _ in referee.play():
     pass
 print(f"{referee.result.winner or 'nobody'} wins after {referee.result.turns} turns")
@@ -168,7 +183,13 @@ server.stop()
 # %%
 for name in ("my_rule.py", "my_rule.py+flood", "flood", "classics"):
     print(f"\n{name}")
-    print(table(evaluate(agents.make(name), [["greedy"], ["flood"]], num_games=6 if FAST else 100)))
+    print(
+        table(
+            evaluate(
+                agents.make(name), [["greedy"], ["flood"]], num_games=6 if FAST else 100
+            )
+        )
+    )
 
 # %% [markdown]
 # ## Next

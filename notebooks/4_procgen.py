@@ -34,9 +34,10 @@ from importlib.metadata import distributions
 
 if not any(distributions(name="procsnake")):
     places = ("..", ".", "./procsnake")
-    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    clones = [at for at in places if os.path.exists(f"{at}/procsnake_packages.py")]
     source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", source]
+    subprocess.run(pip, check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train,procgen-numpy2")
@@ -130,7 +131,11 @@ if name in columns:
 
 # %%
 played = evaluate(
-    [str(run.bundle)], levels="train,test", episodes=8 if FAST else 200, seed=1, say=print
+    [str(run.bundle)],
+    levels="train,test",
+    episodes=8 if FAST else 200,
+    seed=1,
+    say=print,
 )
 print(table([one.score for one in played]))
 
@@ -144,10 +149,16 @@ for one in played:
     if one.score.player == POLICY:
         shortest = min(one.episodes, key=lambda episode: episode.length)
         print(
-            f"{one.score.split}: level {shortest.level}, return {shortest.episode_return:g} after"
-            f" {shortest.length} steps"
+            f"{one.score.split}: level {shortest.level},"
+            f" return {shortest.episode_return:g} after {shortest.length} steps"
         )
-        display(Picture(data=animation(one.world, one.options, shortest), format="gif", width=256))
+        display(
+            Picture(
+                data=animation(one.world, one.options, shortest),
+                format="gif",
+                width=256,
+            )
+        )
 
 # %% [markdown]
 # ## Next

@@ -34,9 +34,10 @@ from importlib.metadata import distributions
 
 if not any(distributions(name="procsnake")):
     places = ("..", ".", "./procsnake")
-    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    clones = [at for at in places if os.path.exists(f"{at}/procsnake_packages.py")]
     source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", source]
+    subprocess.run(pip, check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train,aws")
@@ -84,13 +85,21 @@ SCALES = {
     "single": ["battlesnake-ppo", "--instances", CPU],
     "homogeneous": ["battlesnake-apex", "--instances", f"3*{CPU}"],
     "heterogeneous": ["battlesnake-apex", "--instances", f"{GPU}+2*{CPU}"],
-    "heterogeneous, two jobs": ["battlesnake-apex", "--instances", f"{GPU}+2*{CPU}", "--two-jobs"],
+    "heterogeneous, two jobs": [
+        "battlesnake-apex",
+        "--instances",
+        f"{GPU}+2*{CPU}",
+        "--two-jobs",
+    ],
     "spot": ["battlesnake-ppo", "--instances", CPU, "--spot"],
 }
 for name, arguments in SCALES.items():
     print(f"\n{name}: procsnake launch sagemaker {' '.join(arguments)} --explain")
     assert procsnake.main(["launch", "sagemaker", *arguments, "--explain"]) == 0
-print(f"\nto start one: procsnake launch sagemaker {' '.join(SCALES['single'])} --stack {STACK}")
+print(
+    f"\nto start one: procsnake launch sagemaker {' '.join(SCALES['single'])}"
+    f" --stack {STACK}"
+)
 
 # %% [markdown]
 # With an account, replace `--explain` with `--stack NAME` to start the job, follow it, and download
@@ -102,7 +111,16 @@ ROLE, IMAGE = (
     "arn:aws:iam::123456789012:role/mine",
     "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest",
 )
-places = ["--region", "eu-west-1", "--role", ROLE, "--image", IMAGE, "--bucket", "my-bucket"]
+places = [
+    "--region",
+    "eu-west-1",
+    "--role",
+    ROLE,
+    "--image",
+    IMAGE,
+    "--bucket",
+    "my-bucket",
+]
 request = ["launch", "sagemaker", *SCALES["homogeneous"], *places, "--print-request"]
 assert procsnake.main(request) == 0
 
@@ -146,7 +164,10 @@ logging.getLogger("ray").setLevel(
 )  # what it advises on this machine's memory matters to real clusters
 cluster = Cluster()
 cluster.add_node(
-    num_cpus=2, resources={"group_learner": 1000}, include_dashboard=False, dashboard_port=None
+    num_cpus=2,
+    resources={"group_learner": 1000},
+    include_dashboard=False,
+    dashboard_port=None,
 )
 for _ in range(2):
     cluster.add_node(num_cpus=1, resources={"group_rollout": 1000})
@@ -186,11 +207,13 @@ stopped = train(
     on_iteration=lambda row: row["iteration"] >= 1,
     cluster=cluster.address,
 )
-print(f"finished: {stopped.finished}, at {stopped.metrics['agent_steps']:.0f} decisions")
+print(
+    f"finished: {stopped.finished}, at {stopped.metrics['agent_steps']:.0f} decisions"
+)
 resumed = train(resume=stopped.path, cluster=cluster.address)
 print(
-    f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:.0f} decisions, policy"
-    f" {resumed.bundle}"
+    f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:.0f} decisions,"
+    f" policy {resumed.bundle}"
 )
 
 # %%

@@ -35,9 +35,10 @@ from importlib.metadata import distributions
 
 if not any(distributions(name="procsnake")):
     places = ("..", ".", "./procsnake")
-    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    clones = [at for at in places if os.path.exists(f"{at}/procsnake_packages.py")]
     source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", source]
+    subprocess.run(pip, check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train,procgen-numpy2")
@@ -62,7 +63,9 @@ def run_command(*arguments: str) -> None:
     """`procsnake …` in this process."""
     print("procsnake", *arguments)
     if procsnake.main(arguments):
-        raise SystemExit(f"procsnake {arguments[0]} {arguments[1]} failed; it says above why")
+        raise SystemExit(
+            f"procsnake {arguments[0]} {arguments[1]} failed; it says above why"
+        )
 
 
 # %% [markdown]
@@ -101,13 +104,21 @@ run_command(
 )
 
 # %%
-sorted(str(path.relative_to("entry")) for path in Path("entry").rglob("*") if path.is_file())
+sorted(
+    str(path.relative_to("entry"))
+    for path in Path("entry").rglob("*")
+    if path.is_file()
+)
 
 # %%
 run_command("export", "check", "entry")
 
 # %%
-display(Markdown(f"```yaml\n{next(Path('entry/experiments').glob('*.yaml')).read_text()}\n```"))
+display(
+    Markdown(
+        f"```yaml\n{next(Path('entry/experiments').glob('*.yaml')).read_text()}\n```"
+    )
+)
 
 # %% [markdown]
 # ## Submit
@@ -137,13 +148,18 @@ run_command(
 # `CHECKPOINT=checkpoint/checkpoint_1/checkpoint-1 ./run.sh --rollout`, which needs Python 3.7.
 
 # %%
-played = evaluate([str(run.bundle)], levels="test", episodes=4 if FAST else 100, seed=1, say=print)
+played = evaluate(
+    [str(run.bundle)], levels="test", episodes=4 if FAST else 100, seed=1, say=print
+)
 print(table([one.score for one in played]))
 best = max(
-    (one for one in played if one.score.player == POLICY), key=lambda one: one.score.episodes
+    (one for one in played if one.score.player == POLICY),
+    key=lambda one: one.score.episodes,
 )
 longest = max(best.episodes, key=lambda episode: episode.episode_return)
-display(Image(data=animation(best.world, best.options, longest), format="gif", width=256))
+display(
+    Image(data=animation(best.world, best.options, longest), format="gif", width=256)
+)
 
 # %%
 run_command(

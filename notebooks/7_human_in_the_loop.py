@@ -40,9 +40,10 @@ from importlib.metadata import distributions
 
 if not any(distributions(name="procsnake")):
     places = ("..", ".", "./procsnake")
-    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    clones = [at for at in places if os.path.exists(f"{at}/procsnake_packages.py")]
     source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", source]
+    subprocess.run(pip, check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train")
@@ -123,7 +124,9 @@ def experiment(arm: str, side: int, seed: int) -> Experiment:
         "seed": seed,
         "env": {"name": world, "options": options},
     }
-    return Experiment.from_dict({**Experiment.load("battlesnake-ppo").to_dict(), **changes})
+    return Experiment.from_dict(
+        {**Experiment.load("battlesnake-ppo").to_dict(), **changes}
+    )
 
 
 runs = {
@@ -148,7 +151,8 @@ charts = [
         x_label="decisions",
         y_label="turns",
         lines=[
-            mean_line(arm, curves[side, arm], "episode_len_mean", by="agent_steps") for arm in ARMS
+            mean_line(arm, curves[side, arm], "episode_len_mean", by="agent_steps")
+            for arm in ARMS
         ],
         from_zero=True,
     )
@@ -172,11 +176,17 @@ def last(columns: dict, name: str) -> float:
 
 def mean_last(side: int, name: str) -> list[float]:
     """For each learner, the mean of `last` over the seeds."""
-    return [float(np.mean([last(columns, name) for columns in curves[side, arm]])) for arm in ARMS]
+    return [
+        float(np.mean([last(columns, name) for columns in curves[side, arm]]))
+        for arm in ARMS
+    ]
 
 
 for side, snakes in BOARDS.items():
-    print(f"\n{f'{side}×{side} with {snakes}':<22}" + "".join(f"{arm:>22}" for arm in ARMS))
+    print(
+        f"\n{f'{side}×{side} with {snakes}':<22}"
+        + "".join(f"{arm:>22}" for arm in ARMS)
+    )
     turns = mean_last(side, "episode_len_mean")
     print(f"{'turns':<22}" + "".join(f"{value:>22.1f}" for value in turns))
     shares = {

@@ -36,9 +36,10 @@ from importlib.metadata import distributions
 
 if not any(distributions(name="procsnake")):
     places = ("..", ".", "./procsnake")
-    clones = [place for place in places if os.path.exists(f"{place}/procsnake_packages.py")]
+    clones = [at for at in places if os.path.exists(f"{at}/procsnake_packages.py")]
     source = os.environ.get("PROCSNAKE_SOURCE") or next(iter(clones), "procsnake")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", source]
+    subprocess.run(pip, check=True)
 from procsnake.notebook import set_up
 
 set_up("serve,train")
@@ -87,7 +88,7 @@ def walk(table: np.ndarray, generator: np.random.Generator) -> None:
     while cell < LENGTH - 1:
         action = int(generator.integers(2))
         following, reward = step(cell, action)
-        # The last row of the table is never learned and stays 0: nothing comes after the end.
+        # The table's last row stays 0, because nothing comes after the end.
         target = reward + GAMMA * table[following].max()
         table[cell, action] += ALPHA * (target - table[cell, action])
         cell = following
@@ -103,7 +104,11 @@ for until in (1, 3, 10, 100):
         walks += 1
     axes.plot(table[:-1, 1], marker="o", markersize=3, label=f"after {until} walks")
 axes.plot(truth, color="black", linestyle=":", label="truth")
-axes.set(xlabel="cell", ylabel="worth of going right", title="The value creeps back from the end")
+axes.set(
+    xlabel="cell",
+    ylabel="worth of going right",
+    title="The value creeps back from the end",
+)
 axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 print(f"largest error after {walks} walks: {np.abs(table[:-1, 1] - truth).max():.3f}")
 
@@ -143,7 +148,10 @@ for _ in range(decisions):
     seen.add(window)
     safe = np.flatnonzero(world.action_mask[0])
     world.advance(generator.choice(safe, size=1))
-print(f"of {decisions} decisions, {1 - repeated / decisions:.0%} were in front of something new")
+print(
+    f"of {decisions} decisions,"
+    f" {1 - repeated / decisions:.0%} were in front of something new"
+)
 
 # %% [markdown]
 # A table would need a row for each observation, and would hardly ever read a row twice. A network
@@ -159,10 +167,14 @@ print(f"of {decisions} decisions, {1 - repeated / decisions:.0%} were in front o
 class Network:
     """Observations (B, N) → Q values (B, A)."""
 
-    def __init__(self, inputs: int, actions: int, generator: np.random.Generator) -> None:
+    def __init__(
+        self, inputs: int, actions: int, generator: np.random.Generator
+    ) -> None:
         hidden = 64
         self.weights = [
-            generator.normal(0, np.sqrt(2 / inputs), (inputs, hidden)).astype(np.float32),
+            generator.normal(0, np.sqrt(2 / inputs), (inputs, hidden)).astype(
+                np.float32
+            ),
             np.zeros(hidden, np.float32),
             generator.normal(0, 0.01, (hidden, actions)).astype(np.float32),
             np.zeros(actions, np.float32),
@@ -177,12 +189,16 @@ class Network:
     def q_values(self, seen: np.ndarray) -> np.ndarray:
         return self.hidden(seen) @ self.weights[2] + self.weights[3]
 
-    def update(self, seen: np.ndarray, actions: np.ndarray, targets: np.ndarray) -> None:
+    def update(
+        self, seen: np.ndarray, actions: np.ndarray, targets: np.ndarray
+    ) -> None:
         hidden, rows = self.hidden(seen), np.arange(len(seen))
         values = hidden @ self.weights[2] + self.weights[3]
         slope = np.zeros_like(values)
         # Huber's loss: no error pulls harder than an error of 1.
-        slope[rows, actions] = np.clip(values[rows, actions] - targets, -1, 1) / len(seen)
+        slope[rows, actions] = np.clip(values[rows, actions] - targets, -1, 1) / len(
+            seen
+        )
         back = (slope @ self.weights[2].T) * (hidden > 0)
         self._adam([seen.T @ back, back.sum(0), hidden.T @ slope, slope.sum(0)])
 
@@ -223,7 +239,9 @@ class Decision(NamedTuple):
 class Curve(NamedTuple):
     """What was noted of a training."""
 
-    expected: list[float]  # what the network expects of the position, every 50 decisions
+    expected: list[
+        float
+    ]  # what the network expects of the position, every 50 decisions
     lived: list[int]  # turns of each game that ended in the last fifth
 
 
@@ -251,14 +269,18 @@ def learn(*, replay: bool, target_every: int, seed: int) -> Curve:
         ended = bool(world.terminated[0] or world.truncated[0])
         shown = world.final_observations[0] if ended else world.observations[0]
         kept.append(
-            Decision(seen, action, world.rewards[0], flat(shown), bool(world.terminated[0]))
+            Decision(
+                seen, action, world.rewards[0], flat(shown), bool(world.terminated[0])
+            )
         )
         turns += 1
         if ended:
             curve.lived.extend([turns] if k > 0.8 * DECISIONS else [])
             turns = 0
         places = generator.integers(len(kept), size=64) if replay else [-1]
-        batch = Decision(*map(np.array, zip(*[kept[place] for place in places], strict=True)))
+        batch = Decision(
+            *map(np.array, zip(*[kept[place] for place in places], strict=True))
+        )
         best = target_network.q_values(batch.following).max(axis=1)
         targets = batch.reward + LONG_GAMMA * np.where(batch.terminated, 0, best)
         network.update(batch.seen, batch.action, targets)
@@ -294,7 +316,9 @@ for k, (name, choice) in enumerate(LEARNERS.items()):
     by_seed = ", ".join(f"{turns:.0f}" for turns in lived)
     highest = max(max(curve.expected) for curve in curves)
     print(f"{name:<18}{np.nanmean(lived):>12.0f}  {by_seed:<24}{highest:.0f}")
-axes.axhline(1 / (1 - LONG_GAMMA), color="black", linestyle=":", label="no snake earns more")
+axes.axhline(
+    1 / (1 - LONG_GAMMA), color="black", linestyle=":", label="no snake earns more"
+)
 axes.set(xlabel="decisions", ylabel="expected reward", title="What the learners expect")
 _ = axes.legend()
 
@@ -323,7 +347,9 @@ for node in ast.walk(ast.parse(program)):
 if find_spec("mxnet") and np.lib.NumpyVersion(np.__version__) < "2.0.0":
     budget = "budget.total_agent_steps=3000" if FAST else "budget.max_minutes=1"
     command = ["-m", "procsnake", "train", "battlesnake-mxnet", "--set", budget]
-    trained = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
+    trained = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, check=True
+    )
     print(trained.stdout[-600:])
 else:
     print("MXNet isn't here. In a clone: make .venv-mxnet/.installed, and then")

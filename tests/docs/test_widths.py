@@ -6,11 +6,12 @@ import re
 
 import pytest
 
-from tests.docs.commands import DOCS, PAGES
+from tests.docs.commands import DOCS, PAGES, REPOSITORY
 
 LIMIT = 88
 BLOCK = re.compile(r"^( *)```[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 LAB = DOCS / "lab"
+NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.py"))
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,9 @@ def test_code_fits_the_page(page):
         if len(line.removeprefix(indent)) > LIMIT
     ]
     assert wide == []
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_code_of_a_notebook_fits_its_page(notebook):
+    lines = notebook.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > LIMIT and not line.startswith("#")] == []
