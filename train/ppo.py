@@ -52,6 +52,7 @@ from ray.rllib.utils.metrics import (
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from train.compute.muon import Muon, split
+from train.compute.to_host import to_host
 from train.metrics import work
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
@@ -268,13 +269,15 @@ class PPORunner(BatchEnvRunner):
             actions = (log_probabilities - race.log()).argmax(-1)
         else:
             actions = log_probabilities.argmax(-1)
-        entry[Columns.ACTIONS][:] = actions.cpu().numpy()
-        entry[Columns.ACTION_LOGP][:] = (
-            log_probabilities.gather(1, actions[:, None]).squeeze(1).cpu().numpy()
-        )
-        entry[Columns.VF_PREDS][:] = values.cpu().numpy()
+        decided = {
+            Columns.ACTIONS: actions,
+            Columns.ACTION_LOGP: log_probabilities.gather(1, actions[:, None]).squeeze(1),
+            Columns.VF_PREDS: values,
+        }
         if Columns.ACTION_DIST_INPUTS in entry:
-            entry[Columns.ACTION_DIST_INPUTS][:] = log_probabilities.cpu().numpy()
+            decided[Columns.ACTION_DIST_INPUTS] = log_probabilities
+        for name, column in to_host(decided).items():
+            entry[name][:] = column
 
     def _answer(self, entry: dict[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits [n, A] and values [n] of the rows that are to act."""

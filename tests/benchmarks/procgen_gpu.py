@@ -2,8 +2,9 @@
 [--rounds N] [--json]`.
 
 Each figure is the median over rounds of the milliseconds of one call: a step of learning (forward,
-back, Adam, bfloat16) from a minibatch on the GPU, a decision for pictures that lie on the CPU, and
-the way of a whole rollout onto the GPU."""
+back, Adam, bfloat16) from a minibatch on the GPU, a decision for pictures that lie on the CPU (its
+answers come back in one copy, and for comparison one by one), and the way of a whole rollout onto
+the GPU."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import torch
 
 from agents.networks.impala import Impala
 from tests.benchmarks.measure import arguments, machine, tell
+from train.compute.to_host import to_host
 from train.config import Experiment
 
 MINIBATCH = 1024
@@ -50,14 +52,24 @@ def step_of_learning(network: torch.nn.Module, pictures: torch.Tensor) -> Callab
     return step
 
 
-def decision(network: torch.nn.Module, pictures: torch.Tensor) -> Callable[[], object]:
-    """A function that answers pictures on the CPU with actions and values there."""
+def one_by_one(columns: dict[str, torch.Tensor]) -> object:
+    """Copy each column by itself."""
+    return {name: column.cpu() for name, column in columns.items()}
+
+
+def decision(
+    network: torch.nn.Module,
+    pictures: torch.Tensor,
+    bring: Callable[[dict[str, torch.Tensor]], object] = to_host,
+) -> Callable[[], object]:
+    """A function that answers pictures on the CPU with what PPO keeps of a decision there."""
 
     @torch.inference_mode()
     def decide() -> None:
         with torch.autocast("cuda", torch.bfloat16):
             logits, values = network(pictures.to("cuda"))
-        logits.argmax(-1).cpu(), values.cpu()
+        log_probabilities, actions = torch.log_softmax(logits, -1).max(-1)
+        bring({"actions": actions, "logp": log_probabilities, "values": values})
 
     return decide
 
@@ -74,6 +86,9 @@ def measure(rounds: int) -> dict[str, float]:
         for games in GAMES if not changed else ():
             measured[f"deciding for {games} games"] = milliseconds(
                 decision(network, rollout[:games].clone()), rounds
+            )
+            measured[f"... for {games} games, one by one"] = milliseconds(
+                decision(network, rollout[:games].clone(), one_by_one), rounds
             )
     compiled = torch.compile(Impala((64, 64, 6), 15, **options).to("cuda"))
     measured["learning, torch.compile"] = milliseconds(
