@@ -40,6 +40,7 @@ _HEAD_RADIUS = 0.47
 _PANEL_WIDTH = 8.0
 _CARD_WIDTH = _PANEL_WIDTH - 2 * MARGIN
 _TITLE_HEIGHT = 1.4
+_NAME_CHARACTERS = 19
 _FATE_CHARACTERS = 36
 _LOOK_CHARACTERS = 48
 _OPACITY_OF_DEAD = 0.13
@@ -253,7 +254,8 @@ def _panel(board: Board, colors: list[Color], x: float, block: float) -> list[An
         y = MARGIN + _TITLE_HEIGHT + index * block
         if is_dead(snake):
             shapes += _title(snake, blend(color, PAPER, 0.75), _FAINT, x, y)
-            shapes.append(Label(x + 0.6, y + 1.05, 0.36, _short_fate(board, snake), _FAINT))
+            text = _shortened(fate(board, snake), _FATE_CHARACTERS)
+            shapes.append(Label(x + 0.6, y + 1.05, 0.36, text, _FAINT))
         else:
             shapes += _title(snake, color, INK, x, y)
             shapes += _state_of_life(snake, color, x, y)
@@ -265,16 +267,13 @@ def _title(snake: Snake, color: Color, ink: Color, x: float, y: float) -> list[A
     length = str(len(snake["body"]))
     return [
         Disc(x + 0.2, y + 0.3, 0.2, color),
-        Label(x + 0.6, y + 0.49, 0.52, display_name(snake), ink),
+        Label(x + 0.6, y + 0.49, 0.52, _shortened(display_name(snake), _NAME_CHARACTERS), ink),
         Label(x + _CARD_WIDTH, y + 0.49, 0.52, length, ink, right=True),
     ]
 
 
-def _short_fate(board: Board, snake: Snake) -> str:
-    text = fate(board, snake)
-    if len(text) > _FATE_CHARACTERS:
-        return text[: _FATE_CHARACTERS - 1] + "…"
-    return text
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _state_of_life(snake: Snake, color: Color, x: float, y: float) -> list[Any]:

@@ -246,6 +246,28 @@ def test_the_side_panel_has_room_for_sixteen_snakes():
     assert max(s.y for s in plan.shapes if hasattr(s, "text")) < plan.height
 
 
+def test_a_long_name_ends_before_the_length():
+    """The length is written to the right of it, on the same line."""
+    name = "battlesnake-ppo-20261128-141312"
+    boards = [_board(_snake(text, *[(1, 1)] * 100), width=4) for text in (name, "a")]
+    (length,) = (s for s in picture(boards[0], panel=True).shapes if _text_of(s) == "100")
+    rows = slice(int((length.y - 0.3) * CELL), int(length.y * CELL))
+    long, short = (_ink(paint(board, cell=CELL, panel=True), rows) for board in boards)
+    start = short[short > (length.x - 2) * CELL].min()
+    assert not set(long) & set(range(start - CELL // 4, start))
+    assert start - long[long < start].max() < 2 * CELL
+
+
+def _text_of(shape):
+    return getattr(shape, "text", None)
+
+
+def _ink(image, rows):
+    """The columns in which something is written on these rows."""
+    pixels = np.asarray(image)[rows]
+    return np.flatnonzero((pixels != pixels[:, -1:]).any(axis=(0, 2)))
+
+
 def test_rgb_array_of_a_state():
     state = state_from_board(_board(_snake("a", (2, 1), (1, 1), (1, 2))))
     assert rgb_array(state, 0).shape == (5 * 32, 7 * 32, 3)
