@@ -51,6 +51,8 @@ def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
     if cluster and "RAY_AUTH_MODE" not in os.environ and token_path().is_file():
         # Ray reads these when it is imported, and never again.
         os.environ.update(token_environment(token_path()))
+    # In a notebook Ray asks for ipywidgets 8 while it is imported. Colab has 7.
+    logging.getLogger("ray.widgets").setLevel(logging.ERROR)
     import ray
 
     for name in ("ray", "ray.rllib", "ray.tune"):

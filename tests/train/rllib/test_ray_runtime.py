@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import ray
+from ray.widgets.util import _has_outdated
 
 from train.rllib.ray_runtime import RayError, running_ray
 
@@ -62,3 +63,12 @@ def test_a_ray_that_fails_otherwise_or_again_is_an_error(monkeypatch, failures, 
     with pytest.raises(RayError, match=failures[-1]), running_ray(1):
         pass
     assert len(given) == attempts
+
+
+def test_ray_asks_for_no_newer_widgets(monkeypatch, caplog):
+    """As it does in Colab's notebooks."""
+    starts(monkeypatch)
+    with running_ray(1):
+        pass
+    assert _has_outdated(("ipywidgets", "999"), message="Run `pip install -U ipywidgets`")
+    assert not caplog.records
