@@ -35,6 +35,8 @@ _TIMED_OUT = "timed out during startup"
 """What Ray says on a busy machine: its raylet ends itself if the dashboard agent, which it starts
 even without a dashboard, isn't ready after 15 seconds. A second start finds what it imports in
 memory, and so is quicker."""
+_STARTS = 3
+"""How often Ray is started at most."""
 
 
 class RayError(ProcsnakeError):
@@ -75,23 +77,24 @@ def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
 
 def _start(num_cpus: int) -> None:
     try:
-        _init_twice(num_cpus)
+        _init_in_time(num_cpus)
     except Exception as error:
         raise RayError(
-            f"Ray didn't start on this machine: {type(error).__name__}: {in_one_line(error)}. It is"
-            " given half a minute, and needs memory and room in /tmp/ray (RAY_TMPDIR: another"
-            " folder); on a busy machine try later"
+            f"Ray didn't start on this machine: {type(error).__name__}: {in_one_line(error)}. A"
+            " start is given half a minute, and needs memory and room in /tmp/ray (RAY_TMPDIR:"
+            " another folder); on a busy machine try later"
         ) from error
 
 
-def _init_twice(num_cpus: int) -> None:
-    """Start Ray, and once more if the first start took too long."""
-    try:
-        _init(num_cpus)
-    except Exception as error:
-        if _TIMED_OUT not in str(error):
-            raise
-        _init(num_cpus)
+def _init_in_time(num_cpus: int) -> None:
+    """Start Ray, anew if a start takes too long."""
+    for _ in range(_STARTS - 1):
+        try:
+            return _init(num_cpus)
+        except Exception as error:
+            if _TIMED_OUT not in str(error):
+                raise
+    return _init(num_cpus)
 
 
 def _init(num_cpus: int) -> None:
