@@ -27,7 +27,7 @@ class Decision:
     trained on.
     """
     note: dict[str, Any] = field(default_factory=dict)
-    """Whatever else the agent tells about its decision, JSON-able."""
+    """Anything else that the agent says about its decision, JSON-able."""
 
 
 class Agent(ABC):
@@ -57,7 +57,7 @@ class Agent(ABC):
         self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None
     ) -> Decision:
         """Return the best move among those that `allowed`, bool (4,) with at least one True,
-        permits. Otherwise it is as `act`.
+        permits. Otherwise it works like `act`.
 
         By default it is the move of `act`, if that is allowed. If not, it is the likeliest of the
         allowed moves, or without probabilities the one that the flood-fill snake chooses. Agents
@@ -76,8 +76,8 @@ class Agent(ABC):
         return replace(decision, move=int(move), probabilities=None)
 
     def evaluation_in_words(self, state: State | None = None) -> str | None:
-        """Return which evaluation plays board 0 of `state`, and why; without a state, where the
-        agent uses which.
+        """Return which evaluation the agent uses on board 0 of `state`, and why; without a state,
+        for which games it uses which.
 
         It is None for an agent that can't have a learned evaluation.
         """

@@ -72,8 +72,8 @@ def _constants(graph: Any) -> dict[str, Any]:
 
 
 def _run(nodes: Iterable[Any], values: dict[str, Any]) -> None:
-    """Add the nodes' outputs to `values`, which are arrays where they hang on fixed shapes alone,
-    otherwise tensors.
+    """Add the nodes' outputs to `values`, which are arrays if they depend only on fixed shapes, and
+    tensors otherwise.
     """
     import onnx
 

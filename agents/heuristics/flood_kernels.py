@@ -1,4 +1,4 @@
-"""The move to which flood fills lead (`envs.battlesnake.reach`). Agents stand on it."""
+"""Chooses moves by flood fills (`envs.battlesnake.reach`). Agents use this module."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def _flood_rows(
     scratch: Scratch,
     out: np.ndarray,
 ) -> None:
-    """Write the best move of each snake into `out` (n,), where a move that is allowed stands."""
+    """Write the best move of each snake into `out` (n,), which must hold an allowed move
+    already."""
     for n in range(len(boards)):
         b = boards[n]
         i = slots[n]
@@ -74,8 +75,8 @@ def _flood_rows(
         for move in range(4):
             ahead = head_cell(s, b, i) + step_offset(r.width, move)
             target = s.opposite[ahead]
-            # Where every move is death all count as safe; a body may yet vanish with its owner, a
-            # wall will not.
+            # If every move is death, all count as safe. A body may still vanish with its owner; a
+            # wall won't.
             if allowed[move] and scratch.safe[0, move] and (r.wrapped or target == ahead):
                 score = _score(s, b, i, r, target, hungry, ample, scratch)
                 if score > highest:
@@ -93,7 +94,7 @@ def _score(
     area, food, relief, _, _ = fill(s, b, i, r, target, scratch.reach)
     length = s.length[b, i]
     rivals = _count_rivals(s, b, i, r, target)
-    # Too little room: rather a cell where few can meet me, then the larger of the rooms.
+    # Too little room: prefer a cell where few can meet me, then the larger area.
     if area < length:
         tier = -rivals
         return (

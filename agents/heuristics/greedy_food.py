@@ -51,7 +51,8 @@ def _greedy_rows(
     safe: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write the best move of each snake into `out` (n,), where a move that is allowed stands."""
+    """Write the best move of each snake into `out` (n,), which must hold an allowed move
+    already."""
     for n in range(len(boards)):
         b = boards[n]
         i = slots[n]
@@ -72,7 +73,7 @@ def _greedy_rows(
 def _distance_to_food(s: Boards, b: int, r: Rules, cell: int) -> int:
     """Return the Manhattan distance from a cell of the board to the nearest food on board b."""
     nearest = _NO_FOOD
-    # The search ends when all food has been met.
+    # The search ends when it has passed all food.
     remaining = s.num_food[b]
     row = cell // (r.width + 2)
     column = cell % (r.width + 2)

@@ -29,7 +29,7 @@ _CODE: dict[tuple[Callable[..., None], int], Callable[..., None]] = {}
 
 class MaxPool(nn.Module):
     """`nn.MaxPool2d(3, stride=2, padding=1)`, with a kernel of its own for bfloat16 pictures that
-    lie channels-last on the CPU.
+    are channels-last on the CPU.
 
     Values equal torch's. So do gradients, except for rounding: a cell that wins several windows
     gets their sum added in float32, while torch rounds to bfloat16 after each addition. 0 counts as
@@ -128,7 +128,7 @@ def _pool(
     for b in range(len(cells)):
         for y in range(best.shape[1]):
             middle = cells[b, 2 * y]
-            # Outside the picture the middle row once more, and so far back in order that it never
+            # Outside the picture, take the middle row once more, so late in order that it never
             # wins.
             above = middle
             first = np.int32(0)
@@ -191,7 +191,7 @@ def _spread(
                         )
             for i in range(spread.shape[2]):
                 bits = np.float32(row[channels + i]).view(np.uint32)
-                # To the nearest, of two to the even one.
+                # Round to the nearest; ties go to the even one.
                 spread[b, y, i] = (
                     bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
                 ) >> np.uint32(16)

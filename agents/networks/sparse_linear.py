@@ -1,4 +1,4 @@
-"""A linear layer over bytes that are mostly zero, on a CPU: it reads the others only.
+"""A linear layer on a CPU over bytes that are mostly zero: it reads only the others.
 
 Of the 1452 bytes that a snake sees of an 11×11 window, 30 to 60 aren't zero. In a small MLP the
 layer over them is nine tenths of all multiplications. Let X be the batch and W the weights. X has
@@ -20,7 +20,7 @@ from envs.battlesnake.jit import kernel
 _PICTURES_A_PART = 256
 _INPUTS_A_PART = 64
 _DENSEST = 8
-"""Where more than one in so many bytes isn't zero, the dense layer is faster."""
+"""If more than one byte in this many isn't zero, the dense layer is faster."""
 
 
 class Entries(NamedTuple):
@@ -49,8 +49,8 @@ def inputs_first(layer: nn.Linear) -> nn.Linear:
 def sparse_linear(
     pictures: torch.Tensor, layer: nn.Linear, scales: torch.Tensor
 ) -> torch.Tensor | None:
-    """Return `layer` of the scaled pictures, float32 [B, units], or None where the dense layer has
-    to do it.
+    """Return `layer` of the scaled pictures, float32 [B, units], or None if the dense layer must
+    compute it.
 
     `pictures` are uint8 [B, inputs], and `scales` float32 [inputs] are what they are multiplied by.
     Sums are those of float32 in another order, also under autocast. The result is None on other
@@ -116,7 +116,8 @@ def _product(
 
 
 def _entries(pictures: np.ndarray, scales: np.ndarray) -> Entries | None:
-    """Return what isn't zero in `pictures`, uint8 (B, inputs), scaled; None if that is too much."""
+    """Return what isn't zero in `pictures`, uint8 (B, inputs), scaled; None if too much of it isn't
+    zero."""
     count, inputs = pictures.shape
     room = -(-inputs // _DENSEST)
     # Eight bytes are looked at as one number first. Rows may begin anywhere, which the processor

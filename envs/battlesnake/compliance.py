@@ -102,7 +102,7 @@ def check_state(state: State, *, what: str = "the state") -> None:
     size = f"{state.width}x{state.height}"
     present = a.cause != ABSENT
     alive = a.cause == ALIVE
-    _require((a.cause <= ABSENT).all(), what, "cause", "holds a number that is no cause of death")
+    _require((a.cause <= ABSENT).all(), what, "cause", "holds an unknown cause of death")
     _require(
         ((a.health >= 0) & (a.health <= FULL_HEALTH)).all(),
         what,

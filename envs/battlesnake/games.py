@@ -31,8 +31,8 @@ def start_games(state: State, boards: np.ndarray | None = None) -> np.ndarray:
 
 
 def continue_games(state: State) -> np.ndarray:
-    """Begin games at the positions that stand on all boards. Which food appears follows from the
-    state's seed, as in new games.
+    """Begin games at the positions on all boards. The state's seed decides which food appears, as
+    in new games.
 
     Returns bool (N,), which is False where the game is over already.
     """

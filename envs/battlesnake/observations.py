@@ -289,7 +289,7 @@ def observation_from_contract(contract: dict[str, Any]) -> Observation:
     """Make the observation type that `contract()` described.
 
     Raises `UnknownNameError` for a type that isn't known, and `ConfigError` for another version,
-    for unknown options, and for a type of somebody's own whose module nobody named
+    for unknown options, and for a user's own type whose module isn't named
     (`envs.common.parts`)."""
     options = dict(contract)
     name = str(options.pop("type", None))
@@ -336,8 +336,8 @@ def choose_observation(
 
     The option is an observation object, the name of a type, or a dict of options. A dict names its
     `type`, unless it holds options of `EgocentricPlanes`. None stands for rotated planes. Raises
-    `UnknownNameError` or `ConfigError` as `observation_from_contract` does, and for a type whose
-    contract wouldn't be known again."""
+    `UnknownNameError` or `ConfigError` as `observation_from_contract` does, and for a type that its
+    contract couldn't make again."""
     if option is None:
         return EgocentricPlanes(rotate=True)
     if isinstance(option, str):

@@ -82,8 +82,8 @@ def _reach_one(
 
 @kernel
 def note_bodies(s: Boards, b: int, i: int, r: Rules, grown: int, arrays: ReachArrays) -> None:
-    """Write `free_at` of all cells, if snake i eats `grown` food on its next move and nobody else
-    does.
+    """Write `free_at` of all cells, assuming that snake i eats `grown` food on its next move and
+    nobody else eats.
     """
     arrays.free_at[:] = 0
     for j in range(s.cause.shape[1]):

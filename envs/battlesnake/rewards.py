@@ -28,7 +28,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import Parts
 
 MAX_WEIGHT = 1e9
-"""Weights lie from -`MAX_WEIGHT` to `MAX_WEIGHT`. The squares that trainers make of returns are
+"""Weights are from -`MAX_WEIGHT` to `MAX_WEIGHT`. The squares that trainers make of returns are
 float32 and end at 3e38.
 """
 
@@ -88,8 +88,8 @@ class Rewards:
 
     @classmethod
     def preset(cls, name: str) -> Rewards:
-        """Return the configuration of that name in `PRESETS`. Raises `UnknownNameError` for a name
-        that isn't there.
+        """Return the configuration of that name in `PRESETS`. Raises `UnknownNameError` for an
+        unknown name.
         """
         if name not in PRESETS:
             raise UnknownNameError("reward preset", name, PRESETS)

@@ -81,13 +81,13 @@ class GameWorkers(ABC):
 
 
 MakeWorkers = Callable[[Match, int], GameWorkers]
-"""A function that makes the workers of a match for so many games at the same time. It raises what
+"""A function that makes a match's workers, for that many games at the same time. It raises what
 `agents.make` raises.
 """
 
 
 class InThreads(GameWorkers):
-    """Plays games in threads of this process, as agents need it that only this process knows."""
+    """Plays games in threads of this process, for agents that only this process knows."""
 
     def __init__(self, match: Match, count: int) -> None:
         super().__init__(match, count)

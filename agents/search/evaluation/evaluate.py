@@ -54,12 +54,12 @@ class Weights(NamedTuple):
     hazard: Annotated[int, Range(0, 10, 0.5, is_linear=True)] = 1
     """Points for each point of health on a board that has hazards, because they take health."""
     draw: Annotated[int, Range(-6000, 0, 200)] = -2000
-    """The score if I die, and with me one of those who were to prevent my best."""
+    """The score if I die together with one of the snakes that try to prevent my best."""
 
 
 CROWD = Weights(length=300)
-"""The default weights in a search that begins with more than two living snakes. docs/search.md
-tells why they differ.
+"""The default weights in a search that begins with more than two living snakes. docs/search.md says
+why they differ.
 """
 
 
@@ -77,11 +77,11 @@ def crowd_weights_of(
 def weights_of(
     weights: Weights | Mapping[str, Any] | None, default: Weights | None = None
 ) -> Weights:
-    """Return all weights. A weight that a mapping doesn't name is as in `default`, or as usual
-    without one.
+    """Return all weights. A weight that a mapping doesn't name comes from `default`, or from the
+    usual weights.
 
     Raises `UnknownNameError` for a name that no weight has, and `ConfigError` for a value that is
-    no whole number in its range."""
+    not a whole number in its range."""
     default = default or Weights()
     if weights is None or isinstance(weights, Weights):
         return weights or default

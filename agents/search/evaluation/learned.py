@@ -1,7 +1,7 @@
 """A learned evaluation of duels: a correction of the hand-written score, linear in the features of
 `features`.
 
-The file is data, not code: `agents.make("alphabeta", evaluation="FILE.json")`.
+The file holds data, not code: `agents.make("alphabeta", evaluation="FILE.json")`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ MOST = 20_000
 win.
 """
 LARGEST_SUM = (1 << 31) // LARGEST - 1
-"""The largest sum of a phase's weights without their signs: the correction then fits into int32,
-which is computed fastest.
+"""The largest sum of a phase's absolute weights: up to it, the correction fits into int32, which is
+computed fastest.
 """
 MAX_CELLS = 128
 """The most cells of a board: the fill on two words has no more."""
@@ -55,7 +55,7 @@ class LearnedEvaluationError(ProcsnakeError):
 class Phase:
     """The weights for a part of a game, in 1 / `UNIT` points for each unit of a feature.
 
-    Raises `LearnedEvaluationError` if they come to more than `LARGEST_SUM` without their signs.
+    Raises `LearnedEvaluationError` if their absolute values add up to more than `LARGEST_SUM`.
     """
 
     up_to: int | None
@@ -109,8 +109,8 @@ class LearnedEvaluation:
     """What a file holds. It applies to duels under the rules of the standard game on boards of one
     size, without hazards.
 
-    A duel is a game of two snakes. The last two of a larger game fight no duel here, as far as the
-    state knows of the others."""
+    A duel is a game of two snakes. The last two snakes of a larger game aren't a duel here, as long
+    as the state still holds the others."""
 
     width: int
     height: int
@@ -119,8 +119,7 @@ class LearnedEvaluation:
     training: Mapping[str, Any] = field(default_factory=dict)
     """How the weights were found, in JSON's types. Nothing is computed from it."""
     name: str = field(default="given", compare=False)
-    """What people call it: the name under which it comes with procsnake, or that of its file. The
-    file itself has none.
+    """Its name for people: the built-in name, or the file's name. The file itself holds none.
     """
 
     @classmethod
@@ -136,8 +135,8 @@ class LearnedEvaluation:
             ) from error
         except (ValueError, ProcsnakeError) as error:
             raise LearnedEvaluationError(
-                f"{path} is no learned evaluation: {error}. procsnake tune-search learn"
-                " alphabeta FILE writes such files"
+                f"{path} is not a learned evaluation: {error}. To write one:"
+                " procsnake tune-search learn alphabeta FILE"
             ) from error
         return replace(evaluation, name=Path(path).name)
 
@@ -183,9 +182,7 @@ class LearnedEvaluation:
 
     @property
     def title(self) -> str:
-        """What kind it is, its name, and whether a test is known to have refused it or is still to
-        be played.
-        """
+        """Its kind and name, and whether a test has refused it or is still to be played."""
         if self.training.get("accepted") is False:
             return f"learned ({self.name}, not accepted by a test)"
         return f"learned ({self.name})"
@@ -195,7 +192,7 @@ def evaluation_in_words(learned: LearnedEvaluation | None, state: State | None) 
     """Return which evaluation a search with `learned` uses on board 0 of `state`, and if it is the
     hand-written one, why.
 
-    Without a state it says where it uses which.
+    Without a state, it says for which games it uses which.
     """
     if learned is None:
         return f"{HAND_WRITTEN}, because that was asked for"
@@ -211,18 +208,18 @@ def evaluation_in_words(learned: LearnedEvaluation | None, state: State | None) 
 
 
 def shipped_evaluations() -> list[str]:
-    """Return the names of the learned evaluations that come with procsnake, sorted."""
+    """Return the names of the built-in learned evaluations, sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.json"))
 
 
 def find_evaluation(
     evaluation: LearnedEvaluation | str | os.PathLike[str],
 ) -> LearnedEvaluation | None:
-    """Return the evaluation itself, the one that comes with procsnake under this name, or the one
-    in the file at this path.
+    """Return the evaluation itself, the built-in one of this name, or the one in the file at this
+    path.
 
     `HAND_WRITTEN` stands for None. Raises `LearnedEvaluationError` for a bad file, and
-    `ConfigError` for what is none of these."""
+    `ConfigError` for anything else."""
     if evaluation == HAND_WRITTEN:
         return None
     if isinstance(evaluation, LearnedEvaluation):

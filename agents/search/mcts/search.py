@@ -35,7 +35,7 @@ _JOINT_MOVES = 4**MAX_PLAYERS
 _SCALE = 600.0
 """An evaluation of this much is worth half a win."""
 _DRAW = -0.5
-"""What it is worth to each of the last snakes that they die together."""
+"""The value for each of the last snakes if they die together."""
 _TO_UNIT = 2.0**-32
 
 # The entries of `Tree.reg`.
@@ -209,8 +209,8 @@ def descend(s: Boards, r: Rules, t: Tree, u: Turns, b: int, exploration: float) 
 
 @kernel
 def _select(t: Tree, node: int, p: int, exploration: float) -> int:
-    """Return the move of player p with the highest upper bound. What was never tried is taken to be
-    as good as the rest so far.
+    """Return the move of player p with the highest upper bound. A move that was never tried counts
+    as good as the average of the rest.
     """
     visits = 0
     total = 0.0

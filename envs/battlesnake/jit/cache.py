@@ -5,7 +5,7 @@ Numba's on-disk cache checks the file that holds a kernel, but not the files of 
 calls. A cached caller would go on using an old callee. So the cache folder is named by a hash of
 every source file of this package that contains the word "kernel": these are the files with kernels
 and with the constants that they use. For kernels of `agents` the hash also covers that package. The
-place of the sources doesn't count: a second clone finds what the first one compiled.
+folder of the sources doesn't matter: a second clone finds what the first one compiled.
 
 Processes that need the same kernel at the same time compile it once: the first one compiles it, and
 the others wait. Windows has no such locks, so there each process compiles what it doesn't find."""
@@ -84,8 +84,8 @@ def is_compiled(name: str) -> bool:
 
 
 def cache_of(function: Callable[..., Any]) -> KernelCache | None:
-    """The cache of one kernel; None if it can't be kept. A user's own kernels aren't kept: no hash
-    knows of them.
+    """The cache of one kernel; None if it can't be kept. A user's own kernels aren't kept, because
+    no hash includes them.
     """
     package = function.__module__.partition(".")[0]
     if package not in ("envs", "agents"):

@@ -75,13 +75,11 @@ def compiled_for(
 
 
 class _Announcer(event.Listener):
-    """Says why the first call takes a while. Kernels that come out of the cache make no such
-    event.
-    """
+    """Says why the first call takes a while. Kernels from the cache cause no such event."""
 
     def on_start(self, event: event.Event) -> None:
         module = getattr(event.data["dispatcher"].py_func, "__module__", "")
-        # The environment, because processes that this one starts have no more to say.
+        # In the environment, so that the processes that this one starts don't say it again.
         if module.startswith("envs.battlesnake") and not os.environ.get(_ANNOUNCED):
             os.environ[_ANNOUNCED] = "1"
             _ESTIMATE.is_wanted = True
@@ -112,8 +110,8 @@ def _announcement(folder: Path | None) -> str:
 class _Interruption(event.Listener):
     """Holds Ctrl-C back until a function is compiled.
 
-    Numba calls back from LLVM's C code, where `KeyboardInterrupt` is lost: half the engine stays
-    without code, and the failure looks like another."""
+    Numba calls back from LLVM's C code, where `KeyboardInterrupt` is lost: half the engine would
+    stay without code, and the failure would look like another."""
 
     def __init__(self) -> None:
         self._depth = 0

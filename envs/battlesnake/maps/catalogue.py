@@ -234,7 +234,7 @@ def _update_official_boards(s: Boards, boards: np.ndarray, r: Rules) -> None:
         update_board(s, b, r)
 
 
-# Compiling all 25 maps takes a minute, so those who only play the standard one don't.
+# Compiling all 25 maps takes a minute, so programs that play only the standard one don't.
 _STANDARD = MapKernels(_set_up_standard_boards, _update_standard_boards)
 _OFFICIAL = MapKernels(_set_up_official_boards, _update_official_boards)
 

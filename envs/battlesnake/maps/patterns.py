@@ -87,7 +87,7 @@ def update_sinkholes(s: Boards, b: int, r: Rules) -> None:
 
 @allocating_kernel
 def place_among_pits(s: Boards, b: int, r: Rules) -> int:
-    """Place the snakes, in random order, on the four cells of the pits' grid that are no pits.
+    """Place the snakes, in random order, on the four cells of the pits' grid that aren't pits.
     Returns a set-up code.
     """
     if r.width != 11 or r.height != 11:

@@ -171,7 +171,7 @@ def place_first_food(s: Boards, b: int, r: Rules) -> int:
 @kernel
 def outward_diagonal(s: Boards, b: int, r: Rules, i: int, avoid: bool) -> int:
     """Return a random diagonal neighbour of the snake's head that has no food, lies farther from
-    the centre, and is no corner.
+    the centre, and isn't a corner.
 
     Farther means along at least one axis. With `avoid`, cells with snakes or hazards don't count
     either. Returns -1 if there is none."""

@@ -268,7 +268,7 @@ def _list_things(s: Boards, b: int, things: np.ndarray, items: np.ndarray) -> tu
     """List the noted cells; returns the number of items, and whether all food and hazards of the
     board are in them.
 
-    They are, mostly: the notes are of the last turn, and looking at every cell takes longer than
+    They usually are: the notes are from the last turn, and looking at every cell takes longer than
     all else."""
     n = 0
     food = 0
@@ -291,7 +291,7 @@ def _list_things(s: Boards, b: int, things: np.ndarray, items: np.ndarray) -> tu
 def _find_things(s: Boards, b: int, things: np.ndarray) -> None:
     n = 0
     for cell in range(s.food.shape[1]):
-        # Written in any case and kept if it counts: a branch would be mispredicted too often.
+        # Always written, but kept only if it counts: a branch would be mispredicted too often.
         things[np.uint64(n + 1)] = cell
         n += (s.food[b, np.uint64(cell)] != 0) | (s.hazards[b, np.uint64(cell)] != 0)
     things[0] = n

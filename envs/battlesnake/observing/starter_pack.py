@@ -51,8 +51,8 @@ class StarterPackObservation:
 
     Row 0 is the top of the board (y = height - 1). There are four actions: up, down, left, right.
 
-    Raises `UnknownNameError` for another kind, and `ConfigError` for a number of snakes that can't
-    be."""
+    Raises `UnknownNameError` for another kind, and `ConfigError` for an impossible number of
+    snakes."""
 
     kind: str = "max-bordered-51s"
     """The starter pack's name of the type."""

@@ -356,7 +356,7 @@ def test_a_file_with_something_wrong_is_refused_and_told_what(tmp_path, change, 
 def test_what_is_no_such_file_is_refused(tmp_path, content):
     path = tmp_path / "learned.json"
     path.write_text(content)
-    with pytest.raises(LearnedEvaluationError, match="is no learned evaluation"):
+    with pytest.raises(LearnedEvaluationError, match="is not a learned evaluation"):
         LearnedEvaluation.read(path)
 
 
