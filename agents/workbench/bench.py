@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.measure.evaluation.referee import RemoteSnake
+from agents.measure.evaluation.remote_snake import RemoteSnake
 from agents.player import Player
 from agents.registry import make
 from agents.workbench import arrangement

@@ -11,7 +11,8 @@ from typing import cast
 
 import numpy as np
 
-from agents.measure.evaluation.referee import Frame, Referee, SnakeUnreachableError
+from agents.measure.evaluation.referee import Frame, Referee
+from agents.measure.evaluation.remote_snake import SnakeUnreachableError
 from serve.doctor.findings import Finding, Report
 from serve.doctor.requests import new_game_id
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.measure.evaluation.referee import Frame, Referee, RemoteSnake
+from agents.measure.evaluation.referee import Frame, Referee
+from agents.measure.evaluation.remote_snake import RemoteSnake
 from agents.measure.tournament.settings import Game, Match, Seat
 from agents.measure.tournament.store import StoreError
 from envs.battlesnake.games import play_turn, start_games

@@ -10,7 +10,8 @@ import pytest
 from agents.agent import Agent
 from agents.measure.evaluation import busy
 from agents.measure.evaluation.busy import LoadMeter
-from agents.measure.evaluation.referee import Referee, Reply
+from agents.measure.evaluation.referee import Referee
+from agents.measure.evaluation.remote_snake import Reply
 from envs.battlesnake.state import LEFT, UP
 
 LATE = Reply(UP, 510.0, "no answer within 500 ms")

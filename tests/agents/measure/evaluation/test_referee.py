@@ -13,7 +13,8 @@ import pytest
 
 import agents
 from agents.agent import Decision
-from agents.measure.evaluation.referee import Referee, RemoteSnake, SnakeUnreachableError
+from agents.measure.evaluation.referee import Referee
+from agents.measure.evaluation.remote_snake import RemoteSnake, SnakeUnreachableError
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.scene import snake_colors

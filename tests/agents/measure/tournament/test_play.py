@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from agents.agent import Agent
-from agents.measure.evaluation.referee import SnakeUnreachableError
+from agents.measure.evaluation.remote_snake import SnakeUnreachableError
 from agents.measure.tournament.game import Fixture, play_game, record
 from agents.measure.tournament.play import play_tournament
 from agents.measure.tournament.report import write_report
