@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from envs.common.errors import ConfigError
-from train.config import Tune
 from train.sagemaker.hyperparameters import encode
 from train.sagemaker.job import Job, requests
 from train.sagemaker.metric_lines import metric_name
+from train.settings.sections import Tune
 from train.tuning.space import NumberRange, Space, parse_space
 
 _STRATEGIES = {"random": "Random", "optuna": "Bayesian"}

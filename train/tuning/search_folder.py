@@ -13,8 +13,9 @@ from envs.common.shell_command import shell_command
 from envs.common.strangers import own_files
 from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.common.whole_files import write_whole
-from train.config import Budget, Experiment
+from train.config import Experiment
 from train.runs.folder import RunError, disk_errors
+from train.settings.sections import Budget
 
 SEARCH = "search.yaml"
 _SIGNATURE = "search.signature"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from train.config import Tune
+from train.settings.sections import Tune
 from train.tuning.space import Choice, Space, algorithm_of
 
 _MOST_DRAWN = 10

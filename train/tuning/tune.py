@@ -23,10 +23,11 @@ import yaml
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
-from train.config import Budget, Experiment, Tune
+from train.config import Experiment
 from train.rllib.ray_runtime import running_ray
 from train.run import check
 from train.runs.folder import RunError, disk_errors, require_place
+from train.settings.sections import Budget, Tune
 from train.tuning.search_folder import RAY_TUNE, read_search, resume_search_command, write_search
 from train.tuning.space import NumberRange, Space, algorithm_of, applying, parse_space, with_values
 

@@ -12,9 +12,9 @@ from gymnasium.spaces import Box, Discrete
 from agents import networks
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy
-from train.config import EnvSettings
 from train.rllib.modules import NetworkModule
 from train.runs.export import check_network
+from train.settings.sections import EnvSettings
 from train.worlds.build import make_world, world_options
 
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tests.train.experiments import toy
-from train.config import Budget
 from train.runs.folder import RunError, RunFolder
+from train.settings.sections import Budget
 from train.tuning.search_folder import SEARCH, read_search, write_search
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy
-from train.config import Tune
 from train.runs.folder import RunFolder
+from train.settings.sections import Tune
 from train.tuning.searchers import searcher_of, suggest
 from train.tuning.space import parse_space
 from train.tuning.tune import tune

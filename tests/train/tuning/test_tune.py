@@ -12,9 +12,10 @@ import pytest
 
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy
-from train.config import Experiment, Tune
+from train.config import Experiment
 from train.run import train
 from train.runs.folder import RunError, RunFolder
+from train.settings.sections import Tune
 from train.tuning.space import Choice, NumberRange, parse_space, with_values
 from train.tuning.tune import Trial, _scheduler, best_first, table, tune
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from agents.player import EVALUATION
 from envs.common.errors import ConfigError
-from train.config import Budget, Experiment
+from train.config import Experiment
 from train.runs.folder import BUNDLE, COUNTERS, Checkpoint, RunFolder
+from train.settings.sections import Budget
 
 _TARGET_REACHED = "target_reached"
 

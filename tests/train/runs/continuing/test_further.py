@@ -10,9 +10,9 @@ import pytest
 from envs.common.errors import ConfigError
 from tests.command_line import run as run_command
 from tests.train.experiments import toy
-from train.config import Stop
 from train.run import train
 from train.runs.folder import RunFolder
+from train.settings.sections import Stop
 
 
 @pytest.fixture(scope="module")
