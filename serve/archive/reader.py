@@ -23,6 +23,8 @@ from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import NewerDatabaseError
 from envs.common.strangers.printable import file_name, printable
 from envs.common.strangers.sqlite_files import UnsafeDatabaseError
+from serve.archive.database import Database
+from serve.archive.figures import summary
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack
 from serve.archive.story import (
@@ -34,7 +36,7 @@ from serve.archive.story import (
     in_order,
     with_bodies,
 )
-from serve.archive.tables import GAMES, TURNS, Database, summary
+from serve.archive.tables import GAMES, TURNS
 from serve.doctor import CHECK_PREFIX
 
 log = logging.getLogger(__name__)

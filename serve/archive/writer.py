@@ -15,8 +15,8 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from envs.battlesnake.webhook import WebhookError
 from envs.common.errors import ProcsnakeError
+from serve.archive.database import Database
 from serve.archive.rows import Event, GameRows, rows_of
-from serve.archive.tables import Database
 from serve.monitoring.logs import Seldom
 
 log = logging.getLogger(__name__)

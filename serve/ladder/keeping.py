@@ -16,8 +16,8 @@ from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
 from envs.battlesnake.webhook import read_end_request, read_move_request
 from envs.common.errors import ConfigError
+from serve.archive.database import Database
 from serve.archive.rows import Event, clean, rows_of
-from serve.archive.tables import Database
 
 _TURN_S = 0.5
 

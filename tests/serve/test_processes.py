@@ -356,7 +356,7 @@ def test_a_database_that_is_merely_away_may_come_later(tmp_path, url):
 
 
 def test_a_database_that_is_locked_may_be_free_later(tmp_path, monkeypatch):
-    monkeypatch.setattr("serve.archive.tables._BUSY_S", 0.1)
+    monkeypatch.setattr("serve.archive.database._BUSY_S", 0.1)
     with (
         closing(sqlite3.connect(tmp_path / "games.db")) as other,
         closing(GameArchive(f"sqlite:///{tmp_path}/games.db")) as own,

@@ -17,8 +17,9 @@ import sqlalchemy as sa
 from agents.agent import Decision
 from envs.battlesnake.webhook import read_move_request
 from envs.common.migrations import NewerDatabaseError
-from serve.archive import tables as game_tables
+from serve.archive import database as game_database
 from serve.archive.store import GameArchive, GameStore, GamesUnavailableError
+from serve.archive.tables import TURNS
 from tests.serve.archive.played import play, tell_all
 
 NEXT_COLUMN = "ALTER TABLE games ADD COLUMN note TEXT NOT NULL DEFAULT 'none'"
@@ -85,7 +86,7 @@ def test_names_that_replace_others_count(renamed):
 
 def test_the_next_column_breaks_no_database(old, monkeypatch):
     assert schema(old)[1] == [1]
-    monkeypatch.setattr(game_tables, "STATEMENTS", (NEXT_COLUMN,))
+    monkeypatch.setattr(game_database, "STATEMENTS", (NEXT_COLUMN,))
     for _ in range(2):
         store = GameStore(f"sqlite:///{old}")
         tell_all(store, "s", play(seed=3), 0)
@@ -97,7 +98,7 @@ def test_the_next_column_breaks_no_database(old, monkeypatch):
 
 
 def test_a_new_database_has_the_newest_version(tmp_path, monkeypatch):
-    monkeypatch.setattr(game_tables, "STATEMENTS", (NEXT_COLUMN,))
+    monkeypatch.setattr(game_database, "STATEMENTS", (NEXT_COLUMN,))
     with closing(GameArchive(f"sqlite:///{tmp_path}/games.db")) as archive:
         archive.games()
     assert schema(tmp_path / "games.db")[1] == [2]
@@ -105,7 +106,7 @@ def test_a_new_database_has_the_newest_version(tmp_path, monkeypatch):
 
 def test_a_step_that_fails_changes_nothing(old, monkeypatch):
     good = "ALTER TABLE games ADD COLUMN note TEXT"
-    monkeypatch.setattr(game_tables, "STATEMENTS", (good, "UPDATE nonsense SET x = 1"))
+    monkeypatch.setattr(game_database, "STATEMENTS", (good, "UPDATE nonsense SET x = 1"))
     told = "no such table: nonsense"
     with (
         closing(GameArchive(f"sqlite:///{old}")) as archive,
@@ -153,7 +154,7 @@ def test_the_next_column_breaks_no_database_of_postgres(postgres_url, monkeypatc
     tell_all(store, "s", play(seed=1), 0)
     assert store.flush(20)
     store.close()
-    monkeypatch.setattr(game_tables, "STATEMENTS", (NEXT_COLUMN,))
+    monkeypatch.setattr(game_database, "STATEMENTS", (NEXT_COLUMN,))
     store = GameStore(postgres_url)
     assert len(store.games()) == 1
     with store._database._engine.begin() as connection:
@@ -166,7 +167,7 @@ def test_the_next_column_breaks_no_database_of_postgres(postgres_url, monkeypatc
 @pytest.mark.long
 def test_a_reader_of_postgres_keeps_its_connection_while_a_writer_looks_again(postgres_url):
     """One that is left to the garbage collector warns, and warnings are errors here."""
-    database = game_tables.Database(postgres_url)
+    database = game_database.Database(postgres_url)
     with database.reading():
         database.look_again()
         database.close_abandoned(0)
@@ -179,7 +180,7 @@ def test_threads_that_begin_at_once_leave_no_connection_open(tmp_path):
     opened = []
     closed = []
     for number in range(20):
-        database = game_tables.Database(f"sqlite:///{tmp_path}/{number}.db")
+        database = game_database.Database(f"sqlite:///{tmp_path}/{number}.db")
         sa.event.listen(
             database._engine, "connect", lambda connection, _: opened.append(id(connection))
         )
@@ -191,7 +192,7 @@ def test_threads_that_begin_at_once_leave_no_connection_open(tmp_path):
         def begin(database=database, together=together):
             together.wait()
             with database.reading() as connection:
-                assert connection.scalar(sa.select(game_tables.TURNS.c.turn)) is None
+                assert connection.scalar(sa.select(TURNS.c.turn)) is None
 
         with ThreadPoolExecutor(4) as threads:
             for done in [threads.submit(begin) for _ in range(4)]:

@@ -20,9 +20,10 @@ from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import LEFT, MOVE_NAMES, RIGHT, State
 from envs.battlesnake.webhook import read_move_request
 from envs.common.errors import ConfigError
-from serve.archive import reader, rows, story, tables
+from serve.archive import database, reader, rows, story, tables
+from serve.archive.database import ABANDONED_AFTER_S
+from serve.archive.figures import summary
 from serve.archive.store import GameStore
-from serve.archive.tables import ABANDONED_AFTER_S, summary
 from serve.doctor import CHECK_PREFIX
 from tests.envs.battlesnake.webhook.test_requests import recorded
 from tests.serve.archive.played import play, tell, tell_all, uneven_game
@@ -258,7 +259,7 @@ def test_stacked_hazards_count_for_the_cause_and_are_not_written_out_for_it(stor
 
 def test_an_ended_game_is_summarised_again_only_if_something_new_was_told(store, monkeypatch):
     summaries = []
-    monkeypatch.setattr(tables, "summary", lambda *args: summaries.append(args) or summary(*args))
+    monkeypatch.setattr(database, "summary", lambda *args: summaries.append(args) or summary(*args))
 
     def told(*events):
         summaries.clear()

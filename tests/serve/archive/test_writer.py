@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from agents import make
 from agents.agent import Decision
 from envs.battlesnake.webhook import read_move_request
+from serve.archive.database import Database
 from serve.archive.rows import GameRows
 from serve.archive.store import GameStore, GamesUnavailableError
-from serve.archive.tables import Database
 from serve.archive.writer import LARGE_REQUEST, MAX_INCOMING_BYTES, Writer, _WallClock
 from serve.arena import create_app
 from tests.serve.archive.played import play, tell, tell_all

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from serve.archive.database import ABANDONED_AFTER_S
 from serve.archive.store import GameStore
-from serve.archive.tables import ABANDONED_AFTER_S
 from serve.server import running
 from tests.serve.archive.played import play, tell, uneven_game
 from tests.serve.browser.chromium.pages import (

@@ -20,8 +20,8 @@ from functools import partial
 import pytest
 from simple_websocket import Client, ConnectionClosed
 
+from serve.archive.database import ABANDONED_AFTER_S
 from serve.archive.store import GameStore
-from serve.archive.tables import ABANDONED_AFTER_S
 from serve.arena import create_app
 from serve.browser.viewer import engine, routes
 from serve.browser.viewer.routes import OFFICIAL_BOARD
