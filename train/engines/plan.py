@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 import yaml
 
 from envs.common.errors import ConfigError
+from envs.common.plain_values import looks_like_a_secret
 from train.cluster.sizes import require_processes
 from train.config import Experiment
-from train.settings.plain_values import looks_like_a_secret
 from train.settings.scale import ALL, LEARNER, ROLLOUT, Heterogeneous, Instances, Local, machines
 
 EXPERIMENT_FILE = "experiment.yaml"

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 from envs.common.errors import MissingDependencyError, ProcsnakeError, pip_install
+from envs.common.plain_values import looks_like_a_secret
 from train.sagemaker.account import READING, aws_errors
-from train.settings.plain_values import looks_like_a_secret
 
 _MLFLOW = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]*:\d{12}:mlflow-(tracking-server|app)/\S+")
 _LONGEST_SECONDS = 28 * 24 * 3600

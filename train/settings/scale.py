@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from envs.common.errors import ConfigError
+from envs.common.plain_values import flat
 from train.settings.instances import check_instance, gpus, vcpus
-from train.settings.plain_values import flat
 
 LEARNER = "learner"
 ROLLOUT = "rollout"

@@ -19,13 +19,13 @@ from agents.measure.pages import Chart, chart_grid, html_page, lead, note, secti
 from agents.measure.pages.figure import save_charts
 from envs.common.columns import counted
 from envs.common.errors import UnknownNameError
+from envs.common.plain_values import flat
 from envs.common.whole_files import write_whole
 from train.metrics.rows import comes_late
 from train.metrics.words import title_of, unit_of
 from train.runs.curves.history import Columns, read_columns, read_config
 from train.runs.curves.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at
 from train.runs.folder import RunError, disk_errors
-from train.settings.plain_values import flat
 
 USUAL = (
     "win_rate",

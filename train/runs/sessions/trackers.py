@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
+from envs.common.plain_values import flat
 from envs.common.strangers.printable import in_one_line
 from train.config import Experiment
 from train.runs.folder import EVENTS, disk_errors
 from train.runs.sessions.event_file import EventFile
 from train.runs.sessions.progress import Progress
-from train.settings.plain_values import flat
 
 PROJECT = "procsnake"
 """The project of Weights & Biases, and the experiment of MLflow, to which runs belong unless the

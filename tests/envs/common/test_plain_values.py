@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from train.settings.plain_values import flat
+from envs.common.plain_values import flat
 
 
 def test_values_are_named_by_all_keys_that_lead_to_them():
