@@ -19,8 +19,9 @@ def register_worlds(player: str, modules: Sequence[str]) -> None:
     from train.runs.folder import CONFIG, RunFolder
 
     import_modules(modules)
-    # A player may be NAME=RUN, RUN/bundle, RUN+mcts or RUN?option=value.
-    path = Path(Player.parse(player).made.partition("+")[0])
+    # A player may be NAME=RUN, RUN/bundle, RULE.py+RUN, RUN+mcts or RUN?option=value.
+    parsed = Player.parse(player)
+    path = Path(parsed.policy_of_search or parsed.base or player)
     run = path.parent if path.name == "bundle" else path
     if os.path.isfile(run / CONFIG):
         folder, experiment = RunFolder.open(run)

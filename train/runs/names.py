@@ -11,6 +11,7 @@ import os
 import re
 from pathlib import Path
 
+from agents.player import Player
 from envs.common.shell_command import shell_command
 from train.runs.folder import CONFIG, RunError
 
@@ -31,11 +32,11 @@ def with_runs(
     an ellipsis (…) behind it, is the newest run whose name begins so. Existing paths, the names in
     `taken` and words that match no run stay. Raises `RunError` for `latest`, and for a beginning
     with an ellipsis, if there is no such run."""
-    spec, question, options = player.partition("?")
-    if "://" in spec:
+    made = Player.of(player).made
+    if "://" in made:
         return player
-    spec = _PLACE.sub(lambda match: _run_of(match["place"], Path(folder), taken), spec)
-    return spec + question + options
+    options = player.removeprefix(made)
+    return _PLACE.sub(lambda match: _run_of(match["place"], Path(folder), taken), made) + options
 
 
 def _run_of(place: str, folder: Path, taken: frozenset[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.agent import Decision
+from agents.player import Player
 from agents.search.evaluation.evaluate import SURE
 from envs.battlesnake.plain import Board, Death, Snake
 from envs.battlesnake.render.scene import display_name, printable_name
@@ -100,7 +101,7 @@ def advice(game: HumanGame, decision: Decision) -> str:
     """Return a hint in a sentence."""
     depth = decision.note.get("depth")
     outlook = _outlook(decision)
-    adviser = game.hint_by.partition("?")[0]
+    adviser = Player.of(game.hint_by).made
     hint = f"{adviser} would go {MOVE_NAMES[decision.move]}"
     if not outlook:
         return f"{hint}."

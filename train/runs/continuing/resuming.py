@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agents.player import Player
 from envs.common.shell_command import shell_command
 from train.config import Experiment
 from train.runs import manifest
@@ -126,11 +127,9 @@ def named_code(experiment: Experiment) -> Iterator[str]:
 
 
 def _is_rules(player: str) -> bool:
-    """Return whether `agents.make` would execute a file of rules for this player.
-
-    Its options follow a question mark."""
-    without_options = player.partition("?")[0]
-    return player.endswith(".py") or without_options.endswith(".py") or ".py+" in player
+    """Return whether `agents.make` would execute a file of rules for this player."""
+    # A file whose name looks like options may appear later: a player is made when a game begins.
+    return player.endswith(".py") or bool(Player.of(player).rules)
 
 
 def _texts(value: Any) -> Iterator[str]:
