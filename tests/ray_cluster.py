@@ -18,15 +18,18 @@ def start_ray(address: str = "local", **options: Any) -> None:
     """Start Ray without its logs; its workers find the tests' own worlds."""
     import ray
 
+    from train.rllib.ray_runtime import fewer_processes
+
     logging.getLogger("ray").setLevel(logging.ERROR)
     paths = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
-    ray.init(
-        address,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={"env_vars": {"PYTHONPATH": paths}},
-        **options,
-    )
+    with fewer_processes():
+        ray.init(
+            address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": {"PYTHONPATH": paths}},
+            **options,
+        )
 
 
 @contextmanager

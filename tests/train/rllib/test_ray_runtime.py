@@ -3,9 +3,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import ray
+from ray._private.node import Node
 from ray.widgets.util import _has_outdated
 
 from train.rllib.ray_runtime import RayError, running_ray
@@ -71,3 +73,27 @@ def test_ray_asks_for_no_newer_widgets(monkeypatch, caplog):
         pass
     assert _has_outdated(("ipywidgets", "999"), message="Run `pip install -U ipywidgets`")
     assert not caplog.records
+
+
+def test_a_ray_of_our_own_has_no_dashboard_and_no_monitor(monkeypatch):
+    started = {"start_api_server": Node.start_api_server, "start_monitor": Node.start_monitor}
+    node = SimpleNamespace()
+
+    def init(**_options) -> None:
+        Node.start_api_server(node, include_dashboard=False, raise_on_failure=False)
+        Node.start_monitor(node)
+
+    starts(monkeypatch)
+    monkeypatch.setattr(ray, "init", init)
+    with running_ray(1):
+        pass
+    assert vars(node) == {"_webui_url": ""}
+    assert {name: getattr(Node, name) for name in started} == started
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_the_rest_of_ray_runs():
+    running = ray._private.worker._global_node.all_processes
+    assert {"gcs_server", "raylet"} <= running.keys()
+    assert running.keys().isdisjoint({"dashboard", "monitor"})
+    assert ray.get(ray.remote(lambda: 3).remote()) == 3
