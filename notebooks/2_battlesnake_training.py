@@ -17,7 +17,7 @@
 # This notebook shows observations and rewards. Then it trains PPO, DQN and APEX on the same board
 # for the same time, draws their curves, and lets the three play each other.
 #
-# **Time:** 24 minutes on two very busy cores, 9 of them training. We haven't timed it on Colab or
+# **Time:** 16 minutes on two busy cores, 9 of them training. We haven't timed it on Colab or
 # Kaggle.
 
 # %% [markdown]
