@@ -107,7 +107,8 @@ def tidy(text: str) -> str:
     """Return a text without colours, what was overwritten, this machine's folders, and all but its
     first and last lines if it is long.
     """
-    text = re.sub(r"/\S*/workshop\b", "workshop", _CONTROL.sub("", text)).strip("\n")
+    text = re.sub(r"/\S*/bin/procsnake\b", "procsnake", _CONTROL.sub("", text)).strip("\n")
+    text = re.sub(r"/\S*/workshop\b", "workshop", text)
     text = text.replace(str(NOTEBOOKS.parent), "procsnake")
     if "procsnake is ready." in text:
         text = text[text.index("procsnake is ready.") :]

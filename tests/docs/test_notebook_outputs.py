@@ -131,6 +131,11 @@ def test_a_long_text_keeps_its_ends_and_no_colours_folders_or_progress():
     assert tidied[-1] == "line 99"
 
 
+def test_a_command_is_named_without_its_environment():
+    text = "check it: /home/ada/workshop/.venv/bin/procsnake export check entry"
+    assert OUTPUTS["tidy"](text) == "check it: procsnake export check entry"
+
+
 def test_a_film_has_fewer_frames_and_lasts_as_long():
     frames = [Image.new("RGB", (8, 8), (2 * k, 0, 0)) for k in range(120)]
     film = io.BytesIO()
