@@ -27,7 +27,7 @@ def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
 
 def effort_of(options: argparse.Namespace) -> Effort:
     """Return the effort that the options of `add_effort` describe, without a wall-clock limit,
-    which is the time-out.
+    which is the timeout.
 
     Raises `ConfigError` for options that don't go together.
     """

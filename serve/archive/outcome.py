@@ -1,7 +1,7 @@
 """Derives a snake's result, cause of death and late answers from the requests that its server saw.
 
 An engine reports none of this: `/end` brings the last board, but never a cause of death or a
-time-out."""
+timeout."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def result(
 def not_played(
     lines: Sequence[AnswerRow], *, width: int, height: int, timeout_ms: int, map_name: str = ""
 ) -> int:
-    """Return the number of time-outs: turns after which the snake wasn't where our answer leads, or
+    """Return the number of timeouts: turns after which the snake wasn't where our answer leads, or
     whose answer was late.
 
     The map solo_maze moves its snake to the next maze, so there only late answers count.
@@ -102,7 +102,7 @@ def cause_of_death(
     of its neighbours.
 
     `moves` are those that the snake may have played, the likeliest first: its answer, then the
-    answer before, which engines repeat after a time-out. The engine's rules decide the cause. It is
+    answer before, which engines repeat after a timeout. The engine's rules decide the cause. It is
     `UNKNOWN_CAUSE` if none of the moves is deadly."""
     snakes = board["snakes"]
     ids = [snake["id"] for snake in snakes]

@@ -56,7 +56,7 @@ class SnakeClient:
         return self._ask("POST", call, body)
 
     def move(self, body: Mapping[str, Any]) -> Reply:
-        """Call `POST /move`, read the move, and compare its time with the game's time-out."""
+        """Call `POST /move`, read the move, and compare its time with the game's timeout."""
         reply = self._as_json(self._ask("POST", "move", body))
         if reply.fault:
             return reply

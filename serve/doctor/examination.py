@@ -27,7 +27,7 @@ _CALLERS = 8
 _ROUNDS = 32
 _WAY_CALLS = 5
 _FAR_SHARE = 0.4
-"""The share of a time-out from which on the way to the snake is worth a warning."""
+"""The share of a timeout from which on the way to the snake is worth a warning."""
 
 
 def examine(
@@ -53,7 +53,7 @@ def examine(
         if not 1 <= value <= most:
             raise ConfigError(f"{name} is {value}; this is a check and no load test: 1 to {most}")
     if timeout_ms < 1:
-        raise ConfigError(f"the time-out is {timeout_ms} ms; games have some 500")
+        raise ConfigError(f"the timeout is {timeout_ms} ms; games have some 500")
     report = Report(url, timeout_ms)
     with closing(SnakeClient(url)) as client:
         until = time.monotonic() + seconds

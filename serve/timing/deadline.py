@@ -30,7 +30,7 @@ MAX_TIMEOUT_MS = 10_000
 MAX_THINK_MS = 1000
 """How long one call may think by default.
 
-A bound is needed because strangers choose a game's time-out, and cores are shared.
+A bound is needed because strangers choose a game's timeout, and cores are shared.
 """
 _GRACE_S = 0.02
 _LEAST_CALLS = 32
@@ -55,10 +55,10 @@ class Decider:
     """Asks an agent for a move, waits at most as long as the game allows, and answers for it if it
     fails.
 
-    An answer is due at the game's time-out, limited to 100..10 000 ms and counted from the
+    An answer is due at the game's timeout, limited to 100..10 000 ms and counted from the
     request's arrival, less a margin. The margin is what `GameMargin` has learned about this game,
     in its record in `memory`, plus the latest stalls of this process (`stall_ms`), as long as half
-    of the time-out remains. An answer is always due after `max_think_ms`. If a game had time-outs,
+    of the timeout remains. An answer is always due after `max_think_ms`. If a game had timeouts,
     the log says how much of its time is left.
 
     The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more
@@ -160,7 +160,7 @@ class Decider:
     def _fall_back(
         self, turn: Turn, kind: str, why: str, error: BaseException | None = None
     ) -> Decision:
-        # Strangers choose boards and time-outs, so they could have all of these logged as often as
+        # Strangers choose boards and timeouts, so they could have all of these logged as often as
         # they like.
         if self._seldom.allows(kind):
             log.log(

@@ -1,13 +1,13 @@
-"""Learns from the engine's reports how long before a game's time-out an answer must leave.
+"""Learns from the engine's reports how long before a game's timeout an answer must leave.
 
 With each turn an engine reports how long our last answer took by its clock (`you.latency`). The
 overhead is that time less the time by our own clock: it is the network, and whatever waits before
 and after us. Strangers make the reports, so a report only moves the margin of the game that it
 names, and an implausible report is ignored.
 
-An engine tells a time-out as 0 (Arena), as the time-out, or as more. A 0 for an answer that took us
-a millisecond can't be its latency. So after a time-out the overhead is known to be at least the
-time-out less what we used, and then how large it is can only be learned from an answer that
+An engine tells a timeout as 0 (Arena), as the timeout, or as more. A 0 for an answer that took us
+a millisecond can't be its latency. So after a timeout the overhead is known to be at least the
+timeout less what we used, and then how large it is can only be learned from an answer that
 arrives: the next ones are given almost at once."""
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ START_MS = 80.0
 MIN_MS = 40.0
 LEAST_BUDGET_MS = 40.0
 """The margin of a game of which nothing is known, the least margin, and the least that a margin
-leaves of a time-out.
+leaves of a timeout.
 """
 REACH_MS = 60.0
-"""How much of a time-out a network must leave for our answers to be in time: the least budget, and
+"""How much of a timeout a network must leave for our answers to be in time: the least budget, and
 time to write and send.
 """
 _RESERVE_MS = 70.0
@@ -41,12 +41,12 @@ _DIGITS = re.compile(r"[0-9]{1,6}")
 class GameMargin:
     """The overhead that one game's engine has shown, and the resulting margin.
 
-    The margin is 80 ms, at most half of the time-out, until something is known. Then it is the peak
-    of the overhead plus its spread, or plus 70 ms if that is more. It leaves 40 ms of the time-out
+    The margin is 80 ms, at most half of the timeout, until something is known. Then it is the peak
+    of the overhead plus its spread, or plus 70 ms if that is more. It leaves 40 ms of the timeout
     in any case. The peak sinks and the lowest overhead rises by a tenth per turn towards the newest
-    one; in a game that had a time-out the peak sinks by a hundredth.
+    one; in a game that had a timeout the peak sinks by a hundredth.
 
-    After the first time-out that our own clock doesn't explain 12 answers are given within 40 ms,
+    After the first timeout that our own clock doesn't explain 12 answers are given within 40 ms,
     after the second 96, and so on. If three such answers in a row were late as well, and no report
     ever was another than 0, the engine is out of reach or doesn't measure; then there is nothing to
     be gained, and the margin is that of the beginning."""
@@ -55,7 +55,7 @@ class GameMargin:
     """The turn that was answered last."""
     took_ms: float = 0.0
     timeouts: int = 0
-    """How many time-outs there were, those among answers that were given at once left out."""
+    """How many timeouts there were, those among answers that were given at once left out."""
     peak_ms: float | None = None
     low_ms: float | None = None
     careful_until: int = 0
@@ -65,7 +65,7 @@ class GameMargin:
     has_measured: bool = False
     """Whether the engine has reported another latency than 0."""
     reported_timeouts: int = 0
-    """How many time-outs there were when the owner was told of them last."""
+    """How many timeouts there were when the owner was told of them last."""
 
     def margin_ms(self, turn: int, reported: Any, timeout_ms: float) -> float:
         """Return the margin for an answer on `turn`. `reported` is this request's unchecked
@@ -103,7 +103,7 @@ class GameMargin:
         return self.is_out_of_reach and not self.has_measured
 
     def news(self, turn: int, margin_ms: float, timeout_ms: float) -> str:
-        """Return a message for the owner about this game, or "". Each time-out is reported once."""
+        """Return a message for the owner about this game, or "". Each timeout is reported once."""
         if self.timeouts == self.reported_timeouts:
             return ""
         if self.is_out_of_reach:

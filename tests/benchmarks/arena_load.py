@@ -1,4 +1,4 @@
-"""How `procsnake serve` does under load, with the client on the same machine: latencies, time-outs,
+"""How `procsnake serve` does under load, with the client on the same machine: latencies, timeouts,
 errors, memory.
 
     python -m tests.benchmarks.arena_load --rate 50 --seconds 60
@@ -12,7 +12,7 @@ Without --agent it serves an untrained policy of the shipped architecture
 (experiments/battlesnake-ppo.yaml), which costs what a trained one does. At a steady rate, latencies
 count from the moment a request was due to be sent, so that an answer that is slow also counts for
 those that queue behind it. `games_per_core` is how many games of this pace keep one core busy, by
-the processor time that the server took; agents that think until the time-out take whatever there
+the processor time that the server took; agents that think until the timeout take whatever there
 is. Memory is the resident size of all worker processes; its drift is the last tenth of the run
 against the second one."""
 

@@ -8,8 +8,8 @@ The first command tries alpha-beta and MCTS, on four networks, with three ways o
 An engine of ours plays games of four against `procsnake serve` through a proxy on loopback, which
 keeps each packet for half of a round trip that is drawn anew for each request (`--way` LEAST MOST,
 in milliseconds). A move is late when its answer takes the official 500 ms or longer. The engine
-then plays the last answered move again and tells the time-out as 0 (as Arena does), as the
-time-out, or as a larger number; latencies are texts in one turn and numbers in the next. A new
+then plays the last answered move again and tells the timeout as 0 (as Arena does), as the
+timeout, or as a larger number; latencies are texts in one turn and numbers in the next. A new
 connection costs nothing."""
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def main() -> None:
         nargs="+",
         choices=TELLINGS,
         default=list(TELLINGS),
-        help="how a time-out is told",
+        help="how a timeout is told",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="of games and jitter (default: %(default)s)"

@@ -313,7 +313,7 @@ def through_caddy(plain, tls, context):
         context.wrap_socket(half, server_hostname="localhost") as sent,
     ):
         sent.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Half:")
-        # Without a limit nothing would come, and the time-out would be raised.
+        # Without a limit nothing would come, and the timeout would be raised.
         assert b"200" not in sent.recv(1000)[:12]
 
 

@@ -189,7 +189,7 @@ def test_searches_play_at_the_effort_that_is_asked_for(capsys):
         assert "note: flood keeps its own effort, not 40 nodes per move" in told.err
         return json.loads(told.out)
 
-    # By nodes it is a function of the seed; no time-out cuts a search short.
+    # By nodes it is a function of the seed; no timeout cuts a search short.
     assert end_of() == end_of("--timeout", "1")
     assert procsnake.main(["match", "alphabeta", "flood", "--nodes", "40", "--time", "5"]) == 2
     assert "one way" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from pathlib import Path
 _STAT = Path("/proc/stat")
 _STOLEN = 7
 _CLEARLY = 0.25
-"""The share of the time-out, or of the machine's time, that only a busy machine loses."""
+"""The share of the timeout, or of the machine's time, that only a busy machine loses."""
 
 
 class LoadMeter:
@@ -45,7 +45,7 @@ class LoadMeter:
             return f"all {len(latencies_ms)} servers were late on the same turn"
         if slowest - timeout_ms >= _CLEARLY * timeout_ms:
             return (
-                f"this process woke {slowest - timeout_ms:.0f} ms after a time-out of"
+                f"this process woke {slowest - timeout_ms:.0f} ms after a timeout of"
                 f" {timeout_ms:.0f} ms"
             )
         if waited_ms >= _CLEARLY * timeout_ms:

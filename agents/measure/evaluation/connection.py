@@ -165,7 +165,7 @@ class Connection:
 
 
 class _Watchdog:
-    """Ends an exchange once its time is up. A socket's own time-out isn't enough, because it starts
+    """Ends an exchange once its time is up. A socket's own timeout isn't enough, because it starts
     anew with each byte and with each address.
     """
 

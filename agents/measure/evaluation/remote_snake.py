@@ -1,6 +1,6 @@
 """A snake behind a URL, called as the official engine calls it.
 
-A request fails if it takes longer than the time-out, if it gets no answer, or if the answer is not
+A request fails if it takes longer than the timeout, if it gets no answer, or if the answer is not
 a move. Then the snake's last good answer is played again, or `up` if there is none. (Facts: the
 official `battlesnake play`, December 2025.)
 """
@@ -41,7 +41,7 @@ class Reply(NamedTuple):
     """Why the request failed; "" if it didn't."""
 
     def is_late(self, timeout_ms: float) -> bool:
-        """Return whether the request failed because of the time-out."""
+        """Return whether the request failed because of the timeout."""
         return bool(self.failure) and self.latency_ms >= timeout_ms
 
 

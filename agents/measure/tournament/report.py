@@ -78,7 +78,7 @@ def _page(
     t = tournament
     summary = (
         f"{len(games)} games, {t.form}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset"
-        f" {t.settings.ruleset}, map {t.settings.map}, seed {t.seed}, time-out {t.timeout_ms} ms,"
+        f" {t.settings.ruleset}, map {t.settings.map}, seed {t.seed}, timeout {t.timeout_ms} ms,"
         f" {t.effort_in_words}"
     )
     links = "".join(_link(t, game, folder) for game in films)

@@ -57,7 +57,7 @@ class Match:
     agents.
     """
     tell_deadline: bool = False
-    """Whether local agents think until the time-out and not by a fixed effort. Then the same seed
+    """Whether local agents think until the timeout and not by a fixed effort. Then the same seed
     doesn't give the same games.
     """
     max_turns: int = 5000

@@ -284,7 +284,7 @@ class _Inference:
             if self._tells_by_length():
                 return self._everybody
             return 0
-        # An answer over a network takes time, so "0" is a time-out, after which a snake goes
+        # An answer over a network takes time, so "0" is a timeout, after which a snake goes
         # straight on.
         bent = _bits(not snake.has_answered and _is_bent(snake.body) for snake in self._snakes)
         # Whoever never ate loses health on each turn.

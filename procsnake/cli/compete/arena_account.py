@@ -17,9 +17,7 @@ ARENA_VARIABLE = "PROCSNAKE_ARENA"
 
 def add_arena_address(parser: argparse.ArgumentParser) -> None:
     """Add the option `--arena`."""
-    where = (
-        f"address of the Arena (default: {ARENA_VARIABLE}, or else https://arena.battlesnake.com)"
-    )
+    where = f"address of Arena (default: {ARENA_VARIABLE}, or else https://arena.battlesnake.com)"
     parser.add_argument(
         "--arena", metavar="URL", default=os.environ.get(ARENA_VARIABLE) or None, help=where
     )

@@ -119,7 +119,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         ),
     )
     think = (
-        "most milliseconds of thought per call, whatever the game's time-out (default: %(default)s)"
+        "most milliseconds of thought per call, whatever the game's timeout (default: %(default)s)"
     )
     parser.add_argument(
         "--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think

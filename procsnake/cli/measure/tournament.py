@@ -73,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=10,
         help="animated games in the report (default: %(default)s)",
     )
-    think = "let local agents think until the time-out; short for --time TIMEOUT --wall"
+    think = "let local agents think until the timeout; short for --time TIMEOUT --wall"
     parser.add_argument("--think", action="store_true", help=think)
     parser.add_argument(
         "--replay", metavar="ROUND/NUMBER", help="show a stored game, or write it to --out"

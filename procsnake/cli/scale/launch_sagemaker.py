@@ -116,7 +116,11 @@ def _add_instances(parser: argparse.ArgumentParser) -> None:
         "--keep-alive-minutes", type=positive, help="minutes that instances wait for the next job"
     )
     parser.add_argument(
-        "--tag", action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
+        "--tag",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="tag of the job; may be repeated",
     )
     parser.add_argument(
         "--env",

@@ -110,7 +110,7 @@ def end_request(turns: Sequence[PlayedTurn], game: Mapping[str, Any], you: str) 
 def is_undecidable(snake_id: str, request: Mapping[str, Any]) -> bool:
     """Whether one request can't tell if the snake lives.
 
-    Either it looks like a time-out, which goes straight on, or its head lies on such a snake.
+    Either it looks like a timeout, which goes straight on, or its head lies on such a snake.
     """
     bodies = {snake["id"]: snake["body"] for snake in request["board"]["snakes"]}
     silent = {snake["id"] for snake in request["board"]["snakes"] if snake["latency"] == "0"}
@@ -146,7 +146,7 @@ def played_games(
     carelessness: float = 0.05,
     **settings: Any,
 ) -> Iterator[list[PlayedTurn]]:
-    """Games by random moves that are safe but for a share of `carelessness`; a time-out goes
+    """Games by random moves that are safe but for a share of `carelessness`; a timeout goes
     straight on.
 
     Each ends with the board on which it was over.

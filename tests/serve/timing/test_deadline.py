@@ -66,7 +66,7 @@ def test_strangers_who_know_a_board_that_fails_do_not_fill_the_log(agent, traces
 
 
 def test_each_reason_to_answer_for_an_agent_is_logged_once_a_minute(caplog):
-    """However many time-outs strangers give their games."""
+    """However many timeouts strangers give their games."""
     late = Hangs()
     now = [0.0]
     decider = Decider(Raises())
@@ -163,7 +163,7 @@ def test_the_time_to_think_is_what_is_left_since_the_request_arrived():
     agent = Watches()
     arrived = time.monotonic() - 0.5
     Decider(agent).decide(turn(timeout_ms=9000), arrived=arrived)
-    # 80 ms before the time-out at first, and 20 ms more for the answer to leave.
+    # 80 ms before the timeout at first, and 20 ms more for the answer to leave.
     assert agent.deadlines[0] - arrived == pytest.approx(8.9)
 
 

@@ -25,7 +25,7 @@ OWN_MS = 15.0
 class Game:
     """An engine at the other end of a network, and how it tells what an answer took.
 
-    `way_ms` returns the network's share of a move. `telling` is a time-out's report. Reports are
+    `way_ms` returns the network's share of a move. `telling` is a timeout's report. Reports are
     texts and numbers by turns."""
 
     def __init__(self, way_ms, telling):

@@ -29,7 +29,7 @@ async function showFigures() {
     figure("Answer, p50", ms(found.p50)),
     figure("Answer, p95", ms(found.p95)),
     figure("Answer, p99", ms(found.p99)),
-    figure("Time-outs", count(found.timeouts), { tone: found.timeouts ? "bad" : "good" }),
+    figure("Timeouts", count(found.timeouts), { tone: found.timeouts ? "bad" : "good" }),
     figure("Errors", count(found.errors), { tone: found.errors ? "bad" : "good" }));
   say(byId("serving"), Object.keys(found.snakes).map((name) => tame(name)).join(", "));
   showDeaths(Object.entries(found.causes).sort((a, b) => b[1] - a[1]));

@@ -70,14 +70,14 @@ function unknown(frame) {
   const { turn, skipped } = frame;
   if (!skipped) return [];
   const turns = skipped === 1 ? `Turn ${turn - 1} is` : `Turns ${turn - skipped} to ${turn - 1} are`;
-  const why = isDead(frame) ? "an engine tells a dead snake nothing but the end" : "no request for them has come";
+  const why = isDead(frame) ? "an engine tells a dead snake only the end" : "no request for them arrived";
   return [`${turns} not known: ${why}.`];
 }
 
 const note = (kind, text) => el("p", { class: `note ${kind}` }, text);
 
 function ending({ turn, you, board }, { result, cause: died, is_end_known: isKnown, is_whole: isWhole }) {
-  if (!isKnown) return `Nothing was heard of this game after turn ${turn}: how it ended is not known.`;
+  if (!isKnown) return `No request arrived after turn ${turn}, so the end of this game is not known.`;
   const own = isWhole ? tame(board.snakes.find((snake) => snake.id === you)?.name) : "Our snake";
   return `The game is over${result ? `: ${result}` : ""}.${died ? ` ${own} ${cause(died)}.` : ""}`;
 }

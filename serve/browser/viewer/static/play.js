@@ -114,7 +114,7 @@ async function undo() {
 async function begin(chosen) {
   isRunning = false;
   if (isBusy) return;
-  say(byId("notice"), "The game is laid out …");
+  say(byId("notice"), "Setting up the game …");
   if (!(await act("new", chosen))) return;
   wanted = null;
   byId("other").open = false;
@@ -153,7 +153,7 @@ function showEnding() {
   byId("ending").className = `note ${game.over ? (MOOD[game.result] ?? "warn") : ""}`;
   const own = game.ending || game.news.join(" ");
   say(byId("ending"), tame(own, 400));
-  put(byId("links"), game.over && el("a", { href: game.replay }, "Look at the game again, and at what the others thought"));
+  put(byId("links"), game.over && el("a", { href: game.replay }, "Watch the game again, and see what the others thought"));
 }
 
 function showControls() {

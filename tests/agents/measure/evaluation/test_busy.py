@@ -105,7 +105,7 @@ def test_an_agent_that_waited_for_its_processor_shows_a_burst(idle, monkeypatch)
         ({"latencies_ms": {"a": 501.0, "b": 600.0}}, "all 2 servers were late on the same turn"),
         ({"latencies_ms": {"a": 499.0, "b": 501.0}}, ""),
         ({"latencies_ms": {"a": 501.0}}, ""),
-        ({"latencies_ms": {"a": 640.0}}, "this process woke 140 ms after a time-out of 500 ms"),
+        ({"latencies_ms": {"a": 640.0}}, "this process woke 140 ms after a timeout of 500 ms"),
         (
             {"latencies_ms": {"a": 501.0}, "waited_ms": 125.0},
             "the agents here waited 125 ms for a processor",

@@ -286,7 +286,7 @@ def answer_once(server, body):
 
 
 def test_a_server_that_closes_connections_is_late_if_it_accepts_none_in_time():
-    """Its queue is full, so opening a connection takes longer than the time-out."""
+    """Its queue is full, so opening a connection takes longer than the timeout."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server, ExitStack() as waiting:
         server.settimeout(30)
         snake = RemoteSnake("http://{}:{}".format(*server.getsockname()), 400)
@@ -299,7 +299,7 @@ def test_a_server_that_closes_connections_is_late_if_it_accepts_none_in_time():
                 other.setblocking(False)
                 other.connect_ex(server.getsockname())
             asked = pool.submit(snake.move, {})
-            # Without its own time-out, the connection would wait for minutes.
+            # Without its own timeout, the connection would wait for minutes.
             until(asked.done)
             move, _, failure = asked.result()
     assert (move, failure) == (UP, "no answer within 400 ms")

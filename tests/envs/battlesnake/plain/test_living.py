@@ -125,7 +125,7 @@ BENT = [(9, 9), (9, 8), (8, 8), (8, 7)]
         ([snake("b", [(9, 9), (9, 10), (8, 10)]), snake("c", BENT)], "DL"),
         ([snake("b", [(9, 9), (9, 10), (8, 10), (7, 10)]), snake("c", BENT)], "DD"),
         ([snake("b", [(2, 2), (2, 3), (1, 3), (1, 2), (2, 2)]), snake("c", BENT)], "DL"),
-        # A time-out goes straight on, and whoever never ate has lost health on each turn.
+        # A timeout goes straight on, and whoever never ate has lost health on each turn.
         ([snake("b", [(0, 0), (1, 0), (1, 1), (2, 1)], latency="0"), snake("c", BENT)], "DL"),
         ([snake("b", FAR[:3], latency="0"), snake("c", BENT)], "DL"),
         # Late, or dead for longer; and a head on such a snake.

@@ -251,7 +251,7 @@ def test_a_board_that_the_engine_cannot_hold_is_told_from_a_faulty_one(caplog, m
 
 
 def test_numbers_may_be_texts_and_whole_numbers_may_have_a_point():
-    """Settings and the time-out came as texts once, and JSON knows but one kind of number."""
+    """Settings and the timeout came as texts once, and JSON knows but one kind of number."""
     request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
     request["game"] |= {
         "timeout": "400",

@@ -32,7 +32,7 @@ PATIENCE_S = 60
 
 class Pressed:
     """Stands for a keyboard: these keys, one after the other; None where the time passes first.
-    Keeps the time-outs.
+    Keeps the timeouts.
     """
 
     def __init__(self, *keys: str | None) -> None:

@@ -29,7 +29,7 @@ def arena_of(store):
 def referee(url, *, seed=1, names=("me", "other"), size=7, rivals=("greedy",), **settings):
     """A game between the thinker and others.
 
-    The time-out is the longest there is, so that the game is the same on a busy machine: with the
+    The timeout is the longest there is, so that the game is the same on a busy machine: with the
     usual 500 ms, a single late answer leaves turn 0 unknown, or ends the game on turn 3."""
     seats = [f"{url}/snakes/thinker", *map(agents.make, rivals)]
     options = {

@@ -77,10 +77,7 @@ def test_a_game_that_fell_silent_has_no_known_end(page, tmp_path):
         open_first_game(page, url)
         page.keyboard.press("End")
         expect_turn(page, 2)
-        assert (
-            "Nothing was heard of this game after turn 2"
-            in page.locator("#why .bad").first.inner_text()
-        )
+        assert "No request arrived after turn 2" in page.locator("#why .bad").first.inner_text()
         page.goto("about:blank")
     store.close()
 
