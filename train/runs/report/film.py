@@ -121,7 +121,7 @@ def _caption(result: Any, rivals: list[str]) -> str:
     if result.winner == "this policy":
         return f"against {against}: won after {result.turns} turns"
     cause = CAUSE_NAMES[result.causes[0]]
-    end = f"died ({cause})" if cause else "alive when the film ends"
+    end = f"died ({cause.replace('-', ' ')})" if cause else "alive when the film ends"
     return f"against {against}: {end}, {result.turns} turns"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -135,9 +136,18 @@ def _state(folder: Path, about: Mapping[str, Any], history: Columns) -> str:
     else:
         state = f"running or interrupted; continue with: {resume_command(folder)}"
     return (
-        f"{state} · started {about.get('started', '?')} · report of"
+        f"{state} · started {_moment(about.get('started', '?'))} · report of"
         f" {time.strftime('%Y-%m-%d %H:%M')} · {folder}"
     )
+
+
+def _moment(written: Any) -> str:
+    """A run's time on this machine's clock; what isn't a time stays as it was written."""
+    try:
+        moment = datetime.strptime(str(written), "%Y-%m-%dT%H:%M:%S%z").astimezone()
+    except (ValueError, OverflowError, OSError):
+        return str(written)
+    return f"{moment:%Y-%m-%d %H:%M}"
 
 
 def _measured(

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,6 +103,24 @@ def test_what_was_trained_what_it_wins_and_two_curves_come_first_and_the_rest_is
     assert len(Page(first).charts) == 2
     assert len(folded.charts) > 6
     assert "num_minibatches" not in first
+
+
+@pytest.mark.parametrize(
+    ("started", "shown"),
+    [
+        ("2026-11-27T22:18:21+0000", "started 2026-11-27 23:18 ·"),
+        ("last week", "started last week ·"),
+        ("0001-01-01T00:00:00+2300", "started 0001-01-01T00:00:00+2300 ·"),
+    ],
+)
+def test_a_report_says_by_this_machines_clock_when_its_run_started(
+    tmp_path, monkeypatch, started, shown
+):
+    monkeypatch.setenv("TZ", "CET-1")
+    time.tzset()
+    assert shown in page_of(a_run(tmp_path, note={"started": started})).text
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_an_evaluation_after_training_is_in_the_report(tmp_path):
