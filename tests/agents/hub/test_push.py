@@ -215,7 +215,7 @@ def test_only_the_owner_writes(hub, monkeypatch, bundle_path, token, message):
         ("hf://ada/snake/folder", {}, "more than a repository"),
         ("hf://ada/snake@main", {}, "more than a repository.*--revision"),
         ("hf://ada/snake", {"branch": "a" * 40}, "is a commit"),
-        ("hf://ada/snake", {"branch": "../x"}, "no address"),
+        ("hf://ada/snake", {"branch": "../x"}, "not an address"),
         ("ada/snake", {}, "it looks like hf://user/name"),
     ],
 )

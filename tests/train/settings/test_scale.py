@@ -253,8 +253,8 @@ def test_short_forms_mean_what_they_say():
         ("scale={instance: ml.c5.xlarge}", "one of heterogeneous, homogeneous, local, single"),
         ("scale={kind: single, instance: ml.c55.xlarge}", "Did you mean"),
         ("scale={kind: single, instance: ml.trn1.2xlarge}", "Trainium"),
-        ("scale={kind: single, instance: big}", "no SageMaker instance type"),
-        ("scale={kind: single, instance: ml.c5.0xlarge}", "no SageMaker instance type"),
+        ("scale={kind: single, instance: big}", "not a SageMaker instance type"),
+        ("scale={kind: single, instance: ml.c5.0xlarge}", "not a SageMaker instance type"),
         ("scale={kind: homogeneous, instance: ml.c5.xlarge, count: 0}", "scale.count is 0"),
         ("scale={kind: single, instance: ml.c5.xlarge, count: 2}", "unknown key 'scale.count'"),
         (

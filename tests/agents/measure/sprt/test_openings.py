@@ -87,11 +87,11 @@ def test_a_book_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("no json", "no book"),
+        ("no json", "not a book"),
         ('{"seed": -1, "moves": []}', "seed is -1"),
         ('{"seed": 1, "moves": ["xx"]}', "xx"),
         ('{"seed": 1, "moves": ["u"]}', "opening 1"),
-        ('{"seed": 1, "moves": 7}', "no book"),
+        ('{"seed": 1, "moves": 7}', "not a book"),
         ('{"seed": 1, "moves": [["u", "d"]]}', "texts"),
         ('{"seed": 1, "moves": ["uu", "uu", "uu", "uu", "uu", "uu", "uu", "uu"]}', "opening 1"),
         ("", "no openings"),
