@@ -11,7 +11,13 @@ from mkdocs.structure.files import File, Files
 
 
 def add_page(files: Files, config: MkDocsConfig, name: str, text: str) -> None:
-    """Add Markdown `text` to the site as the page `name`, without writing a file into `docs`."""
+    """Add Markdown `text` to the site as the page `name`, without writing a file into `docs`.
+
+    A file of that name is a stub, which tells readers of the repository what makes the page.
+    """
+    stub = files.get_file_from_path(name)
+    if stub is not None:
+        files.remove(stub)
     files.append(File.generated(config, name, content=text))
 
 
