@@ -234,8 +234,8 @@ def _short(value: Any) -> str:
 
 def library_versions() -> dict[str, str]:
     """Return the versions of the libraries that shape a policy, as far as they are installed."""
-    found = {name: _version(name) for name in _LIBRARIES}
-    return {name: number for name, number in found.items() if number is not None}
+    versions = {name: _version(name) for name in _LIBRARIES}
+    return {name: number for name, number in versions.items() if number is not None}
 
 
 @cache

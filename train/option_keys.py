@@ -79,8 +79,8 @@ def world_options(name: str) -> list[Option]:
         for option in _options(path)
         for inner in (option, *_within(option.name))
     )
-    found = {option.name: option for option in given if option.name not in _NOT_OPTIONS}
-    if not found:
+    own = {option.name: option for option in given if option.name not in _NOT_OPTIONS}
+    if not own:
         return []
     around = [Option("augment", None, _AUGMENT)]
     for prefix, path in _AROUND.items():
@@ -89,7 +89,7 @@ def world_options(name: str) -> list[Option]:
                 Option(f"{prefix}.{one.name}", one.default, one.meaning) for one in _options(path)
             ]
     return [
-        *found.values(),
+        *own.values(),
         *(option for option in around if option.name.rpartition(".")[2] not in _NOT_OPTIONS),
     ]
 

@@ -100,9 +100,9 @@ def _usage(parser: argparse.ArgumentParser) -> str:
 
 def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str, str]:
     formatter = argparse.HelpFormatter(parser.prog)
-    told = formatter._expand_help(action) if action.help else ""
-    default = _DEFAULT.search(told)
-    meaning = _DEFAULT.sub("", told, count=1)
+    help_text = formatter._expand_help(action) if action.help else ""
+    default = _DEFAULT.search(help_text)
+    meaning = _DEFAULT.sub("", help_text, count=1)
     if action.choices and action.metavar:
         meaning += f" ({', '.join(map(str, action.choices))})"
     return (

@@ -103,11 +103,11 @@ class Progress:
         now = time.monotonic()
         if now - self._began < _QUIET_S:
             return
-        told = f"{text}, {now - self._began:.0f} s"
-        self._screen.show(told)
+        line = f"{text}, {now - self._began:.0f} s"
+        self._screen.show(line)
         if self._lines and not self._screen.live and now - self._told > _BETWEEN_LINES_S:
             self._told = now
-            print(told, file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)
 
 
 _QUIET_S = 2.0

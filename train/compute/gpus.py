@@ -15,13 +15,13 @@ def require_gpus(experiment: Experiment) -> None:
         return
     import torch
 
-    found = torch.cuda.device_count()
-    if needed > found:
+    available = torch.cuda.device_count()
+    if needed > available:
         if torch.version.cuda:
             without = ""
         else:
             without = f", because torch {torch.__version__} is built without CUDA"
         raise ConfigError(
-            f"num_gpus_per_learner takes {needed} GPU(s) in all, but torch finds {found} on this"
-            f" machine{without}; on the CPU: --set num_gpus_per_learner=0"
+            f"num_gpus_per_learner takes {needed} GPU(s) in all, but torch finds {available} on"
+            f" this machine{without}; on the CPU: --set num_gpus_per_learner=0"
         )

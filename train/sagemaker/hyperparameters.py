@@ -30,8 +30,11 @@ class Meeting:
     num_secondary: int
     """The number of instances of the job that plays."""
     bucket: str
+    """The S3 bucket in which the jobs leave notes for each other."""
     prefix: str
+    """The beginning of the notes' names in the bucket."""
     region: str
+    """The AWS region of the bucket."""
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return the hyperparameters that are sent, before encoding."""
@@ -50,17 +53,17 @@ class Meeting:
 
         Raises `ConfigError` if some are missing.
         """
-        own = {name: values.pop(name) for name in _OF_A_MEETING if name in values}
+        own = {name: values.pop(name) for name in _NAMES_OF_A_MEETING if name in values}
         role = own.get("rl_cluster_type")
         if "rl_cluster_type" not in own:
             return None
         if role == "secondary":
             # The kit's second job doesn't say how many it is: it waits for the first.
             own.setdefault("rl_num_instances_secondary", 0)
-        if missing := [name for name in _OF_A_MEETING if name not in own]:
+        if missing := [name for name in _NAMES_OF_A_MEETING if name not in own]:
             raise ConfigError(
                 f"rl_cluster_type is given, but not {', '.join(missing)}; two jobs need"
-                f" {', '.join(_OF_A_MEETING)}"
+                f" {', '.join(_NAMES_OF_A_MEETING)}"
             )
         if role not in ("primary", "secondary"):
             raise ConfigError(f"rl_cluster_type is {role!r}; it must be primary or secondary")
@@ -78,7 +81,7 @@ class Meeting:
         )
 
 
-_OF_A_MEETING = (
+_NAMES_OF_A_MEETING = (
     "rl_cluster_type",
     "rl_num_instances_secondary",
     "s3_bucket",

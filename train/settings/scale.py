@@ -229,24 +229,24 @@ def scale_overrides(text: str, *, two_jobs: bool = False) -> list[str]:
             f"instances {text!r} are not like ml.g5.xlarge, 3*ml.c5.4xlarge,"
             " ml.g5.xlarge+2*ml.c5.4xlarge or 8cpu-1gpu+2*16cpu"
         )
-    found = [
+    instances = [
         Instances(instance=term["instance"], count=int(term["count"] or 1))
         for term in terms
         if term
     ]
-    if len(found) == 2:
+    if len(instances) == 2:
         scale: Any = Heterogeneous(
-            learner=found[0], rollout=found[1], mode="two-jobs" if two_jobs else "groups"
+            learner=instances[0], rollout=instances[1], mode="two-jobs" if two_jobs else "groups"
         )
     elif two_jobs:
         raise ConfigError(
             f"two jobs need two kinds of instances, but {text!r} names one; e.g."
             " ml.g5.xlarge+2*ml.c5.4xlarge"
         )
-    elif found[0].count == 1:
-        scale = Single(instance=found[0].instance)
+    elif instances[0].count == 1:
+        scale = Single(instance=instances[0].instance)
     else:
-        scale = Homogeneous(instance=found[0].instance, count=found[0].count)
+        scale = Homogeneous(instance=instances[0].instance, count=instances[0].count)
     return [
         f"scale.{key}={value}" for key, value in flat(asdict(scale)).items() if value is not None
     ]

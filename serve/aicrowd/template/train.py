@@ -162,8 +162,15 @@ def main():
         scheduler=_make_scheduler(options),
         resume=options.resume,
         queue_trials=options.queue_trials,
-        verbose=3 if options.vv else 2 if options.v else 1,
+        verbose=_verbosity(options),
     )
+
+
+def _verbosity(options):
+    """Return how much Ray Tune prints: 1 to 3."""
+    if options.vv:
+        return 3
+    return 2 if options.v else 1
 
 
 if __name__ == "__main__":

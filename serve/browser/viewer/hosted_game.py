@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from agents.agent import Decision
 from agents.measure.evaluation.referee import Frame, Referee
@@ -50,7 +50,7 @@ class HostedGame:
         self._answers: list[list[_Answer]] = []
         self._dead: set[str] = set()
         self._started = time.time()
-        self._ended = cast(float | None, None)
+        self._ended: float | None = None
         self._default = next(
             (slot for slot, seat in enumerate(referee.seats) if not isinstance(seat, str)), 0
         )
@@ -79,21 +79,22 @@ class HostedGame:
         self, *, live: bool | None = None, limit: int = 50, offset: int = 0
     ) -> list[dict[str, Any]]:
         """Return the game, if it matches the filter (`GameArchive.games`)."""
-        is_asked_for = live in (None, self._ended is None) and self._boards
-        if is_asked_for:
+        has_begun = bool(self._boards)
+        is_live = self._ended is None
+        if has_begun and live in (None, is_live):
             return [self._entry(self._default)][offset:limit]
         return []
 
     def bodies(self, game_id: str) -> list[dict[str, Any]]:
         """Return the game as each snake saw it (`GameArchive.bodies`)."""
         slots = sorted(range(len(self._referee.ids)), key=lambda slot: slot != self._default)
-        if self._is(game_id, SNAKE):
+        if self._is_this_game(game_id, SNAKE):
             return [self._entry(slot) for slot in slots]
         return []
 
     def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
         """Return the game (`GameArchive.game`), of which everything is known."""
-        if self._is(game_id, snake) and you in (None, *self._referee.ids):
+        if self._is_this_game(game_id, snake) and you in (None, *self._referee.ids):
             return self._entry(self._slot(you))
         return None
 
@@ -130,7 +131,7 @@ class HostedGame:
             "errors": game["errors"],
             "causes": causes,
             "snakes": {SNAKE: 1},
-            **{share: game[share] for share in ("p50", "p95", "p99")},
+            **{percentile: game[percentile] for percentile in ("p50", "p95", "p99")},
         }
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
@@ -143,7 +144,7 @@ class HostedGame:
             return Recording.read(growing)
         return Recording.read(self._recording)
 
-    def _is(self, game_id: str, snake: str) -> bool:
+    def _is_this_game(self, game_id: str, snake: str) -> bool:
         return bool(self._boards) and (game_id, snake) == (self._referee.game["id"], SNAKE)
 
     def _slot(self, you: str | None) -> int:
@@ -190,9 +191,8 @@ class HostedGame:
         ended = self._ended
         latencies = [answers[slot].latency_ms for answers in list(self._answers)]
         timeouts = [ms for ms in latencies if ms is not None and ms >= referee.game["timeout"]]
-        cause = result = None
-        if ended:
-            result = self._result(slot)
+        result = self._result(slot) if ended else None
+        cause = None
         if ended and referee.result:
             cause = CAUSE_NAMES[referee.result.causes[slot]] or None
         return {
@@ -221,6 +221,7 @@ class HostedGame:
         }
 
     def _result(self, slot: int) -> str | None:
+        """How the game ended for a slot; None for a solo game and for one that was broken off."""
         if self._referee.result is None:
             return None
         causes = self._referee.result.causes
@@ -231,8 +232,8 @@ class HostedGame:
             return WON
         if causes[slot] == ALIVE:
             return DRAW
-        died = self._referee.state.arrays.death_turn[0]
-        if not alive and died[slot] == died.max():
+        death_turns = self._referee.state.arrays.death_turn[0]
+        if not alive and death_turns[slot] == death_turns.max():
             return DRAW
         return LOST
 
