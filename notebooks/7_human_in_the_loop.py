@@ -62,6 +62,7 @@ from agents.measure.pages.figure import draw
 from envs.battlesnake import BattlesnakeVectorEnv
 from envs.battlesnake.state import CAUSE_NAMES
 from train.config import Experiment
+from train.rllib.ray_runtime import running_ray
 from train.run import train
 from train.runs.curves.history import read_columns
 from train.runs.curves.statistics import mean_line
@@ -129,11 +130,12 @@ def experiment(arm: str, side: int, seed: int) -> Experiment:
     )
 
 
-runs = {
-    (side, arm): [train(experiment(arm, side, seed)).path for seed in range(SEEDS)]
-    for side in BOARDS
-    for arm in ARMS
-}
+with running_ray(1):  # once for all runs, which would otherwise each start it
+    runs = {
+        (side, arm): [train(experiment(arm, side, seed)).path for seed in range(SEEDS)]
+        for side in BOARDS
+        for arm in ARMS
+    }
 
 # %% [markdown]
 # ## What came of it
