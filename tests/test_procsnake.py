@@ -338,7 +338,7 @@ def in_a_shell(redirected: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stderr.decode()
 
 
-SHORT = f"replay show {RECORDING} --turn 3"
+SHORT = f"replay show {shlex.quote(RECORDING)} --turn 3"
 LONG = "champions --json"
 """Commands whose output is written as they end, and earlier."""
 

@@ -56,7 +56,7 @@ def test_in_a_directory_that_is_gone_the_whole_path_is_named(monkeypatch, tmp_pa
     without_procsnake_on_path(monkeypatch)
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
-    assert shell_command("champions") == f"{INSTALLED} champions"
+    assert shell_command("champions") == f"{shlex.quote(str(INSTALLED))} champions"
 
 
 def test_another_installation_on_path_is_not_mistaken_for_this_one(monkeypatch, tmp_path):

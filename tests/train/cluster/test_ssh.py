@@ -269,7 +269,11 @@ def test_two_machines_become_a_cluster_over_ssh_and_are_trained_on(over_ssh, tmp
         "--runs",
         str(tmp_path / "runs"),
     ]
-    out = call(["ssh", *options, "gpu-box", f"cd {ROOT} && {shlex.join(train)}"], "", "gpu-box")
+    out = call(
+        ["ssh", *options, "gpu-box", f"cd {shlex.quote(str(ROOT))} && {shlex.join(train)}"],
+        "",
+        "gpu-box",
+    )
     assert out.startswith("report: ")
     (run,) = (tmp_path / "runs").iterdir()
     # It did not say how many play: one for each of the playing machine's two processors.
