@@ -33,7 +33,7 @@ def numbers(pattern, name):
 
 
 def test_when_an_answer_is_due_is_said_as_it_is_reckoned():
-    least, most = numbers(r"before the game's timeout \((\d+) ms to (\d+) s\)", "docs/arena.md")
+    least, most = numbers(r"takes as at least (\d+) ms and at most (\d+) s", "docs/arena.md")
     assert (least, 1000 * most) == (deadline.MIN_TIMEOUT_MS, deadline.MAX_TIMEOUT_MS)
     first, reserve = numbers(
         r"it is (\d+) ms at first, then the observed overhead plus (\d+) ms",
