@@ -59,7 +59,13 @@ from train.rllib.batched_config import BatchedConfig
 from train.rllib.env_runner import BatchEnvRunner, Cut
 from train.rllib.fragment_flow import by_learner
 from train.rllib.learner import FragmentLearner
-from train.rllib.modules import NetworkModule, RecurrentModule, mask_logits
+from train.rllib.modules import (
+    ADVANTAGE_PREDS,
+    NetworkModule,
+    RecurrentModule,
+    SeparateValueModule,
+    mask_logits,
+)
 from train.rollouts.advantages import gae
 from train.rollouts.columns import ACTION_MASK, ADVANTAGES, VALUE_TARGETS
 from train.rollouts.fragment import Fragment
@@ -71,6 +77,8 @@ from train.worlds.symmetry import RandomViews
 
 FRACTION_DONE = "fraction_done"
 """Key of the learner's `timesteps`: the part of the budget that is used up, 0..1."""
+ADVANTAGE_LOSS_KEY = "adv_loss"
+"""Metric with the mean squared error of predicted advantages."""
 IMPORTANCE = "importance"
 """Name of the column with how much likelier an action was by the weights of now than by those that
 played it, float32 [B].
@@ -89,8 +97,19 @@ class PPOConfig(BatchedConfig):
         self.settings = PPOSettings()
 
     def runner_and_module(self) -> tuple[type[PPORunner], type[NetworkModule]]:
+        if self.settings.value_epochs:
+            return PPORunner, SeparateValueModule
         module = RecurrentModule if self.settings.lstm_units else NetworkModule
         return PPORunner, module
+
+    def _complete(self) -> None:
+        super()._complete()
+        if self.settings.value_epochs and self.num_learners > 1:
+            raise ConfigError(
+                f"num_learners is {self.num_learners}, but with {self.settings.algorithm}."
+                "value_epochs policy and values learn by turns, which only one learner can; set"
+                " num_learners to 0 or 1"
+            )
 
     def get_default_learner_class(self) -> type[TorchLearner]:
         return PPOLearner
@@ -374,6 +393,8 @@ class PPORunner(BatchEnvRunner):
 
 _LEAST_KL_SHARE = 1 / 64
 """The least weight of the KL penalty, as a share of `kl_coef`: six quiet updates below it."""
+_OF_THE_VALUES = (Columns.OBS, VALUE_TARGETS, Columns.VF_PREDS)
+"""Columns of a rollout from which values of their own network are learned."""
 _OF_THE_POLICY = (Columns.ACTION_LOGP, Columns.VF_PREDS, Columns.ACTION_DIST_INPUTS)
 """Columns of a rollout that depend on the policy that the ratios are taken to."""
 
@@ -422,7 +443,8 @@ class PPOLearner(FragmentLearner):
         self.set_lr(lr)
 
     def minibatches(self, batch: SampleBatch) -> Iterator[SampleBatch]:
-        """Yield minibatches, shuffled again in each epoch.
+        """Yield minibatches, shuffled again in each epoch. With `value_epochs`, those of the policy
+        come first, and then those of the values.
 
         There are always `num_minibatches` of them, so learners with unequal shares of the
         experience stay in step."""
@@ -432,24 +454,35 @@ class PPOLearner(FragmentLearner):
         if plays_while_learning(self.config):
             self._stay_near_the_newest_policy(batch)
         for epoch in range(settings.num_epochs):
-            parts = self._shuffled_parts(batch)
-            task = f"epoch {epoch + 1} of {settings.num_epochs}, minibatch"
-            for k in work.counted(task, self._num_minibatches):
-                # RLlib computes `loss`, its gradients and the step before it asks for the next one.
-                yield _rows_of(batch, parts[k])
+            yield from self._one_epoch(batch, f"epoch {epoch + 1} of {settings.num_epochs}")
             if self._has_gone_too_far():
-                return
+                break
+        if settings.value_epochs and self._weights_seq_no % settings.value_freq == 0:
+            seen = SampleBatch({name: batch[name] for name in _OF_THE_VALUES})
+            for epoch in range(settings.value_epochs):
+                epochs = f"values, epoch {epoch + 1} of {settings.value_epochs}"
+                yield from self._one_epoch(seen, epochs)
+
+    def _one_epoch(self, batch: SampleBatch, task: str) -> Iterator[SampleBatch]:
+        parts = self._shuffled_parts(batch)
+        for k in work.counted(f"{task}, minibatch", self._num_minibatches):
+            # RLlib computes `loss`, its gradients and the step before it asks for the next one.
+            yield _rows_of(batch, parts[k])
 
     def loss(
         self, answers: dict[str, torch.Tensor], batch: dict[str, Any]
     ) -> tuple[torch.Tensor, dict[str, Any]]:
+        if Columns.ACTIONS not in batch:
+            loss = value_loss(answers[Columns.VF_PREDS], batch, self._loss_settings)
+            return loss, {VF_LOSS_KEY: loss.detach()}
         loss, parts = ppo_loss(
             answers[Columns.ACTION_DIST_INPUTS],
-            answers[Columns.VF_PREDS],
+            answers.get(Columns.VF_PREDS),
             batch,
             self._loss_settings,
             ent_coef=self.ent_coef,
             kl_coef=self._kl_coef,
+            predicted_advantages=answers.get(ADVANTAGE_PREDS),
         )
         self._approx_kl = parts["approx_kl"]
         parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self.ent_coef
@@ -546,7 +579,7 @@ class PPOLearner(FragmentLearner):
             actions = decisions[Columns.ACTIONS].long()[:, None]
             by_newest = {
                 Columns.ACTION_LOGP: log_probabilities.gather(1, actions).squeeze(1),
-                Columns.VF_PREDS: answers[Columns.VF_PREDS],
+                Columns.VF_PREDS: answers.get(Columns.VF_PREDS, decisions[Columns.VF_PREDS]),
                 Columns.ACTION_DIST_INPUTS: log_probabilities,
             }
             for name, column in newest.items():
@@ -571,17 +604,19 @@ def _rows_of(batch: SampleBatch, positions: torch.Tensor) -> SampleBatch:
 
 def ppo_loss(
     logits: torch.Tensor,
-    values: torch.Tensor,
+    values: torch.Tensor | None,
     batch: dict[str, torch.Tensor],
     settings: PPOSettings,
     *,
     ent_coef: float,
     kl_coef: float = 0.0,
+    predicted_advantages: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     """Return the loss to minimise, and its parts for logging, without gradients and by RLlib's
     names.
 
-    `logits` [B, A] and `values` [B] are the network's current answers. `batch` holds the rollout's
+    `logits` [B, A] and `values` [B] are the network's current answers; in place of values that have
+    a network of their own, it answers with `predicted_advantages` [B]. `batch` holds the rollout's
     actions, values and masks, and for the KL penalty also its log-probabilities [B, A]. With the
     column `IMPORTANCE`, values and log-probabilities are those of a newer policy than the one that
     played (the decoupled objective)."""
@@ -594,31 +629,32 @@ def ppo_loss(
     # Of several stretches of a memory, one may be a minibatch of a single decision.
     if settings.norm_adv and len(advantages) > 1:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    if IMPORTANCE in batch:
-        advantages = advantages * batch[IMPORTANCE]
+    weighted = advantages * batch[IMPORTANCE] if IMPORTANCE in batch else advantages
     clipped_ratio = ratio.clamp(1 - settings.clip_coef, 1 + settings.clip_coef)
-    policy_loss = torch.max(-advantages * ratio, -advantages * clipped_ratio).mean()
-
-    targets = batch[VALUE_TARGETS]
-    old_values = batch[Columns.VF_PREDS]
-    squared_error = (values - targets).square()
-    if settings.clip_vloss:
-        near = old_values + (values - old_values).clamp(-settings.clip_coef, settings.clip_coef)
-        squared_error = torch.max(squared_error, (near - targets).square())
-    value_loss = 0.5 * squared_error.mean()
+    policy_loss = torch.max(-weighted * ratio, -weighted * clipped_ratio).mean()
 
     # A masked action has probability 0 and a large, finite logarithm: it adds 0.
     entropy = -(log_probabilities.exp() * log_probabilities).sum(-1).mean()
-    loss = policy_loss + settings.vf_coef * value_loss - ent_coef * entropy
+    loss = policy_loss
+    parts: dict[str, Any] = {POLICY_LOSS_KEY: policy_loss.detach()}
+    if values is not None:
+        error = value_loss(values, batch, settings)
+        loss = loss + settings.vf_coef * error
+        parts[VF_LOSS_KEY] = error.detach()
+    if predicted_advantages is not None:
+        error = (predicted_advantages - advantages).square().mean()
+        loss = loss + settings.adv_coef * error
+        parts[ADVANTAGE_LOSS_KEY] = error.detach()
+    loss = loss - ent_coef * entropy
+    parts[ENTROPY_KEY] = entropy.detach()
     with torch.no_grad():
-        parts: dict[str, Any] = {
-            POLICY_LOSS_KEY: policy_loss.detach(),
-            VF_LOSS_KEY: value_loss.detach(),
-            ENTROPY_KEY: entropy.detach(),
+        targets = batch[VALUE_TARGETS]
+        parts |= {
             "approx_kl": ((ratio - 1) - log_ratio).mean(),
             "clipfrac": ((ratio - 1).abs() > settings.clip_coef).float().mean(),
             LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY: (
-                1 - _variance(targets - old_values) / _variance(targets).clamp_min(1e-8)
+                1
+                - _variance(targets - batch[Columns.VF_PREDS]) / _variance(targets).clamp_min(1e-8)
             ),
         }
     if settings.kl_coef:
@@ -627,6 +663,21 @@ def ppo_loss(
         loss = loss + kl_coef * kl
         parts[LEARNER_RESULTS_KL_KEY] = kl.detach()
     return loss, parts
+
+
+def value_loss(
+    values: torch.Tensor, batch: dict[str, torch.Tensor], settings: PPOSettings
+) -> torch.Tensor:
+    """Return half the mean squared error of `values` [B], which is clipped if `clip_vloss` says
+    so.
+    """
+    targets = batch[VALUE_TARGETS]
+    old_values = batch[Columns.VF_PREDS]
+    squared_error = (values - targets).square()
+    if settings.clip_vloss:
+        near = old_values + (values - old_values).clamp(-settings.clip_coef, settings.clip_coef)
+        squared_error = torch.max(squared_error, (near - targets).square())
+    return 0.5 * squared_error.mean()
 
 
 def _variance(values: torch.Tensor) -> torch.Tensor:

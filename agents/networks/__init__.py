@@ -20,6 +20,7 @@ _BUILT_IN = {
     "mlp": "agents.networks.mlp:MLP",
     "q-network": "agents.networks.q_network:QNetwork",
     "recurrent": "agents.networks.recurrent:Recurrent",
+    "separate-value": "agents.networks.separate_value:SeparateValue",
     "starter-pack": "agents.networks.starter_pack:StarterPack",
     "snake-cnn": "agents.networks.snake_cnn:SnakeCNN",
 }

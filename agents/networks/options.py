@@ -143,6 +143,16 @@ class RecurrentOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SeparateValueOptions:
+    """The options of `separate-value`."""
+
+    body: str = "mlp"
+    """The network that there is one of for the policy, and one for values."""
+    body_options: Mapping[str, Any] | None = None
+    """The options of that network."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class StarterPackOptions:
     """The options of `starter-pack` besides the sizes in `starter_pack_shape.StarterPackShape`."""
 
@@ -159,6 +169,7 @@ OPTIONS: dict[str, type] = {
     "mlp": MLPOptions,
     "q-network": QNetworkOptions,
     "recurrent": RecurrentOptions,
+    "separate-value": SeparateValueOptions,
     "snake-cnn": SnakeCNNOptions,
     "starter-pack": StarterPackOptions,
 }

@@ -41,6 +41,9 @@ def ppo(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
     settings.require("target_kl", None, "Ray 0.8.6 can't end an update early")
     settings.require("symmetries", False, "Ray 0.8.6 has no place for it")
     settings.require("lstm_units", 0, "a memory has no twin there")
+    settings.require("value_epochs", 0, "Ray 0.8.6 learns policy and values in one pass")
+    for name in ("value_freq", "adv_coef"):
+        settings.take(name, None)
     if (optimizer := settings.take("optimizer", "adam")) != "adam":
         notes.append(f"It trains with Adam, because Ray 0.8.6 has no {optimizer.capitalize()}.")
     clip_coef = float(settings.take("clip_coef"))

@@ -18,6 +18,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "mean_hazard_turns": ("turns in hazards per episode", "turns"),
     "policy_loss": ("policy loss", "loss"),
     "vf_loss": ("value loss", "loss"),
+    "adv_loss": ("squared error of predicted advantages", "loss"),
     "total_loss": ("total loss", "loss"),
     "qf_loss": ("loss of the Q values", "loss"),
     "qf_mean": ("Q value of the actions taken", "sum of rewards"),

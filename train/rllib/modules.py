@@ -14,10 +14,13 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from agents import networks
 from agents.networks.q_network import QNetwork
 from agents.networks.recurrent import Recurrent
+from agents.networks.separate_value import SeparateValue
 from envs.common.parts import import_modules
 from train.rollouts.columns import ACTION_MASK
 from train.rollouts.recurrent import STATE, STRETCH, stretch_lengths
 
+ADVANTAGE_PREDS = "advantage_preds"
+"""Key of the advantages float32 [B] that `SeparateValueModule` predicts in training."""
 ATOMS = "atoms"
 NEXT_ATOMS = "next_atoms"
 TARGET_ATOMS = "target_atoms"
@@ -120,6 +123,33 @@ class RecurrentModule(NetworkModule):
     def _through(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         with torch.autocast(arguments[0].device.type, torch.bfloat16, enabled=self.bf16):
             return self.network(*arguments)
+
+
+class SeparateValueModule(NetworkModule):
+    """The network `separate-value` as an RLlib module, with the `model_config` of `NetworkModule`.
+
+    It learns in two phases: from minibatches with actions the policy, from those without the
+    values. Each answers by its own network alone."""
+
+    network: SeparateValue
+
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
+        observations = batch[Columns.OBS]
+        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bf16):
+            if Columns.ACTIONS not in batch:
+                return {Columns.VF_PREDS: self.network.values(observations)}
+            logits, advantages = self.network.logits_and_advantages(
+                observations, batch[Columns.ACTIONS].long()
+            )
+        return {
+            Columns.ACTION_DIST_INPUTS: mask_logits(logits, batch.get(ACTION_MASK)),
+            ADVANTAGE_PREDS: advantages,
+        }
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
+        observations = batch[Columns.OBS]
+        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bf16):
+            return self.network.values(observations)
 
 
 class QModule(NetworkModule, InferenceOnlyAPI):

@@ -46,6 +46,11 @@ class APPOSettings(PPOSettings):
                 f"{self.algorithm} knows no memory (lstm_units is {self.lstm_units}); ppo does:"
                 " algorithm=ppo"
             )
+        if self.value_epochs:
+            raise ConfigError(
+                f"{self.algorithm} has values in the policy's network (value_epochs is"
+                f" {self.value_epochs}); ppo can separate them: algorithm=ppo"
+            )
         if self.concurrency:
             raise ConfigError(
                 f"{self.algorithm}.concurrency is true, but with {self.algorithm} env runners play"

@@ -78,6 +78,15 @@ class PPOSettings(AlgorithmSettings):
     """Units of a memory (LSTM) between the network's layers and its heads; 0: none. No server plays
     such policies.
     """
+    value_epochs: int = 0
+    """Passes over each batch of a network of its own for values; 0: the policy's network has a head
+    for them. With it, the policy's network predicts advantages (DAAC: Raileanu and Fergus 2021,
+    arXiv 2102.10330), and `vf_coef` has no effect.
+    """
+    value_freq: int = 1
+    """With `value_epochs`: values are learned from every so many batches."""
+    adv_coef: float = 0.25
+    """With `value_epochs`: weight of the mean squared error of the predicted advantages."""
     bf16: bool | None = None
     """Roll out and learn in bfloat16; None: if the hardware is fast at it. Exported policies are
     float32 in any case.
@@ -97,17 +106,24 @@ class PPOSettings(AlgorithmSettings):
             raise UnknownNameError(f"{self.algorithm}.optimizer", str(self.optimizer), OPTIMIZERS)
         require_schedule(self, self.algorithm, "learning_rate", 1.0)
         require_schedule(self, self.algorithm, "ent_coef")
-        for name in ("num_steps", "num_minibatches", "num_epochs", "num_threads"):
+        for name in ("num_steps", "num_minibatches", "num_epochs", "num_threads", "value_freq"):
             require(self, self.algorithm, name, 1)
         if self.lstm_units and self.symmetries:
             raise ConfigError(
                 f"{self.algorithm}.symmetries turns each decision's view at random, which a memory"
                 " can't follow (lstm_units); set one to 0"
             )
+        if self.lstm_units and self.value_epochs:
+            raise ConfigError(
+                f"{self.algorithm}.value_epochs gives values a network of their own, and lstm_units"
+                " one memory to both; set one to 0"
+            )
         for name in ("gamma", "gae_lambda"):
             require(self, self.algorithm, name, 0.0, 1.0)
         for name in (
             "lstm_units",
+            "value_epochs",
+            "adv_coef",
             "clip_coef",
             "vf_coef",
             "max_grad_norm",
@@ -124,9 +140,11 @@ class PPOSettings(AlgorithmSettings):
     def network_for(
         self, network: NetworkSettings, world: str, options: Mapping[str, Any]
     ) -> NetworkSettings:
+        body = {"body": network.name, "body_options": network.options}
+        if self.value_epochs:
+            return NetworkSettings(name="separate-value", options=body)
         if not self.is_recurrent:
             return network
-        body = {"body": network.name, "body_options": network.options}
         return NetworkSettings(name="recurrent", options={**body, "units": self.lstm_units})
 
     def fragments_per_update(self, num_env_runners: int) -> int:

@@ -244,6 +244,10 @@ def test_a_memory_has_no_twin():
     assert "ppo.lstm_units=0" in refusal("ppo", "ppo.lstm_units=8", "evaluation=null")
 
 
+def test_values_with_a_network_of_their_own_have_no_twin():
+    assert "ppo.value_epochs=0" in refusal("ppo", "ppo.value_epochs=9", "ppo.adv_coef=0.5")
+
+
 @pytest.mark.parametrize("name", ["battlesnake-ppo", "battlesnake-imitation"])
 def test_a_run_of_another_world_is_refused_in_one_sentence(name):
     with pytest.raises(NoCounterpartError) as caught:
