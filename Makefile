@@ -32,10 +32,9 @@ ALONE := long-machines long-rllib long-comparison
 BESIDE := long-training long-benchmarks long-serve long-pages long-others
 # Each of these has an environment of its own: an extra, other people's libraries, or the competition's old Ray.
 OUTSIDE := legacy mxnet tensorflow sdk clients
-# The language's and the libraries' ways, a training and a server, but neither searches nor what computes long.
+# What another Python breaks first: names of the language, files, worlds and agents, settings.
 LANGUAGE := tests/test_imports.py tests/envs/common tests/envs/battlesnake/test_gym_env.py tests/envs/procgen/test_vector_env.py \
-  tests/agents/test_bundle.py tests/agents/test_registry.py tests/agents/measure/tournament/test_strangers_stores.py \
-  tests/train/settings tests/train/test_config.py tests/train/test_ppo.py tests/serve/archive/test_store.py tests/serve/test_arena.py
+  tests/agents/test_bundle.py tests/agents/test_registry.py tests/agents/measure/tournament/test_strangers_stores.py tests/train/settings
 # What needs MXNet, and what shows that NumPy 1.26, which users of MXNet and of the extra `procgen` have, does as well as NumPy 2.
 NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dqn.py tests/envs/procgen \
   tests/train/comparison/test_battlesnake_benchmark.py::test_finished_seeds_are_not_run_again \

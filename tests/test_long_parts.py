@@ -58,8 +58,9 @@ def test_each_file_with_long_tests_is_in_one_part(parts):
 
 
 def test_what_ci_names_can_be_made():
-    for name in array("outside"):
-        assert commands(f"outside-{name}")
+    for name in array("beside"):
+        is_python = name.startswith("python-")
+        assert is_python or commands(f"outside-{name}"), name
     assert len(array("long")) == len(set(array("long"))) == len(every_part())
 
 
