@@ -16,6 +16,7 @@ MADE = HERE / "made.json"
 _LOOK = ("envs/common/palette.py",)
 _CHART = ("docs/pictures/draw.py", "agents/measure/pages/figure.py", *_LOOK)
 _REPORT = ("docs/pictures/screens.py", "agents/measure/pages/static/*", *_LOOK)
+_RUN_REPORT = (*_REPORT, "train/runs/report/*.py")
 _VIEWER = ("docs/pictures/screens.py", "serve/browser/viewer/static/*.css", *_LOOK)
 _BOARD = ("docs/pictures/boards.py", *_LOOK)
 _DIAGRAM = ("docs/pictures/diagrams.py", *_LOOK)
@@ -51,9 +52,9 @@ SOURCES: dict[str, tuple[str, ...]] = {
         "docs/pictures/data/procgen/benchmark.json",
         *_LOOK,
     ),
-    "report.png": _REPORT,
-    "report-dark.png": _REPORT,
-    "report-phone.png": _REPORT,
+    "report.png": _RUN_REPORT,
+    "report-dark.png": _RUN_REPORT,
+    "report-phone.png": _RUN_REPORT,
     "rulesets.png": _BOARD,
     "sprt.png": (*_REPORT, "docs/pictures/data/sprt.db"),
     "tournament.png": (*_REPORT, "docs/pictures/data/tournament.db"),
