@@ -638,13 +638,13 @@ def ppo_loss(
     loss = policy_loss
     parts: dict[str, Any] = {POLICY_LOSS_KEY: policy_loss.detach()}
     if values is not None:
-        error = value_loss(values, batch, settings)
-        loss = loss + settings.vf_coef * error
-        parts[VF_LOSS_KEY] = error.detach()
+        vf_loss = value_loss(values, batch, settings)
+        loss = loss + settings.vf_coef * vf_loss
+        parts[VF_LOSS_KEY] = vf_loss.detach()
     if predicted_advantages is not None:
-        error = (predicted_advantages - advantages).square().mean()
-        loss = loss + settings.adv_coef * error
-        parts[ADVANTAGE_LOSS_KEY] = error.detach()
+        adv_loss = (predicted_advantages - advantages).square().mean()
+        loss = loss + settings.adv_coef * adv_loss
+        parts[ADVANTAGE_LOSS_KEY] = adv_loss.detach()
     loss = loss - ent_coef * entropy
     parts[ENTROPY_KEY] = entropy.detach()
     with torch.no_grad():
