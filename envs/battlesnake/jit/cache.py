@@ -3,16 +3,16 @@ per process.
 
 Numba's on-disk cache checks the file that holds a kernel, but not the files of the kernels that it
 calls. A cached caller would go on using an old callee. So the cache folder is named by a hash of
-every source file of this package that contains the word "kernel": these are the files with kernels
-and with the constants that they use. For kernels of `agents` the hash also covers that package. The
-folder of the sources doesn't matter: a second clone finds what the first one compiled.
+the code of every source file of this package that contains the word "kernel": these are the files
+with kernels and with the constants that they use. For kernels of `agents` the hash also covers that
+package. Comments and docstrings don't count (`code_hash.py`), nor does the folder of the sources: a
+second clone finds what the first one compiled.
 
 Processes that need the same kernel at the same time compile it once: the first one compiles it, and
 the others wait. Windows has no such locks, so there each process compiles what it doesn't find."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import tempfile
@@ -27,6 +27,7 @@ from numba.core import config as numba_config
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
+from envs.battlesnake.jit.code_hash import code_hash, function_hash
 from envs.common.cache import cache_root
 
 try:
@@ -63,9 +64,8 @@ def cache_folder(package: str) -> Path | None:
     sources = _sources(world)
     if package == "agents":
         sources += _sources(world.parents[1] / "agents")
-    digest = hashlib.sha256(b"".join(sources))
-    digest.update(f"{numba.__version__} {sys.version} {BOUNDSCHECK}".encode())
-    folder = root() / digest.hexdigest()[:16]
+    versions = f"{numba.__version__} {sys.version} {BOUNDSCHECK}"
+    folder = root() / code_hash(sources, versions, root() / "sources")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -87,10 +87,10 @@ def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     """The cache of one kernel; None if it can't be kept. A user's own kernels aren't kept, because
     no hash includes them.
     """
-    package = function.__module__.partition(".")[0]
-    if package not in ("envs", "agents"):
+    module = function.__module__
+    if not module.startswith(("envs.battlesnake.", "agents.")):
         return None
-    folder = cache_folder(package)
+    folder = cache_folder(module.partition(".")[0])
     if folder is None:
         return None
     numba_config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
@@ -98,18 +98,17 @@ def cache_of(function: Callable[..., Any]) -> KernelCache | None:
 
 
 class _Locator(_CacheLocator):
-    """Knows a file by its module and content, where Numba's own locators go by its path and, before
-    0.68, by its date.
+    """Knows a kernel by its module and code, where Numba's own locators go by its file's path and,
+    before 0.68, date.
     """
 
-    def __init__(self, function: Callable[..., Any], file: str) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._file = file
         self._folder = numba_config.CACHE_DIR  # type: ignore[attr-defined]
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        locator = cls(py_func, py_file)
+        locator = cls(py_func)
         locator.ensure_cache_path()
         return locator
 
@@ -117,14 +116,16 @@ class _Locator(_CacheLocator):
         return os.path.join(self._folder, self._function.__module__)
 
     def get_source_stamp(self) -> str:
-        return hashlib.sha256(Path(self._file).read_bytes()).hexdigest()
+        # The folder is named by the code of all files with kernels.
+        return ""
 
     def get_disambiguator(self) -> str:
-        return str(self._function.__code__.co_firstlineno)
+        # A line would change with a comment above it.
+        return function_hash(self._function)
 
 
 class _CacheImpl(CompileResultCacheImpl):
-    _locator_classes = [_Locator]
+    _locator_classes: list[Any] = [_Locator]
 
 
 class KernelCache(FunctionCache):

@@ -84,6 +84,12 @@ def test_a_second_clone_finds_what_the_first_compiled_unless_its_kernels_differ(
     shutil.copytree(ENVS, tmp_path / "clone" / "envs", copy_function=shutil.copyfile)
     assert len(said("cache", "1")) == 1
     assert said("cache", "1", clone=tmp_path / "clone") == []
+    kernels = tmp_path / "clone" / "envs" / "battlesnake" / "rng.py"
+    text = kernels.read_text()
+    commented = text.replace("\n@kernel\n", "\n# A word more.\n@kernel\n").replace("Return", "Give")
+    assert commented.count("A word more") > 1
+    kernels.write_text(commented)
+    assert said("cache", "1", clone=tmp_path / "clone") == []
     with open(tmp_path / "clone" / "envs" / "battlesnake" / "state.py", "a") as file:
         file.write("ANOTHER = 1\n")
     assert len(said("cache", "1", clone=tmp_path / "clone")) == 1
