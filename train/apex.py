@@ -24,7 +24,7 @@ from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER,
 
 from envs.common.errors import ConfigError
 from train.cluster.live import spread
-from train.dqn import DQN, DQNConfig, Drawn, QRunner
+from train.dqn import Drawn, QAlgorithm, QConfig, QRunner
 from train.rllib.batched_algorithm import LEARNER_SECONDS
 from train.rllib.env_runner import Cut
 from train.rllib.modules import QModule
@@ -201,7 +201,7 @@ class ReplayShard(FaultAwareApply):
                 self._replay.update_priorities(cells, stamps, td_errors)
 
 
-class APEXConfig(DQNConfig):
+class APEXConfig(QConfig):
     """RLlib's configuration of a run of APEX."""
 
     settings: APEXSettings
@@ -232,7 +232,7 @@ class APEXConfig(DQNConfig):
         return APEXRunner, QModule
 
 
-class APEX(DQN):
+class APEX(QAlgorithm):
     """An RLlib `Algorithm`. It is the learner's loop; an iteration takes about a second.
 
     It needs at least one remote env runner.

@@ -61,10 +61,19 @@ from train.settings.schedule import value_at
 _SECONDS_BETWEEN_TUNING = 0.5
 
 
-class DQNConfig(BatchedConfig):
-    """RLlib's configuration of a run of DQN."""
+class QConfig(BatchedConfig):
+    """What the configurations of DQN and APEX share."""
 
     settings: QSettings
+
+    def get_default_learner_class(self) -> type[TorchLearner]:
+        return DQNLearner
+
+
+class DQNConfig(QConfig):
+    """RLlib's configuration of a run of DQN."""
+
+    settings: DQNSettings
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or DQN)
@@ -72,9 +81,6 @@ class DQNConfig(BatchedConfig):
 
     def runner_and_module(self) -> tuple[type[QRunner], type[QModule]]:
         return QRunner, QModule
-
-    def get_default_learner_class(self) -> type[TorchLearner]:
-        return DQNLearner
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,26 @@ class Drawn:
         return cls(experience, batch[CELLS], batch[STAMPS])
 
 
-class DQN(BatchedAlgorithm):
+class QAlgorithm(BatchedAlgorithm):
+    """What the algorithms of DQN and APEX share: an update."""
+
+    config: QConfig
+
+    def _learn(self, drawn: Drawn, steps: float) -> np.ndarray:
+        """Learn from one batch. Return its TD errors, float32 (B,)."""
+        with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+            results = self._update_learners(
+                **drawn.experience, timesteps={AGENT_STEPS_BEFORE: steps}
+            )
+        errors = [
+            convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek())
+            for result in results
+        ]
+        self._log_learned(results)
+        return np.concatenate([np.concatenate(parts) for parts in errors])
+
+
+class DQN(QAlgorithm):
     """An RLlib `Algorithm`. Each iteration plays one rollout on every env runner, then makes the
     updates that are due.
 
@@ -126,7 +151,6 @@ class DQN(BatchedAlgorithm):
     def training_step(self) -> None:
         settings = self.config.settings
         steps = self.agent_steps()
-        assert isinstance(settings, DQNSettings)
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
             played = self._play_on_all(epsilon=value_at(settings.epsilon, steps))
         if not played:
@@ -152,19 +176,6 @@ class DQN(BatchedAlgorithm):
                     inference_only=True,
                 )
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
-
-    def _learn(self, drawn: Drawn, steps: float) -> np.ndarray:
-        """One update; the TD errors float32 (B,) of the batch."""
-        with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-            results = self._update_learners(
-                **drawn.experience, timesteps={AGENT_STEPS_BEFORE: steps}
-            )
-        errors = [
-            convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek())
-            for result in results
-        ]
-        self._log_learned(results)
-        return np.concatenate([np.concatenate(parts) for parts in errors])
 
 
 class QRunner(BatchEnvRunner):
@@ -255,7 +266,7 @@ class DQNLearner(FragmentLearner):
     steps.
     """
 
-    config: DQNConfig
+    config: QConfig
 
     def build(self) -> None:
         self._updates = 0

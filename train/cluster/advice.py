@@ -7,7 +7,6 @@ import math
 from train.cluster.sizes import sized, steps_per_update
 from train.cluster.speeds import expected_stages, fullest, measured_like
 from train.config import Experiment
-from train.settings import PPOSettings
 from train.settings.scale import Heterogeneous
 
 _FAR = 2.0
@@ -70,7 +69,7 @@ _FULL = {
 
 
 def _too_large_a_batch(before: Experiment, after: Experiment) -> str:
-    if not isinstance(after.settings, PPOSettings):
+    if not after.settings.learns_from_rollouts:
         return ""
     tuned = steps_per_update(before)
     now = steps_per_update(after)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 from envs.common.errors import ConfigError
 from train.config import Experiment
-from train.settings import APEXSettings, PPOSettings, QSettings
+from train.settings import RolloutSettings
 from train.settings.scale import Heterogeneous, Local
-
-_LEAST_STEPS = _LEAST_GAMES = 16
-_RUNNERS_A_SHARD = 16
 
 
 def require_processes(experiment: Experiment, what: str) -> None:
@@ -40,44 +36,23 @@ def sized(experiment: Experiment) -> Experiment:
         return experiment
     workers = scale.workers or scale.derived_workers[0]
     learner = scale.learner
-    return with_workers(
-        experiment,
-        workers,
+    return dataclasses.replace(
+        with_workers(experiment, workers),
         num_learners=learner.num_learners,
         num_gpus_per_learner=min(1, learner.gpus),
     )
 
 
-def with_workers(experiment: Experiment, workers: int, **learners: int) -> Experiment:
-    """Return the experiment with this number of env runners. `learners` are changed fields about
-    learners.
-    """
-    settings = experiment.settings
-    changed: dict[str, Any] = {"num_env_runners": workers, **learners}
-    if isinstance(settings, PPOSettings):
-        changed |= _same_batch(experiment, settings, workers)
-    elif isinstance(settings, APEXSettings):
-        least = math.ceil(workers / _RUNNERS_A_SHARD)
-        shards = max(1, least, min(settings.num_replay_shards, workers))
-        changed["settings"] = dataclasses.replace(settings, num_replay_shards=shards)
-    return dataclasses.replace(experiment, **changed)
-
-
-def _same_batch(experiment: Experiment, settings: PPOSettings, workers: int) -> dict[str, Any]:
+def with_workers(experiment: Experiment, workers: int) -> Experiment:
+    """Return the experiment with this number of env runners."""
     env = experiment.env
-    games = env.options.get("num_games", 1)
-    fragments = settings.fragments_per_update(workers)
-    batch = settings.fragments_per_update(experiment.num_env_runners) * settings.num_steps * games
-    steps = max(min(_LEAST_STEPS, settings.num_steps), math.ceil(batch / (games * fragments)))
-    fewer = max(min(_LEAST_GAMES, games), math.ceil(batch / (steps * fragments)))
-    if "num_games" in env.options and fewer < games:
-        env = dataclasses.replace(env, options={**env.options, "num_games": fewer})
-        games = fewer
-    minibatches = max(1, round(settings.num_minibatches * fragments * steps * games / batch))
-    return {
-        "env": env,
-        "settings": dataclasses.replace(settings, num_steps=steps, num_minibatches=minibatches),
-    }
+    games_before = _games_per_env_runner(experiment)
+    settings, games = experiment.settings.for_env_runners(
+        workers, tuned_for=experiment.num_env_runners, num_games=games_before
+    )
+    if games != games_before:
+        env = dataclasses.replace(env, options={**env.options, "num_games": games})
+    return dataclasses.replace(experiment, env=env, settings=settings, num_env_runners=workers)
 
 
 def figures(experiment: Experiment) -> dict[str, Any]:
@@ -109,8 +84,6 @@ def explanation(experiment: Experiment) -> list[tuple[str, str]]:
 
 def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str, str]]:
     scale: Any = before.scale
-    # Other algorithms than these two families use no Ray, and so no cluster.
-    assert isinstance(after.settings, PPOSettings | QSettings)
     lines = [("scale", _describe(scale)), ("env runners", f"{after.num_env_runners} = {reason}")]
     learners = after.num_learners or "the main process"
     learning = f"{learners} on {scale.learner.count} × {scale.learner.instance}"
@@ -119,18 +92,20 @@ def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str
     else:
         learning += " on the CPU"
     fragment = f"{_steps_and_games(after)} on every env runner"
-    if isinstance(before.settings, PPOSettings):
+    if after.settings.learns_from_rollouts:
         runners = max(1, before.num_env_runners)
         fragment += f" (tuned for: {_steps_and_games(before)} on {runners})"
     else:
         fragment += ", as the experiment says"
-    lines += [("learners", learning), ("fragment", fragment), ("batch", _batch(before, after))]
+    batch = after.settings_as(RolloutSettings).describe_batch(
+        steps_per_update(after), tuned_for=steps_per_update(before)
+    )
+    lines += [("learners", learning), ("fragment", fragment), ("batch", batch)]
     return lines
 
 
 def _steps_and_games(experiment: Experiment) -> str:
-    assert isinstance(experiment.settings, PPOSettings | QSettings)
-    text = f"{experiment.settings.num_steps} steps"
+    text = f"{experiment.settings_as(RolloutSettings).num_steps} steps"
     if games := experiment.env.options.get("num_games"):
         text += f" of {games} games"
     return text
@@ -148,32 +123,12 @@ def _describe(scale: Any) -> str:
     return f"{getattr(scale, 'count', 1)} × {scale.instance}, playing and learning"
 
 
-def _batch(before: Experiment, after: Experiment) -> str:
-    settings = after.settings
-    if isinstance(settings, PPOSettings):
-        now = steps_per_update(after)
-        tuned = steps_per_update(before)
-        return (
-            f"{now} game steps an update (tuned for: {tuned}) in {settings.num_minibatches}"
-            " minibatches"
-        )
-    assert isinstance(settings, QSettings)
-    source = ""
-    if isinstance(settings, APEXSettings):
-        source = f" from {settings.num_replay_shards} shard(s) of replay"
-    return (
-        f"{settings.train_batch_size} decisions an update{source}; each is learned from"
-        f" {settings.replay_ratio:g} times"
-    )
-
-
 def steps_per_update(experiment: Experiment) -> int:
     """Return how many game steps env runners play between two updates."""
-    settings = experiment.settings
-    runners = experiment.num_env_runners
-    assert isinstance(settings, PPOSettings | QSettings)
-    if isinstance(settings, PPOSettings):
-        fragments = settings.fragments_per_update(runners)
-    else:
-        fragments = max(1, runners)
-    return fragments * settings.num_steps * experiment.env.options.get("num_games", 1)
+    settings = experiment.settings_as(RolloutSettings)
+    fragments = settings.fragments_per_update(experiment.num_env_runners)
+    return fragments * settings.num_steps * _games_per_env_runner(experiment)
+
+
+def _games_per_env_runner(experiment: Experiment) -> int:
+    return experiment.env.options.get("num_games", 1)

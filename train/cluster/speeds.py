@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from train.config import Experiment
-from train.settings import APEXSettings, PPOSettings
+from train.settings import RolloutSettings
 from train.settings.scale import Heterogeneous, Homogeneous
 
 NETWORK_BYTES_A_SECOND = 10e9 / 8
@@ -94,22 +94,14 @@ def expected_stages(experiment: Experiment) -> dict[str, float] | None:
     A learner counts as `num_threads` threads, or as one if that is left open. A GPU counts like one
     thread, because none was measured; it is faster."""
     name = measured_like(experiment)
-    settings = experiment.settings
     if name is None:
         return None
-    assert isinstance(settings, PPOSettings | APEXSettings)
-    uses: float
-    if isinstance(settings, PPOSettings):
-        uses = settings.num_epochs
-        shards = 1
-    else:
-        uses = settings.replay_ratio
-        shards = settings.num_replay_shards
+    settings = experiment.settings_as(RolloutSettings)
     return stages(
-        dataclasses.replace(MEASURED[name], uses=uses),
+        dataclasses.replace(MEASURED[name], uses=settings.uses_per_decision),
         max(1, experiment.num_env_runners),
         learner_speed=max(1, experiment.num_learners) * (settings.num_threads or 1),
-        shards=shards,
+        shards=settings.num_receivers,
         away=_part_elsewhere(experiment),
     )
 

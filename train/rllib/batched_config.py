@@ -37,7 +37,7 @@ from train.rllib.offline_evaluation import (
 )
 from train.rllib.rllib_fields import INSTEAD, OTHER_NAMES, REFUSED, RELICS, SAME_MEANING
 from train.rllib.world_names import register_worlds
-from train.settings import AlgorithmSettings, PPOSettings, QSettings
+from train.settings import AlgorithmSettings, RolloutSettings
 from train.settings.algorithm import NetworkSettings
 from train.worlds.build import make_world, world_options
 
@@ -68,7 +68,7 @@ class BatchedConfig(AlgorithmConfig):
     num_envs_per_env_runner: int | None  # type: ignore[assignment]
     rollout_fragment_length: int | str  # type: ignore[assignment]
     evaluation_duration: int | str  # type: ignore[assignment]
-    settings: PPOSettings | QSettings
+    settings: RolloutSettings
     has_weight_servers = False
     """Whether env runners ask servers for the newest weights."""
 
@@ -92,9 +92,7 @@ class BatchedConfig(AlgorithmConfig):
     def from_experiment(cls, experiment: Experiment) -> Self:
         """Return the configuration of a run."""
         config = cls()
-        settings = experiment.settings
-        assert isinstance(settings, PPOSettings | QSettings)
-        config.settings = settings
+        config.settings = experiment.settings_as(RolloutSettings)
         config.environment(experiment.env.name, env_config=world_options(experiment))
         config.env_runners(num_env_runners=experiment.num_env_runners)
         config.learners(
@@ -123,7 +121,7 @@ class BatchedConfig(AlgorithmConfig):
                 del self.__dict__[key]
             # RLlib's None is our 0: no limit.
             value = 0.0 if value is None and key == "grad_clip" else value
-            self.settings = dataclasses.replace(self.settings, **{name: value})
+            self._change_setting(name, value)
 
     def __getattr__(self, key: str) -> Any:
         # Only for what isn't a field of RLlib's.
@@ -140,6 +138,9 @@ class BatchedConfig(AlgorithmConfig):
         if name in {field.name for field in dataclasses.fields(settings)}:
             return name
         return None
+
+    def _change_setting(self, name: str, value: Any) -> None:
+        self.settings = dataclasses.replace(self.settings, **{name: value})
 
     def _shown(self, settings: AlgorithmSettings) -> dict[str, Any]:
         """RLlib's fields for these settings."""
@@ -164,7 +165,7 @@ class BatchedConfig(AlgorithmConfig):
         ours |= {key: values[key] for key in ("optimizer",) if isinstance(values.get(key), str)}
         for key, value in ours.items():
             if key == "optimizer":
-                self.settings = dataclasses.replace(self.settings, optimizer=value)
+                self._change_setting(key, value)
             else:
                 setattr(self, key, value)
         try:
@@ -210,7 +211,7 @@ class BatchedConfig(AlgorithmConfig):
             if not (known or key.startswith("_")):
                 raise self._unknown(key)
         if isinstance(values.get("optimizer"), str):
-            self.settings = dataclasses.replace(self.settings, optimizer=values.pop("optimizer"))
+            self._change_setting("optimizer", values.pop("optimizer"))
         return super().update_from_dict(values)
 
     def _unknown(self, key: str) -> UnknownNameError:
@@ -243,12 +244,12 @@ class BatchedConfig(AlgorithmConfig):
         reasons = dict.fromkeys(sorted(RELICS), f"{_UNREAD}; leave it out")
         reasons |= {key: f"{_UNREAD}; {use}" for key, use in INSTEAD.items()}
         reasons |= REFUSED
-        if isinstance(self.settings, QSettings):
+        if self.settings.learns_from_rollouts:
+            reasons["learning_starts"] = "it learns from its first rollout on"
+        else:
             batches = "each update is one step, with a batch of train_batch_size decisions"
             minibatches = ("num_epochs", "minibatch_size", "shuffle_batch_per_epoch")
             reasons |= dict.fromkeys(minibatches, batches)
-        else:
-            reasons["learning_starts"] = "it learns from its first rollout on"
         if not self.has_weight_servers:
             reasons["env_runner_state_server_max_concurrency"] = (
                 "only appo and apex have weight servers"
@@ -289,7 +290,7 @@ class BatchedConfig(AlgorithmConfig):
         runner_class, _ = self.runner_and_module()
         if self.env_runner_cls is None or not issubclass(self.env_runner_cls, runner_class):
             self.env_runners(env_runner_cls=runner_class)
-        if isinstance(self.settings, QSettings) and self._train_batch_size_per_learner:
+        if self._train_batch_size_per_learner and not self.settings.learns_from_rollouts:
             self.train_batch_size = self.total_train_batch_size
 
     def _take_over_overrides(self) -> None:
@@ -311,7 +312,8 @@ class BatchedConfig(AlgorithmConfig):
         spaces = input_observation_space, input_action_space
         if self.in_evaluation:
             pipeline: Any = super().build_learner_connector(*spaces, device)
-            if isinstance(self.settings, QSettings):
+            if not self.settings.learns_from_rollouts:
+                # Single decisions, whose targets need the observation that came next.
                 pipeline.prepend(AddNextObservationsFromEpisodesToTrainBatch())
             assert isinstance(pipeline, LearnerConnectorPipeline)
             return pipeline
@@ -337,7 +339,8 @@ class BatchedConfig(AlgorithmConfig):
 
         If set, RLlib's `train_batch_size_per_learner` is the number of decisions per update."""
         settings = self.settings
-        if self.in_evaluation or isinstance(settings, QSettings) or not self._asks_for_batch_size():
+        derives_steps = settings.learns_from_rollouts and self._asks_for_batch_size()
+        if self.in_evaluation or not derives_steps:
             return settings.num_steps
         rows = num_rows * settings.fragments_per_update(self.num_env_runners)
         return max(1, -(-self.total_train_batch_size // rows))

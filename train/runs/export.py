@@ -17,7 +17,6 @@ from envs.common.errors import ConfigError
 from envs.common.plain_values import without_folders
 from train.config import Experiment
 from train.rllib.env_runner_failures import cause_of
-from train.settings import QSettings
 from train.worlds.build import single_world, without_training
 
 if TYPE_CHECKING:
@@ -166,17 +165,16 @@ def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
             "options": experiment.policy_network.options,
         },
         "algorithm": experiment.algorithm,
-        "config": without_folders(_settled(experiment).to_dict()),
+        "config": without_folders(_completed(experiment).to_dict()),
         "seeds": [experiment.seed],
     }
 
 
-def _settled(experiment: Experiment) -> Experiment:
-    """The experiment with the atoms that it trained with, whether they were set or derived."""
-    if not isinstance(experiment.settings, QSettings):
-        return experiment
-    v_min, v_max = experiment.settings.atoms(experiment.env.name, experiment.env.options)
-    return replace(experiment, settings=replace(experiment.settings, v_min=v_min, v_max=v_max))
+def _completed(experiment: Experiment) -> Experiment:
+    """The experiment with all settings that it trained with, whether they were set or derived."""
+    env = experiment.env
+    settings = experiment.settings.completed_for(env.name, env.options)
+    return replace(experiment, settings=settings)
 
 
 def contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:

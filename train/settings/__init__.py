@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from importlib import metadata
 
-from train.settings.algorithm import ALGORITHMS, AlgorithmSettings, registered
+from train.settings.algorithm import ALGORITHMS, AlgorithmSettings, RolloutSettings, registered
 
 # isort: off
 # In the order in which commands and pages list the algorithms.
@@ -37,6 +37,7 @@ __all__ = [
     "MXNetDQNSettings",
     "PPOSettings",
     "QSettings",
+    "RolloutSettings",
     "registered",
 ]
 

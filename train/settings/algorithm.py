@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from train.settings.limits import require_plain
+
+if TYPE_CHECKING:
+    # Python 3.10's typing doesn't have it.
+    from typing_extensions import Self
 
 ALGORITHMS: dict[str, type[AlgorithmSettings]] = {}
 """The settings' classes, by the name of their algorithm."""
@@ -56,6 +60,10 @@ class AlgorithmSettings:
     """Whether it plays in processes of its own in any case."""
     can_begin_with_weights: ClassVar[bool] = False
     """Whether the network can begin with another policy's weights (`init_from`)."""
+    learns_from_rollouts: ClassVar[bool] = False
+    """Whether each update learns from all env runners' newest rollouts, so that its batch grows
+    with their number.
+    """
 
     @property
     def is_recurrent(self) -> bool:
@@ -69,6 +77,54 @@ class AlgorithmSettings:
         wraps it in a memory or in Q heads.
         """
         return network
+
+    def completed_for(self, world: str, options: Mapping[str, Any]) -> Self:
+        """Return the settings with the values that a world with these options decides."""
+        return self
+
+    def for_env_runners(
+        self, num_env_runners: int, *, tuned_for: int, num_games: int
+    ) -> tuple[Self, int]:
+        """Return the settings for this number of env runners, and how many games each of them then
+        plays. They were tuned for `tuned_for` env runners, each of which plays `num_games`.
+        """
+        return self, num_games
+
+
+class RolloutSettings(AlgorithmSettings):
+    """What is common to algorithms whose env runners play rollouts: those that train on RLlib.
+
+    This is no dataclass, because each algorithm lists these settings among its own, with its own
+    defaults."""
+
+    num_steps: int
+    """Steps of every game in a rollout."""
+    bf16: bool | None
+    """Whether the network computes in bfloat16; None: if the hardware is fast at it."""
+    num_threads: int | None
+    """Threads of torch where it learns; None: measured now and then."""
+
+    @property
+    def uses_per_decision(self) -> float:
+        """How often each decision is learned from, on average."""
+        raise NotImplementedError
+
+    @property
+    def num_receivers(self) -> int:
+        """The number of processes that take in rollouts: 1 is the main process alone."""
+        return 1
+
+    def fragments_per_update(self, num_env_runners: int) -> int:
+        """Return how many fragments are played between two updates. Without env runners the main
+        process plays.
+        """
+        return max(1, num_env_runners)
+
+    def describe_batch(self, game_steps: int, *, tuned_for: int) -> str:
+        """Return in words what an update learns from, where env runners play this many game steps
+        between two updates, and the algorithm was tuned for `tuned_for` of them.
+        """
+        raise NotImplementedError
 
 
 Settings = TypeVar("Settings", bound=AlgorithmSettings)
@@ -84,8 +140,8 @@ def registered(
 ) -> Callable[[type[Settings]], type[Settings]]:
     """Return a decorator that makes a dataclass the settings of the algorithm `name`.
 
-    `trainer` is "module:class" of a `train.rllib.batched_config.BatchedConfig` or, without Ray, of
-    the algorithm itself."""
+    `trainer` is "module:class" of a `train.rllib.batched_config.BatchedConfig`, whose settings are
+    `RolloutSettings`, or, without Ray, of the algorithm itself."""
 
     def register(settings: type[Settings]) -> type[Settings]:
         settings.algorithm = name

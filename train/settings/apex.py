@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 from train.settings.algorithm import registered
 from train.settings.dqn import QSettings
 from train.settings.limits import require
+
+if TYPE_CHECKING:
+    # Python 3.10's typing doesn't have it.
+    from typing_extensions import Self
+
+_ENV_RUNNERS_PER_SHARD = 16
+"""The number that one replay shard can serve."""
 
 
 @registered("apex", trainer="train.apex:APEXConfig")
@@ -40,3 +48,18 @@ class APEXSettings(QSettings):
         require(self, self.algorithm, "epsilon_exponent", 0.0)
         for name in ("num_replay_shards", "batches_per_request", "weight_push_freq"):
             require(self, self.algorithm, name, 1)
+
+    @property
+    def num_receivers(self) -> int:
+        return self.num_replay_shards
+
+    def for_env_runners(
+        self, num_env_runners: int, *, tuned_for: int, num_games: int
+    ) -> tuple[Self, int]:
+        """Have enough replay shards, and no more than env runners."""
+        least = math.ceil(num_env_runners / _ENV_RUNNERS_PER_SHARD)
+        shards = max(1, least, min(self.num_replay_shards, num_env_runners))
+        return replace(self, num_replay_shards=shards), num_games
+
+    def _batch_in_words(self) -> str:
+        return f"{super()._batch_in_words()} from {self.num_replay_shards} shard(s) of replay"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from envs.common.errors import ConfigError
 from envs.procgen.scores import highest_return
-from train.settings.algorithm import AlgorithmSettings, NetworkSettings, registered
+from train.settings.algorithm import NetworkSettings, RolloutSettings, registered
 from train.settings.limits import require, require_schedule
 from train.settings.schedule import Knots
 
+if TYPE_CHECKING:
+    # Python 3.10's typing doesn't have it.
+    from typing_extensions import Self
+
 
 @dataclass(frozen=True, kw_only=True)
-class QSettings(AlgorithmSettings):
+class QSettings(RolloutSettings):
     """What DQN and APEX share: Q-learning from prioritised replay."""
 
     learning_rate: float | Knots = 5e-4
@@ -118,6 +122,21 @@ class QSettings(AlgorithmSettings):
                 "v_max": v_max,
             },
         )
+
+    @property
+    def uses_per_decision(self) -> float:
+        return self.replay_ratio
+
+    def describe_batch(self, game_steps: int, *, tuned_for: int) -> str:
+        return f"{self._batch_in_words()}; each is learned from {self.replay_ratio:g} times"
+
+    def _batch_in_words(self) -> str:
+        return f"{self.train_batch_size} decisions an update"
+
+    def completed_for(self, world: str, options: Mapping[str, Any]) -> Self:
+        """Set the atoms, which else follow from the world."""
+        v_min, v_max = self.atoms(world, options)
+        return replace(self, v_min=v_min, v_max=v_max)
 
     def atoms(self, world: str, options: Mapping[str, Any]) -> tuple[float, float]:
         """Return the lowest and the highest atom: `v_min` and `v_max`, or else by what a world with

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from envs.common.errors import ConfigError, UnknownNameError
-from train.settings.algorithm import AlgorithmSettings, NetworkSettings, registered
+from train.settings.algorithm import NetworkSettings, RolloutSettings, registered
 from train.settings.limits import require, require_schedule
 from train.settings.schedule import Knots
 
+if TYPE_CHECKING:
+    # Python 3.10's typing doesn't have it.
+    from typing_extensions import Self
+
 OPTIMIZERS = ("adam", "muon")
+_LEAST_STEPS = 16
+_LEAST_GAMES = 16
 
 
 @registered("ppo", trainer="train.ppo:PPOConfig")
 @dataclass(frozen=True, kw_only=True)
-class PPOSettings(AlgorithmSettings):
+class PPOSettings(RolloutSettings):
     """Proximal policy optimisation, with CleanRL's names and defaults."""
 
     can_begin_with_weights: ClassVar[bool] = True
+    learns_from_rollouts: ClassVar[bool] = True
 
     learning_rate: float | Knots = 2.5e-4
     """Step size of the optimiser: a number, or knots [[0, value], [agent steps, value], …] of a
@@ -147,8 +155,28 @@ class PPOSettings(AlgorithmSettings):
             return network
         return NetworkSettings(name="recurrent", options={**body, "units": self.lstm_units})
 
-    def fragments_per_update(self, num_env_runners: int) -> int:
-        """Return how many fragments each update learns from. Without env runners the main process
-        plays.
+    @property
+    def uses_per_decision(self) -> float:
+        return self.num_epochs
+
+    def for_env_runners(
+        self, num_env_runners: int, *, tuned_for: int, num_games: int
+    ) -> tuple[Self, int]:
+        """Keep the size of a batch: by shorter fragments first, then by fewer games. Where they can
+        be no smaller, the batch grows, and each minibatch keeps its size.
         """
-        return max(1, num_env_runners)
+        fragments = self.fragments_per_update(num_env_runners)
+        batch = self.fragments_per_update(tuned_for) * self.num_steps * num_games
+        least_steps = min(_LEAST_STEPS, self.num_steps)
+        steps = max(least_steps, math.ceil(batch / (num_games * fragments)))
+        least_games = min(_LEAST_GAMES, num_games)
+        games = min(num_games, max(least_games, math.ceil(batch / (steps * fragments))))
+        growth = fragments * steps * games / batch
+        minibatches = max(1, round(self.num_minibatches * growth))
+        return replace(self, num_steps=steps, num_minibatches=minibatches), games
+
+    def describe_batch(self, game_steps: int, *, tuned_for: int) -> str:
+        return (
+            f"{game_steps} game steps an update (tuned for: {tuned_for}) in {self.num_minibatches}"
+            " minibatches"
+        )

@@ -61,6 +61,11 @@ def test_the_link_carries_weights_besides_decisions():
     assert through["shards"] == 5 * 106_000
 
 
+def test_a_learner_that_replays_each_decision_three_times_gets_through_a_third():
+    through = expected_stages(load("battlesnake-apex", "ml.c5.2xlarge", "apex.replay_ratio=3"))
+    assert through["learn"] == 51_900 / 3
+
+
 @pytest.mark.parametrize(
     ("overrides", "like"),
     [

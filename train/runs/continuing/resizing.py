@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from envs.common.errors import ConfigError
 from train.cluster.sizes import sized, steps_per_update, with_workers
 from train.config import Experiment
-from train.settings import PPOSettings
 from train.settings.scale import Local
 
 _RUNNERS = "num_env_runners"
@@ -55,7 +54,7 @@ def resized(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
 
 
 def _check_batch(before: Experiment, after: Experiment) -> None:
-    if not isinstance(before.settings, PPOSettings):
+    if not before.settings.learns_from_rollouts:
         return
     old = steps_per_update(before)
     new = steps_per_update(after)
