@@ -5,8 +5,9 @@ policy's priors and values.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,8 @@ _LEAST_PRIOR = 0.01
 _LEAST_SHARE = 0.1
 """Moves with a smaller share of the tries are never drawn."""
 _EVERY_MOVE = np.ones(4, np.bool_)
+RunSimulations = Callable[[int, bool], None]
+"""Runs so many simulations from the root, and credits them at once if they are to be judged."""
 ROOTS = ("uct", "regret")
 
 
@@ -188,29 +191,48 @@ class MCTS(Agent):
         rules = search_rules(root.rules)
         is_matching = self.root == "regret"
         with self._idle.borrow(state) as space:
-            t, u, f, _ = space
+            t, u, f, leaves = space
             prepare(root.arrays, rules, t, u, f, int(you), self.max_rivals, self.near, is_matching)
             _limit_prior(t.prior[0, 0], allowed)
             limits = self._limits(deadline)
+            # Bound once, because a search calls it every few hundred microseconds.
+            run = partial(
+                simulate,
+                root.arrays,
+                rules,
+                t,
+                u,
+                f,
+                weights_of(self.weights),
+                leaves.arrays,
+                self.exploration,
+            )
             if isinstance(self.policy, Policy):
-                self._simulate_with_policy(self.policy, root, space, limits)
+                self._simulate_with_policy(self.policy, run, root, space, limits)
             else:
-                self._simulate(root, space, limits)
+                self._simulate(run, t, limits)
             return self._decide(root, int(you), t)
 
-    def _simulate(self, root: State, space: MCTSWorkspace, limits: SearchLimits) -> None:
+    def _simulate(self, run: RunSimulations, t: Tree, limits: SearchLimits) -> None:
         """Simulate with the evaluation of territory, until the limits are spent."""
+        judged = True
         # It always makes a start, so that a first call compiles all.
         while True:
-            done = space.tree.reg[SIMULATIONS]
-            self._run(root, space, min(limits.pause(done) - done, _CHUNK), judged=True)
-            if limits.is_spent(space.tree.reg[SIMULATIONS]):
+            done = t.reg[SIMULATIONS]
+            run(min(limits.pause(done) - done, _CHUNK), judged)
+            if limits.is_spent(t.reg[SIMULATIONS]):
                 return
 
     def _simulate_with_policy(
-        self, policy: Policy, root: State, space: MCTSWorkspace, limits: SearchLimits
+        self,
+        policy: Policy,
+        run: RunSimulations,
+        root: State,
+        space: MCTSWorkspace,
+        limits: SearchLimits,
     ) -> None:
         """Simulate with a policy, until the limits are spent."""
+        judged = False
         t = space.tree
         leaves = space.leaves
         # The last search in this workspace may have played by other rules.
@@ -222,7 +244,7 @@ class MCTS(Agent):
             # Step 2. Go down the tree `batch` times.
             done = t.reg[SIMULATIONS]
             count = min(self.batch, limits.pause(done) - done)
-            self._run(root, space, count, judged=False)
+            run(count, judged)
             # Step 3. The policy evaluates all new positions at once.
             new_leaves = np.flatnonzero(t.leaf[:count] != NO_NODE)
             if len(new_leaves):
@@ -231,22 +253,6 @@ class MCTS(Agent):
             finish(t, count)
             if limits.is_spent(t.reg[SIMULATIONS]):
                 return
-
-    def _run(self, root: State, space: MCTSWorkspace, count: int, *, judged: bool) -> None:
-        """Run `count` simulations from the root, as `search.simulate` does."""
-        t, u, f, leaves = space
-        simulate(
-            root.arrays,
-            search_rules(root.rules),
-            t,
-            u,
-            f,
-            weights_of(self.weights),
-            leaves.arrays,
-            self.exploration,
-            count,
-            judged,
-        )
 
     def _consult(
         self, policy: Policy, space: MCTSWorkspace, boards: np.ndarray, nodes: np.ndarray
