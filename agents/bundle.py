@@ -25,7 +25,6 @@ from agents.hub.address import IN_TEXT, SCHEME
 from agents.hub.download import fetch
 from agents.onnx_file import has_external_data
 from envs.common.errors import reason
-from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import (
     PIECE_BYTES,
     InPieces,
@@ -122,14 +121,14 @@ def load(path: str | os.PathLike[str]) -> Bundle:
         contents = _read_zip(source)
     else:
         raise BundleError(
-            f"there is no policy bundle at {source}. The built-in ones:"
-            f" {shell_command('champions')}; the experiments to train one:"
-            f" {shell_command('train', '--list')}"
+            f"there is no policy bundle at {source}.",
+            next_commands={
+                "the built-in ones": ("champions",),
+                "the experiments to train one": ("train", "--list"),
+            },
         )
     if CARD not in contents:
-        raise BundleError(
-            f"{source} has no {CARD}, so it is not a policy bundle. {_why_none(source)}"
-        )
+        raise _without_card(source)
     try:
         card = Card.from_dict(parse_json(contents[CARD]))
     except ValueError as error:
@@ -154,14 +153,14 @@ def is_bundle(spec: str) -> bool:
     return is_zip or os.path.isdir(spec)
 
 
-def _why_none(source: Path) -> str:
-    """Return why there may be no bundle in a folder, and what to do."""
+def _without_card(source: Path) -> BundleError:
+    problem = f"{source} has no {CARD}, so it is not a policy bundle."
     if (source / "checkpoints").is_dir():
-        return (
-            "It is a run that hasn't ended. End it where it is:"
-            f" {shell_command('train', '--resume', source, '--finish')}"
+        return BundleError(
+            f"{problem} It is a run that hasn't ended.",
+            next_commands={"end it where it is": ("train", "--resume", source, "--finish")},
         )
-    return "A run's bundle is in RUN/bundle"
+    return BundleError(f"{problem} A run's bundle is in RUN/bundle")
 
 
 def _place(path: str) -> Path:

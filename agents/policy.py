@@ -20,7 +20,6 @@ from envs.battlesnake.observations import is_observation_type, observation_from_
 from envs.battlesnake.observing.symmetry import views_of_snakes
 from envs.battlesnake.state import MOVE_NAMES, State
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
-from envs.common.shell_command import shell_command
 
 Forward = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _MASKED = np.finfo(np.float32).min
@@ -75,7 +74,8 @@ class Policy(Agent):
         if not plays_battlesnake(self.card):
             raise BundleError(
                 f"{bundle.path} was trained in the world {self.card.environment['name']!r}, so it"
-                f" plays no Battlesnake. Watch it there: {shell_command('watch', bundle.path)}"
+                " plays no Battlesnake.",
+                next_commands={"watch it there": ("watch", bundle.path)},
             )
         self._observation = observation_from_contract(self.card.observation)
         if self.card.action["num_actions"] != self._observation.num_actions:
@@ -258,11 +258,10 @@ def onnx_forward(bundle: Bundle, threads: int) -> Forward:
 
 
 def _needs_memory(bundle: Bundle) -> BundleError:
-    measure = shell_command("levels", bundle.path)
     return BundleError(
         f"{bundle.path}: the policy has a memory (LSTM), but here each observation is evaluated"
-        " on its own, as in a server that answers requests. Train snakes with ppo.lstm_units=0;"
-        f" measure one for Procgen: {measure}"
+        " on its own, as in a server that answers requests. Train snakes with ppo.lstm_units=0.",
+        next_commands={"measure one for Procgen": ("levels", bundle.path)},
     )
 
 

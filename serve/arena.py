@@ -26,7 +26,6 @@ from envs.battlesnake.state import MOVE_NAMES
 from envs.battlesnake.webhook import Turn, UnheldBoardError, WebhookError
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
-from envs.common.shell_command import shell_command
 from serve import openapi
 from serve.archive.store import GameStore
 from serve.browser.viewer import Access, home_page, is_a_web_pages, viewer_blueprint
@@ -144,7 +143,8 @@ def _checked(agents: Mapping[str, Agent] | Agent, secret: str | None) -> dict[st
         agents = {agents.name: agents}
     if not agents:
         raise ConfigError(
-            f"there are no agents to serve; name at least one: {shell_command('serve', 'flood')}"
+            "there are no agents to serve.",
+            next_commands={"name at least one": ("serve", "flood")},
         )
     for name in agents:
         if not _NAME.fullmatch(name):

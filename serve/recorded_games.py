@@ -13,7 +13,6 @@ from agents.opened_recording import open_recording, say_doubts
 from envs.battlesnake.recording import Recording, recording_files
 from envs.common.errors import ConfigError
 from envs.common.outputs import kept_at
-from envs.common.shell_command import shell_command
 from envs.common.strangers.printable import file_name
 from serve.archive.option import without_password
 from serve.ladder.download import recording_path
@@ -34,7 +33,8 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
         `MissingDependencyError` without the extra that reads it."""
     if os.path.isdir(name):
         raise ConfigError(
-            f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up"
+            f"{name} is a folder.",
+            next_commands={"to sum its games up": ("analyse", "--last", 10, name)},
         )
     file = _file(name)
     if file is not None:
@@ -44,8 +44,8 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
         if not bodies:
             places = f"neither {kept_at('arena-games')} nor {without_password(database)}"
             raise ConfigError(
-                f"there is no file {name}, and {places} has a game of this id;"
-                f" {shell_command('games', 'list')} shows those that are kept"
+                f"there is no file {name}, and {places} has a game of this id.",
+                next_commands={"to list those that are kept": ("games", "list")},
             )
         own = [body for body in bodies if snake in (body["snake"], body["you"])]
         if own:

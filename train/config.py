@@ -15,7 +15,6 @@ from typing import Any
 
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import modules_named_in
-from envs.common.shell_command import shell_command
 from envs.common.strangers.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from train.settings import ALGORITHMS, AlgorithmSettings, PPOSettings
 from train.settings.algorithm import NetworkSettings, Settings
@@ -25,6 +24,7 @@ from train.settings.sections import Budget, Checkpoints, EnvSettings, Evaluation
 from train.typed_values import check_keys, convert, convert_section, field_types
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
+_LIST_EXPERIMENTS = {"list the built-in ones": ("train", "--list")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,8 +243,7 @@ def experiment_text(name_or_path: str | Path) -> str:
         return read_text(path, MAX_YAML_BYTES)
     except FileNotFoundError as error:
         raise ConfigError(
-            f"there is no experiment file {path}. List the built-in ones:"
-            f" {shell_command('train', '--list')}"
+            f"there is no experiment file {path}.", next_commands=_LIST_EXPERIMENTS
         ) from error
     except (OSError, ValueError) as error:
         raise ConfigError(
@@ -258,18 +257,18 @@ def _path(name_or_path: str | Path) -> Path:
         return path
     if str(name_or_path) not in list_experiments():
         if os.path.isfile(run := path / "config.yaml"):
-            again = shell_command("train", "--config", run)
-            on = shell_command("train", "--resume", path)
             raise ConfigError(
-                f"{path} is the folder of a run. To train its experiment again: {again}; to"
-                f" continue the run: {on}"
+                f"{path} is the folder of a run.",
+                next_commands={
+                    "to train its experiment again": ("train", "--config", run),
+                    "to continue the run": ("train", "--resume", path),
+                },
             )
         if os.path.exists(path):
             kind = "a folder" if path.is_dir() else "a file that doesn't end in .yaml"
-            listed = shell_command("train", "--list")
             raise ConfigError(
-                f"{path} is {kind}; an experiment is a .yaml file or one of the built-in ones:"
-                f" {listed}"
+                f"{path} is {kind}; an experiment is a .yaml file or one of the built-in ones.",
+                next_commands=_LIST_EXPERIMENTS,
             )
         raise UnknownNameError(
             "experiment", str(name_or_path), list_experiments(), hint="Or the path of a .yaml file."

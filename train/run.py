@@ -239,8 +239,8 @@ def _require_something_learned(
     """Raise `RunError` if a run is to be finished that has no checkpoint yet."""
     if finish and start is None:
         raise RunError(
-            f"{folder.path} has no checkpoint, so no policy yet. Continue it:"
-            f" {resume_command(folder.path)}"
+            f"{folder.path} has no checkpoint, so no policy yet.",
+            next_commands={"continue it": ("train", "--resume", folder.path)},
         )
 
 
@@ -321,23 +321,25 @@ def _telling_how_to_go_on(folder: RunFolder, progress: Progress) -> Iterator[Non
     """Add to an interruption, a faulty world or a lost process by which command the run
     continues.
     """
-    again = resume_command(folder.place)
+    resume = ("train", "--resume", folder.place)
     try:
         yield
     except KeyboardInterrupt:
+        again = resume_command(folder.place)
         progress.say(f"stopped at once; continue from the last checkpoint with: {again}")
         raise
     except EnvRunnerError as error:
         raise EnvRunnerError(
-            f"{error}. Fix it, then continue from the last checkpoint: {again}"
+            f"{error}. Fix it.",
+            next_commands={"then continue from the last checkpoint": resume},
         ) from error
     except Exception as error:
         if not is_lost_process(error):
             raise
         raise RunError(
             "a process of the run was lost and could not be replaced"
-            f" ({' '.join(str(error).split())[:200]}); perhaps the machine lacks memory."
-            f" Continue from the last checkpoint with: {again}"
+            f" ({' '.join(str(error).split())[:200]}); perhaps the machine lacks memory.",
+            next_commands={"continue from the last checkpoint with": resume},
         ) from error
 
 

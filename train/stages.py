@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import ConfigError
-from envs.common.shell_command import shell_command
 from train.comparison.trainings import look_for
 from train.config import Experiment, list_experiments
 from train.runs.sessions.initial_weights import as_overrides
@@ -34,8 +33,8 @@ def require_one_stage(experiment: Experiment, what: str) -> None:
     if stages := first_stages(experiment):
         raise ConfigError(
             f"{experiment.name} begins where {stages[-1].name} ends, and {what} trains one"
-            " experiment alone; this trains both, one after the other:"
-            f" {shell_command('train', experiment.name)}"
+            " experiment alone.",
+            next_commands={"this trains both, one after the other": ("train", experiment.name)},
         )
 
 

@@ -20,7 +20,6 @@ from envs.common.errors import (
     make_environment,
     pip_install,
 )
-from envs.common.shell_command import shell_command
 
 if TYPE_CHECKING:
     from mxnet.nd import NDArray
@@ -38,8 +37,7 @@ _DROPPED = {
 
 def _import_mxnet() -> ModuleType:
     if not _HAS_NUMPY_1:
-        package = f"mxnet beside NumPy 1 (NumPy is {np.__version__} here)"
-        raise MissingDependencyError(package, feature="the readable DQN", install=_how_to_install())
+        raise _missing(f"mxnet beside NumPy 1 (NumPy is {np.__version__} here)")
     for name, builtin in _DROPPED.items():
         setattr(np, name, builtin)
     try:
@@ -47,23 +45,27 @@ def _import_mxnet() -> ModuleType:
             warnings.simplefilter("ignore")
             import mxnet
     except (ImportError, OSError) as error:
-        raise MissingDependencyError(
-            "mxnet", feature="the readable DQN", install=_how_to_install()
-        ) from error
+        raise _missing("mxnet") from error
     finally:
         for name in _DROPPED:
             delattr(np, name)
     return mxnet
 
 
-def _how_to_install() -> str:
+def _missing(package: str) -> MissingDependencyError:
+    feature = "the readable DQN"
     system = platform.system(), platform.machine()
-    if system != ("Linux", "x86_64"):
-        instead = shell_command("train", "battlesnake-dqn")
-        return (
-            f"{instead}, the same on torch: MXNet has no wheel for {' on '.join(system)}, only for"
-            " Linux on x86_64"
-        )
+    if system == ("Linux", "x86_64"):
+        return MissingDependencyError(package, feature=feature, install=_how_to_install())
+    return MissingDependencyError(
+        package,
+        feature=feature,
+        install=f"Linux on x86_64, because MXNet has no wheel for {' on '.join(system)}.",
+        next_commands={"the same on torch": ("train", "battlesnake-dqn")},
+    )
+
+
+def _how_to_install() -> str:
     if _HAS_NUMPY_1:
         return pip_install("procsnake[mxnet]")
     how = make_environment("mxnet") if sys.version_info < (3, 13) else None

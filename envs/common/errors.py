@@ -12,7 +12,7 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from importlib.machinery import PathFinder
 from numbers import Integral
@@ -23,12 +23,42 @@ _HOME = Path(__file__).parents[2]
 
 
 class ProcsnakeError(Exception):
-    """The base class of all errors that a user can cause and fix."""
+    """The base class of all errors that a user can cause and fix.
+
+    `next_commands` has the words of commands of procsnake that help, each by its purpose, as in
+    `{"to start one": ("serve", "flood")}`. They follow the message, which is then a whole sentence.
+    Words in capitals, such as RUN or FILE, are for the reader to fill in.
+    """
+
+    def __init__(
+        self, message: str = "", *, next_commands: Mapping[str, Sequence[object]] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.next_commands = {
+            purpose: tuple(map(str, words)) for purpose, words in (next_commands or {}).items()
+        }
+
+    def __str__(self) -> str:
+        return self.with_commands(_plain_command)
+
+    def with_commands(self, shell_command: Callable[..., str]) -> str:
+        """Return the message with its next commands, which `shell_command` makes of their words."""
+        suggestions = [
+            f"{purpose}: {shell_command(*words)}" for purpose, words in self.next_commands.items()
+        ]
+        if not suggestions:
+            return self.args[0]
+        listed = "; ".join(suggestions)
+        return f"{self.args[0]} {listed[0].upper()}{listed[1:]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross processes; made anew of its message alone, as Python would, one with other
         # arguments raises another.
-        return _remade, (type(self), str(self), self.__dict__)
+        return _remade, (type(self), self.args[0], self.__dict__)
+
+
+def _plain_command(*words: str) -> str:
+    return shlex.join(["procsnake", *words])
 
 
 def _remade(kind: type[ProcsnakeError], message: str, attributes: dict[str, Any]) -> ProcsnakeError:
@@ -77,8 +107,18 @@ class ComplianceError(ProcsnakeError):
 class MissingDependencyError(ProcsnakeError):
     """An optional package (or system library) that this feature needs is not installed."""
 
-    def __init__(self, package: str, *, feature: str, install: str) -> None:
-        super().__init__(f"{feature} needs {package}, which is not installed. Try: {install}")
+    def __init__(
+        self,
+        package: str,
+        *,
+        feature: str,
+        install: str = "",
+        next_commands: Mapping[str, Sequence[object]] | None = None,
+    ) -> None:
+        message = f"{feature} needs {package}, which is not installed."
+        if install:
+            message += f" Try: {install}"
+        super().__init__(message, next_commands=next_commands)
 
     @classmethod
     def of_extra(cls, error: ModuleNotFoundError, *, feature: str) -> MissingDependencyError | None:

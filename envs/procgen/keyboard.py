@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from envs.common.errors import MissingDependencyError
-from envs.common.shell_command import shell_command
 from envs.procgen.vector_env import ProcgenVectorEnv
 
 KEYS = (
@@ -58,7 +57,8 @@ def _open_window(world: ProcgenVectorEnv) -> Any:
     try:
         return Window()
     except Exception as error:  # of three libraries, without a common class
-        film = shell_command("watch", f"procgen/{world.game}", "--record", "film.mp4")
         raise MissingDependencyError(
-            f"a screen ({error})", feature="Playing by hand", install=film
+            f"a screen ({error})",
+            feature="Playing by hand",
+            next_commands={"try": ("watch", f"procgen/{world.game}", "--record", "film.mp4")},
         ) from error

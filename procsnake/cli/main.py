@@ -88,6 +88,7 @@ def _leave_stdout() -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from envs.common.errors import MissingDependencyError, ProcsnakeError
+    from envs.common.shell_command import shell_command
     from procsnake.cli.hub_addresses import pin_addresses
 
     try:
@@ -95,17 +96,16 @@ def _run(options: argparse.Namespace) -> int:
         pin_addresses(options)
         return options.run(options) or 0
     except ModuleNotFoundError as error:
-        missing: Exception | None = MissingDependencyError.of_extra(
-            error, feature=f"procsnake {options.command}"
-        )
+        missing = MissingDependencyError.of_extra(error, feature=f"procsnake {options.command}")
         if missing is None:
             raise
+        problem: ProcsnakeError = missing
     except ProcsnakeError as error:
-        missing = error
+        problem = error
     # A message shows what was wrong, such as a name in a file of a stranger's.
     from envs.common.strangers.printable import printable
 
-    message = printable(missing, keep="\n")
+    message = printable(problem.with_commands(shell_command), keep="\n")
     print(f"procsnake {options.command}: {message}", file=sys.stderr)
     return USER_ERROR
 

@@ -79,8 +79,10 @@ def check(directory: str | os.PathLike[str]) -> list[Breach]:
     folder = Path(directory)
     if not os.path.isdir(folder):
         raise ConfigError(
-            f"there is no folder {folder}; write one: "
-            + shell_command("export", "aicrowd", "RUN", "--track", "TRACK", "--out", folder)
+            f"there is no folder {folder}.",
+            next_commands={
+                "write one": ("export", "aicrowd", "RUN", "--track", "TRACK", "--out", folder)
+            },
         )
     submission = Submission(folder)
     return [finding for rule in _RULES for finding in rule(submission)]

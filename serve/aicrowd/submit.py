@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envs.common.errors import ProcsnakeError
-from envs.common.shell_command import shell_command
 from serve.aicrowd.check import Submission, check
 from serve.aicrowd.competition import REMOTE_HOST
 
@@ -48,8 +47,8 @@ def submit(
     findings = check(folder)
     if findings:
         raise SubmissionError(
-            f"{folder} breaks {len(findings)} rules; the first: {findings[0]} All:"
-            f" {shell_command('export', 'check', folder)}"
+            f"{folder} breaks {len(findings)} rules; the first: {findings[0]}",
+            next_commands={"all": ("export", "check", folder)},
         )
     if Submission(folder).is_local:
         raise SubmissionError(

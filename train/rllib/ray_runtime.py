@@ -13,7 +13,6 @@ from unittest.mock import patch
 
 from envs.common.cores import usable_cores
 from envs.common.errors import ProcsnakeError
-from envs.common.shell_command import shell_command
 from envs.common.strangers.printable import in_one_line
 from procsnake_packages import HERE
 from train.cluster.node import token_path
@@ -179,7 +178,8 @@ def _join(cluster: str) -> None:
     ) as error:
         raise ClusterError(
             f"no Ray cluster could be joined at {cluster}: {in_one_line(error)}. Run this on one of"
-            f" its machines; to start one: {shell_command('cluster', 'up', 'MACHINE', 'MACHINE')}"
+            " its machines.",
+            next_commands={"to start one": ("cluster", "up", "MACHINE", "MACHINE")},
         ) from error
 
 

@@ -76,13 +76,14 @@ def disk_errors(path: Path) -> Iterator[None]:
             f"{error.filename or path} can't be made: {error.strerror or error}. Name another place"
         ) from error
     except OSError as error:
-        message = (
-            f"{error.filename or path} can't be written or read: {error.strerror or error}. "
-            f"Free some space or check the rights"
-        )
+        next_commands = {}
         if os.path.isfile(path / CONFIG):
-            message += f"; what was saved before is whole: {resume_command(path)}"
-        raise RunError(message) from error
+            next_commands["what was saved before is whole"] = ("train", "--resume", path)
+        raise RunError(
+            f"{error.filename or path} can't be written or read: {error.strerror or error}. "
+            "Free some space or check the rights.",
+            next_commands=next_commands,
+        ) from error
 
 
 def require_place(folder: Path) -> None:
@@ -108,10 +109,9 @@ def resume_command(path: str | Path) -> str:
 
 def not_a_run(path: Path) -> RunError:
     """Return the error for a folder that holds no run."""
-    listed = shell_command("train", "--list")
     return RunError(
-        f"{path} is not a run: it has no {CONFIG}. Runs are in runs/; list what can be trained:"
-        f" {listed}"
+        f"{path} is not a run: it has no {CONFIG}. Runs are in runs/.",
+        next_commands={"list what can be trained": ("train", "--list")},
     )
 
 

@@ -12,7 +12,6 @@ import re
 from pathlib import Path
 
 from agents.player import Player
-from envs.common.shell_command import shell_command
 from train.runs.folder import CONFIG, RunError
 
 LATEST = "latest"
@@ -53,9 +52,9 @@ def _run_of(place: str, folder: Path, taken: frozenset[str]) -> str:
     if run:
         return f"{run}{inside}"
     if beginning != word:
-        train = shell_command("train", "battlesnake-ppo")
         raise RunError(
-            f"{word} is not a run, because {parent} holds none of that name yet. Train one: {train}"
+            f"{word} is not a run, because {parent} holds none of that name yet.",
+            next_commands={"train one": ("train", "battlesnake-ppo")},
         )
     return place
 

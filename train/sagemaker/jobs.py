@@ -93,7 +93,8 @@ def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) 
     if running:
         raise AWSError(
             f"{' and '.join(running)} still runs; it continues by itself after a spot"
-            f" interruption. To stop it: {shell_command('job', 'stop', name)}"
+            " interruption.",
+            next_commands={"to stop it": ("job", "stop", name)},
         )
     _check_source(account, old[0])
     changed = _changed_sizes(account, old[0], sizes)
@@ -116,9 +117,11 @@ def _check_source(account: Account, described: dict[str, Any]) -> None:
     name = described["TrainingJobName"]
     raise RunError(
         f"the source of {name} is no longer at {_channel_uri(described, CODE)}; the stack's"
-        " bucket keeps it for SourceDays. Download its run:"
-        f" {shell_command('job', 'download', name)}; then continue here:"
-        f" {shell_command('train', '--resume', 'RUN', '--trust')}"
+        " bucket keeps it for SourceDays.",
+        next_commands={
+            "download its run": ("job", "download", name),
+            "then continue here": ("train", "--resume", "RUN", "--trust"),
+        },
     )
 
 
@@ -154,10 +157,9 @@ def _config_key(account: Account, described: dict[str, Any]) -> tuple[str, str]:
     objects = _objects(account, bucket, f"{prefix.rstrip('/')}/")
     newest = max((path for path in objects if path.parts[1:] == (CONFIG,)), default=None)
     if newest is None:
-        reason = shell_command("job", "follow", described["TrainingJobName"])
         raise RunError(
-            f"there is no run at {place}; the job ended before it began to train. Its reason:"
-            f" {reason}"
+            f"there is no run at {place}; the job ended before it began to train.",
+            next_commands={"its reason": ("job", "follow", described["TrainingJobName"])},
         )
     return bucket, objects[newest]
 
@@ -244,20 +246,17 @@ def _check_replaceable(target: Path, newest: str, job: str) -> None:
     """Raise `RunError` if the run here is being written, or has a newer checkpoint than the job's
     `newest` ("" for none).
     """
-    elsewhere = (
-        "Another folder takes the job's run:"
-        f" {shell_command('job', 'download', job, '--runs', 'OTHER')}"
-    )
+    elsewhere = {"another folder takes the job's run": ("job", "download", job, "--runs", "OTHER")}
     try:
         with locked(target):
             pass
     except RunError as error:
-        raise RunError(f"{error}. {elsewhere}") from None
+        raise RunError(f"{error}.", next_commands=elsewhere) from None
     here = max((path.name for path in RunFolder(target).checkpoints()), default="")
     if here > newest:
         raise RunError(
-            f"{target} continued here until checkpoint {here}, the job until {newest or 'none'}."
-            f" {elsewhere}"
+            f"{target} continued here until checkpoint {here}, the job until {newest or 'none'}.",
+            next_commands=elsewhere,
         )
 
 

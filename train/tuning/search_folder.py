@@ -53,9 +53,9 @@ def read_search(folder: Path) -> tuple[Experiment, Budget]:
         budget = Budget(**note["budget"])
         has_ended = bool(note["has_ended"])
     except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
-        begin = shell_command("tune", "EXPERIMENT")
         raise RunError(
-            f"{folder} holds no search to continue ({error}); start one: {begin}"
+            f"{folder} holds no search to continue ({error}).",
+            next_commands={"start one": ("tune", "EXPERIMENT")},
         ) from error
     if not own_files.is_signed(_signed_part(folder, text), signature):
         raise RunError(

@@ -25,7 +25,6 @@ from agents.player import without_secrets
 from envs.battlesnake.state import UP
 from envs.battlesnake.webhook import NO_LOOK
 from envs.common.errors import ProcsnakeError
-from envs.common.shell_command import shell_command
 
 _INFO_TIMEOUT_S = 5.0
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
@@ -67,10 +66,10 @@ class RemoteSnake:
         try:
             return _look(read_object(self._exchange("GET", "", None, _INFO_TIMEOUT_S)))
         except CALL_ERRORS as error:
-            serve = shell_command("serve", "flood")
             raise SnakeUnreachableError(
                 f"no snake answers at {without_secrets(self.url)} ({in_words(error)}). Is it"
-                f" running? To start one: {serve}"
+                " running?",
+                next_commands={"to start one": ("serve", "flood")},
             ) from error
 
     def tell(self, event: str, body: Mapping[str, Any]) -> None:

@@ -146,7 +146,8 @@ def follow_home(
     except jobs.RunError as error:
         if completed:
             raise
-        print(f"no run was downloaded: {error}", file=sys.stderr)
+        problem = error.with_commands(shell_command)
+        print(f"no run was downloaded: {problem}", file=sys.stderr)
     except AWSError:
         print(f"download its run: {shell_command('job', 'download', names[0])}", flush=True)
         raise

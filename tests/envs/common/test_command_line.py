@@ -149,8 +149,8 @@ def test_what_quickstart_suggests_next_can_be_copied(monkeypatch, tmp_path):
 
 
 def test_no_message_writes_a_command_by_itself():
-    """Every command that a message suggests is made by `shell_command`, which quotes it and finds
-    the program.
+    """Every command that a message suggests is an error's `next_commands`, or made by
+    `shell_command`, so that it is quoted and the program is found.
     """
     names = "|".join(name for (name, *_) in commands())
     by_hand = re.compile(rf"[\"'].*: procsnake (?:{names})\b")
@@ -167,6 +167,14 @@ def test_no_message_writes_a_command_by_itself():
                 if by_hand.search(line)
             ]
     assert not found
+
+
+def test_an_errors_next_command_is_printed_with_the_program_that_runs(monkeypatch, capsys):
+    without_procsnake_on_path(monkeypatch)
+    assert procsnake.main(["train", "--config", "nowhere.yaml"]) == 2
+    message = capsys.readouterr().err
+    assert message.rstrip().endswith(shell_command("train", "--list"))
+    assert not message.rstrip().endswith(": procsnake train --list")
 
 
 def test_pip_is_the_one_of_this_python(monkeypatch, tmp_path):

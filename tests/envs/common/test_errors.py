@@ -26,6 +26,7 @@ from envs.common.errors import (
         UnknownNameError("game", "coinrum", ["coinrun", "maze"]),
         MissingDependencyError("glue", feature="Sticking", install="pip install glue"),
         ConfigError("width is 0; it must be at least 1"),
+        ConfigError("there is no run.", next_commands={"train one": ("train", "battlesnake-ppo")}),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -34,6 +35,20 @@ def test_a_copy_is_the_same_error(error: ProcsnakeError) -> None:
         assert type(again) is type(error)
         assert str(again) == str(error)
         assert vars(again) == vars(error)
+
+
+def test_the_message_goes_on_with_commands_that_a_shell_takes_apart_again() -> None:
+    error = ConfigError(
+        "nothing is here.",
+        next_commands={"train one": ("train", Path("my runs")), "or play": ("match", "it's")},
+    )
+    assert str(error).startswith("nothing is here. Train one: procsnake train ")
+    first, second = str(error).removeprefix("nothing is here. Train one: ").split("; or play: ")
+    assert shlex.split(first) == ["procsnake", "train", "my runs"]
+    assert shlex.split(second) == ["procsnake", "match", "it's"]
+    assert error.with_commands(lambda *words: f"<{'|'.join(words)}>") == (
+        "nothing is here. Train one: <train|my runs>; or play: <match|it's>"
+    )
 
 
 @pytest.mark.parametrize("is_clone", [True, False])

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from agents.player import Player
-from envs.common.shell_command import shell_command
 from train.config import Experiment
 from train.runs import manifest
-from train.runs.folder import CONFIG, Checkpoint, RunError, RunFolder, read_counters, resume_command
+from train.runs.folder import CONFIG, Checkpoint, RunError, RunFolder, read_counters
 
 Say = Callable[[str], None]
 _TRACKERS_OWN = "wandb"
@@ -65,8 +64,8 @@ def starting_point(
     if damaged and len(damaged) == len(checkpoints):
         raise RunError(
             f"{folder.path} has no whole checkpoint: in {damaged[-1].name},"
-            f" {flaws[damaged[-1]]}. Copy the run again, or start a new one:"
-            f" {shell_command('train', '--config', folder.path / CONFIG)}"
+            f" {flaws[damaged[-1]]}. Copy the run again.",
+            next_commands={"or start a new one": ("train", "--config", folder.path / CONFIG)},
         )
     for checkpoint, flaw in flaws.items():
         if flaw:
@@ -103,9 +102,11 @@ def _refuse_strangers(
     if strangers:
         raise RunError(
             f"{folder.path} was not made on this machine ({strangers[0]}), and continuing"
-            " executes code in it, because checkpoints are pickles. If you trust who made it,"
-            " or made it yourself elsewhere or with an older procsnake:"
-            f" {resume_command(folder.path)} --trust"
+            " executes code in it, because checkpoints are pickles.",
+            next_commands={
+                "if you trust who made it, or made it yourself elsewhere or with an older"
+                " procsnake": ("train", "--resume", folder.path, "--trust")
+            },
         )
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from agents import bundle
 from envs.common.errors import ConfigError
-from envs.common.shell_command import shell_command
 from train.config import Experiment, list_experiments
 from train.runs.export import NETWORK_PREFIX, build_network, contracts
 from train.worlds.build import single_world
@@ -29,8 +28,8 @@ def initial_weights(experiment: Experiment) -> dict[str, np.ndarray]:
     if experiment.init_from in list_experiments():
         raise ConfigError(
             f"{experiment.init_from} is an experiment, which has to be trained before"
-            f" {experiment.name} can begin; this trains both:"
-            f" {shell_command('train', experiment.name)}"
+            f" {experiment.name} can begin.",
+            next_commands={"this trains both": ("train", experiment.name)},
         )
     policy = bundle.load(experiment.init_from)
     with closing(single_world(experiment)) as world:

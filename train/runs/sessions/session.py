@@ -25,7 +25,6 @@ from train.runs.folder import (
     RunError,
     RunFolder,
     disk_errors,
-    resume_command,
 )
 from train.runs.report.page import write_report
 from train.runs.sessions.evaluation import Evaluator
@@ -222,10 +221,11 @@ class Session:
                 return False
             began = time.monotonic()
             if empty >= _MOST_EMPTY_ITERATIONS and began - first > _MOST_EMPTY_SECONDS:
+                resume = ("train", "--resume", self.folder.place)
                 raise RunError(
                     f"no env runner has brought any experience in {empty} iterations and"
-                    f" {began - first:.0f} seconds; they may lack memory. Continue with fewer"
-                    f" games or runners: {resume_command(self.folder.place)}"
+                    f" {began - first:.0f} seconds; they may lack memory.",
+                    next_commands={"continue with fewer games or runners": resume},
                 )
             self.algorithm.fraction_done = min(self.fraction_done(), 1.0)
             result = self.algorithm.train()
