@@ -5,7 +5,7 @@
 2. **Advantages**: `PPORunner.collate` works them out at the end of a rollout.
 3. **Epochs**: `PPOLearner.minibatches` goes through the rollout in shuffled minibatches.
 4. **Loss**: `ppo_loss`.
-5. **Step**: `PPOLearner.apply_gradients`. Then the env runners get the new weights.
+5. **Step**: the learner's, with Adam or Muon. Then the env runners get the new weights.
 
 RLlib starts the processes and calls these methods: `train.rllib.env_runner` has the loop over the
 steps of a rollout, and `train.rllib.learner` the order of the calls within an update. Details
@@ -490,20 +490,6 @@ class PPOLearner(FragmentLearner):
             self._last_kl = parts[LEARNER_RESULTS_KL_KEY]
             parts[LEARNER_RESULTS_CURR_KL_COEFF_KEY] = self._kl_coef
         return loss, parts
-
-    def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
-        """Make a step of the optimiser, without RLlib's two checks of each gradient for values that
-        aren't finite. Leaves schedulers and gradient scalers, if any, to RLlib.
-        """
-        sums = torch.stack([gradient.sum() for gradient in gradients_dict.values()])
-        has_helpers = self._grad_scalers is not None or self._lr_scheduler_classes is not None
-        if has_helpers or not sums.isfinite().all():
-            super().apply_gradients(gradients_dict)
-            return
-        for reference, gradient in gradients_dict.items():
-            self._params[reference].grad = gradient
-        for optimizer in self._named_optimizers.values():
-            optimizer.step()
 
     def after_update(self) -> None:
         """Adapt the weight of the KL penalty, if there is one."""

@@ -12,7 +12,7 @@ process that learns, and that calls, in this order:
 | for each minibatch `RLModule.forward_train` | `train.rllib.modules` |
 | for each minibatch `compute_loss_for_module` | `loss` |
 | for each minibatch `postprocess_gradients_for_module` | RLlib's limit of the gradients' norm |
-| for each minibatch `apply_gradients` | RLlib's step of the optimiser, or the algorithm's own |
+| for each minibatch `apply_gradients` | the step of the optimiser |
 | `after_gradient_based_update` | `after_update`: what follows from the update |
 """
 
@@ -148,13 +148,23 @@ class FragmentLearner(TorchLearner):
         return processed or module_gradients_dict
 
     def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
-        """Make a step of the optimiser. With `torch_skip_nan_gradients` there is none for gradients
-        that aren't finite: RLlib's own method would take it, and spoil the weights.
+        """Make a step of the optimiser, without RLlib's two checks of each gradient for values that
+        aren't finite. Leaves schedulers and gradient scalers, if any, to RLlib.
 
-        A gradient scaler skips the step itself, and needs the call to lower its scale.
+        With `torch_skip_nan_gradients` there is no step for gradients that aren't finite: RLlib's
+        own method would take it, and spoil the weights. A gradient scaler skips the step itself,
+        and needs the call to lower its scale.
         """
+        # Stacked, so that a GPU is waited for once.
+        sums = torch.stack([gradient.sum() for gradient in gradients_dict.values()])
+        has_helpers = self._grad_scalers is not None or self._lr_scheduler_classes is not None
+        if not has_helpers and sums.isfinite().all():
+            for reference, gradient in gradients_dict.items():
+                self._params[reference].grad = gradient
+            for optimizer in self._named_optimizers.values():
+                optimizer.step()
+            return
         if self.config.torch_skip_nan_gradients and self._grad_scalers is None:
-            # Stacked, so that a GPU is waited for once.
             is_finite = [gradient.isfinite().all() for gradient in gradients_dict.values()]
             if not torch.stack(is_finite).all():
                 return
