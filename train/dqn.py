@@ -219,12 +219,10 @@ class QRunner(BatchEnvRunner):
         q_values = mask_logits(q_values, mask)
         actions = q_values.argmax(-1)
         if explore or random_actions:
-            lots = torch.rand(q_values.shape, generator=self._generator, device=self._device)
-            # The highest lot among the allowed actions: each is as likely as the others.
-            random_ones = mask_logits(lots, mask).argmax(-1)
             epsilons = torch.from_numpy(self.epsilons[entry["rows"]]).to(self._device)
-            coins = torch.rand(len(actions), generator=self._generator, device=self._device)
-            actions = torch.where((coins < epsilons) | random_actions, random_ones, actions)
+            if random_actions:
+                epsilons = torch.ones_like(epsilons)
+            actions = epsilon_greedy(q_values, mask, epsilons=epsilons, generator=self._generator)
         entry[Columns.ACTIONS][:] = actions.cpu().numpy()
         self._note_values(entry, q_values, actions)
 
@@ -332,6 +330,25 @@ class DQNLearner(FragmentLearner):
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         self._updates = state.get("updates", self._updates)
+
+
+def epsilon_greedy(
+    q_values: torch.Tensor,
+    mask: torch.Tensor | None,
+    *,
+    epsilons: torch.Tensor,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """Return the best action of each row, int64 [n], or with its probability in `epsilons`, float
+    [n], a random one of those that `mask`, bool [n, A], allows.
+
+    `q_values` [n, A] are already masked."""
+    best = q_values.argmax(-1)
+    lots = torch.rand(q_values.shape, generator=generator, device=q_values.device)
+    # The highest lot among the allowed actions: each is as likely as the others.
+    random_ones = mask_logits(lots, mask).argmax(-1)
+    coins = torch.rand(len(best), generator=generator, device=q_values.device)
+    return torch.where(coins < epsilons, random_ones, best)
 
 
 def follow(target: torch.nn.Module, network: torch.nn.Module, *, tau: float) -> None:

@@ -333,9 +333,7 @@ class PPORunner(BatchEnvRunner):
         """Compute the advantages of a rollout's decisions, and the targets of their values."""
         for entries, observations in cut:
             columns["final_values"][entries] = self._values(observations, columns["rows"][entries])
-        last_values = np.zeros(self.num_envs, np.float32)
-        going_on = np.flatnonzero(self.env.valid)
-        last_values[going_on] = self._values(self.env.observations[going_on], going_on)
+        last_values = self._last_values()
         del columns["steps"]
         values = columns[Columns.VF_PREDS]
         settings = self.config.settings
@@ -351,6 +349,13 @@ class PPORunner(BatchEnvRunner):
         )
         columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
         return Fragment(columns, env_steps=self._env_steps)
+
+    def _last_values(self) -> np.ndarray:
+        """Return the values of what the rows see now, float32 (rows,); 0 for those that wait."""
+        values = np.zeros(self.num_envs, np.float32)
+        going_on = np.flatnonzero(self.env.valid)
+        values[going_on] = self._values(self.env.observations[going_on], going_on)
+        return values
 
     def _rate(self, observations: np.ndarray, rows: np.ndarray) -> torch.Tensor:
         if self._memory is None:

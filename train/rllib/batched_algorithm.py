@@ -39,11 +39,12 @@ from ray.rllib.utils.metrics import (
 )
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
+from agents.networks.q_network import QNetwork
 from envs.common.errors import ConfigError, ProcsnakeError
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.env_runner import EPISODE_SUMS, BatchEnvRunner
 from train.rllib.env_runner_failures import Failures, clear_errors
-from train.rllib.modules import NetworkModule, QModule
+from train.rllib.modules import NetworkModule
 from train.rollouts.columns import ACTION_MASK
 
 AGENT_STEPS_BEFORE = "agent_steps_before"
@@ -178,7 +179,7 @@ class BatchedAlgorithm(Algorithm):
             batch[ACTION_MASK] = torch.as_tensor(np.asarray(action_mask, np.bool_))[None]
         with torch.inference_mode():
             logits = module.forward_inference(batch)[Columns.ACTION_DIST_INPUTS]
-        if draws and not isinstance(module, QModule):
+        if draws and not isinstance(module.network, QNetwork):
             return int(torch.distributions.Categorical(logits=logits).sample())
         return int(logits.argmax())
 

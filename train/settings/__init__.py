@@ -17,6 +17,7 @@ from train.settings.ppo import PPOSettings
 from train.settings.appo import APPOSettings
 from train.settings.dqn import DQNSettings, QSettings
 from train.settings.apex import APEXSettings
+from train.settings.pqn import PQNSettings
 from train.settings.mxnet_dqn import MXNetDQNSettings
 from train.settings.demonstrations import DemonstrationSettings
 from train.settings.imitation import ImitationSettings
@@ -36,6 +37,7 @@ __all__ = [
     "LearnedEvaluationSettings",
     "MXNetDQNSettings",
     "PPOSettings",
+    "PQNSettings",
     "QSettings",
     "RolloutSettings",
     "registered",
