@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
@@ -62,7 +62,7 @@ SOON = 3
 _EVERY_MOVE = np.ones(4, np.bool_)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class AlphaBeta(Agent):
     """Looks deeper turn by turn, and plays the move with the best guaranteed outcome.
 
@@ -84,13 +84,12 @@ class AlphaBeta(Agent):
 
     name = "alphabeta"
 
-    policy: Policy | str | os.PathLike[str] | None = None
+    policy: Policy | str | os.PathLike[str] | None = field(default=None, kw_only=False)
     """A policy, or the path of its bundle, for a fallback. If the search proves that I die within
     `SOON` turns against opponents who know my move, it plays the best response to what the policy
     predicts of the nearest opponent (`best_response.best_reply`), with the time that is left, and
     sets `note["guessed"]`.
     """
-    _: KW_ONLY
     nodes: Annotated[int | None, Range(1, MAX_NODES)] = None
     """The most nodes per move: positions in which a snake chooses, or that are evaluated."""
     cpu_ms: Annotated[float | None, Range(MIN_CPU_MS, MAX_CPU_MS)] = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
@@ -71,7 +71,7 @@ class MCTSWorkspace(NamedTuple):
     """The positions at the ends of simulations, about which the policy is asked: `batch` boards."""
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class MCTS(Agent):
     """Simulates games from the board, increasingly along moves that did well, and plays the most
     visited move.
@@ -90,11 +90,10 @@ class MCTS(Agent):
     whatever `Policy.load` raises, and `BundleError` when playing on a board of a size that the
     policy doesn't know."""
 
-    policy: Policy | str | os.PathLike[str] | None = None
+    policy: Policy | str | os.PathLike[str] | None = field(default=None, kw_only=False)
     """A policy, or the path of its bundle. Its probabilities are the priors, and its values,
     limited to -1..1, the evaluation.
     """
-    _: KW_ONLY
     simulations: Annotated[int | None, Range(1, MAX_NODES)] = None
     """The number of simulations per move."""
     cpu_ms: Annotated[float | None, Range(MIN_CPU_MS, MAX_CPU_MS)] = None
