@@ -258,10 +258,20 @@ def test_the_time_that_requests_wait_for_a_thread_is_known(tmp_path, kind):
         assert began <= min(arrived) <= max(arrived) <= all_are_there
 
 
-@pytest.mark.parametrize("kind", ["alone", "gunicorn"])
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "Ctrl-C", "SIGHUP", "closed terminal"])
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        *(("alone", how) for how in ("SIGTERM", "SIGINT", "SIGHUP")),
+        *(
+            ("gunicorn", how)
+            for how in ("SIGTERM", "SIGINT", "Ctrl-C", "SIGHUP", "closed terminal")
+        ),
+    ],
+)
 def test_requests_under_way_are_answered_before_it_ends(tmp_path, kind, how):
-    """A terminal sends Ctrl-C, and its end, to all processes of a program, `kill -INT` to one."""
+    """A terminal sends Ctrl-C, and its end, to all processes of a program, `kill -INT` to one. A
+    server alone is one process.
+    """
     with server_of(
         WAITS.replace("front.THREADS = 1", "front.THREADS = 8"), kind, tmp_path / "told"
     ) as (url, served):

@@ -439,9 +439,10 @@ def test_the_same_seed_gives_the_same_numbers(one_ray):
     assert curve() == curve()
 
 
-@pytest.mark.parametrize("memory", [{}, {"lstm_units": 8}])
-@pytest.mark.parametrize(("norm_adv", "least"), [(False, 4), (True, 8)])
-def test_fewer_decisions_than_minibatches_can_use_are_refused(one_ray, memory, norm_adv, least):
+@pytest.mark.parametrize(
+    ("norm_adv", "least", "memory"), [(False, 4, {}), (True, 8, {}), (True, 8, {"lstm_units": 8})]
+)
+def test_fewer_decisions_than_minibatches_can_use_are_refused(one_ray, norm_adv, least, memory):
     """Advantages of a single decision can't be standardised."""
     for steps in (least - 1, least):
         settings = {"num_steps": steps, "num_minibatches": 4, "norm_adv": norm_adv, **memory}
