@@ -80,17 +80,17 @@ def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     if not text:
         raise SystemExit("the agents can't be made; what went wrong is said above")
     answer = json.loads(text)
-    if isinstance(answer, str):
-        raise ConfigError(answer)
+    if "problem" in answer:
+        raise ConfigError(answer["problem"], next_commands=answer["next_commands"])
     return answer
 
 
 def _tell_parent(work: Callable[[], dict[str, Any]], writer: int) -> NoReturn:
     try:
         try:
-            answer: Any = work()
+            answer = work()
         except ProcsnakeError as error:
-            answer = str(error)
+            answer = {"problem": error.message, "next_commands": error.next_commands}
         os.write(writer, json.dumps(answer).encode())
     except KeyboardInterrupt:
         pass  # A terminal sends Ctrl-C to the parent, too, which reports it.

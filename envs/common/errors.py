@@ -30,6 +30,8 @@ class ProcsnakeError(Exception):
     Words in capitals, such as RUN or FILE, are for the reader to fill in.
     """
 
+    next_commands: Mapping[str, tuple[str, ...]] = {}
+
     def __init__(
         self, message: str = "", *, next_commands: Mapping[str, Sequence[object]] | None = None
     ) -> None:
@@ -37,6 +39,11 @@ class ProcsnakeError(Exception):
         self.next_commands = {
             purpose: tuple(map(str, words)) for purpose, words in (next_commands or {}).items()
         }
+
+    @property
+    def message(self) -> str:
+        """The message without the commands."""
+        return super().__str__()
 
     def __str__(self) -> str:
         return self.with_commands(_plain_command)
@@ -47,14 +54,14 @@ class ProcsnakeError(Exception):
             f"{purpose}: {shell_command(*words)}" for purpose, words in self.next_commands.items()
         ]
         if not suggestions:
-            return self.args[0]
+            return self.message
         listed = "; ".join(suggestions)
-        return f"{self.args[0]} {listed[0].upper()}{listed[1:]}"
+        return f"{self.message} {listed[0].upper()}{listed[1:]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross processes; made anew of its message alone, as Python would, one with other
         # arguments raises another.
-        return _remade, (type(self), self.args[0], self.__dict__)
+        return _remade, (type(self), self.message, self.__dict__)
 
 
 def _plain_command(*words: str) -> str:

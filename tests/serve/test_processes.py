@@ -21,6 +21,7 @@ import pytest
 
 from agents.measure.evaluation.referee import Referee
 from envs.battlesnake.recording import Recording
+from envs.common.errors import ConfigError
 from serve import processes
 from serve.archive.reader import GameArchive
 from serve.archive.store import GameStore
@@ -463,3 +464,12 @@ def test_a_secret_file_that_is_not_there_is_named(tmp_path, capsys):
 
     assert procsnake.main(["serve", "flood", "--secret-file", str(tmp_path / "none")]) == 2
     assert "--secret-file" in capsys.readouterr().err
+
+
+def test_an_error_of_a_child_keeps_its_next_commands() -> None:
+    def fails() -> dict[str, object]:
+        raise ConfigError("nobody is here.", next_commands={"to serve one": ("serve", "flood")})
+
+    with pytest.raises(ConfigError) as error:
+        processes.in_child(fails)
+    assert error.value.next_commands == {"to serve one": ("serve", "flood")}

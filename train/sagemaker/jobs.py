@@ -251,7 +251,8 @@ def _check_replaceable(target: Path, newest: str, job: str) -> None:
         with locked(target):
             pass
     except RunError as error:
-        raise RunError(f"{error}.", next_commands=elsewhere) from None
+        commands = {**error.next_commands, **elsewhere}
+        raise RunError(f"{error.message.rstrip('.')}.", next_commands=commands) from None
     here = max((path.name for path in RunFolder(target).checkpoints()), default="")
     if here > newest:
         raise RunError(

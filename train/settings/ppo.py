@@ -171,8 +171,8 @@ class PPOSettings(RolloutSettings):
         steps = max(least_steps, math.ceil(batch / (num_games * fragments)))
         least_games = min(_LEAST_GAMES, num_games)
         games = min(num_games, max(least_games, math.ceil(batch / (steps * fragments))))
-        growth = fragments * steps * games / batch
-        minibatches = max(1, round(self.num_minibatches * growth))
+        grown = self.num_minibatches * fragments * steps * games / batch
+        minibatches = max(1, round(grown))
         return replace(self, num_steps=steps, num_minibatches=minibatches), games
 
     def describe_batch(self, game_steps: int, *, tuned_for: int) -> str:

@@ -97,18 +97,24 @@ def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     return KernelCache(function)
 
 
+@lru_cache
+def _code_stamp(source: bytes) -> str:
+    return code_hash([source], "", root() / "sources")
+
+
 class _Locator(_CacheLocator):
     """Knows a kernel by its module and code, where Numba's own locators go by its file's path and,
     before 0.68, date.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
         self._function = function
+        self._file = file
         self._folder = numba_config.CACHE_DIR  # type: ignore[attr-defined]
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        locator = cls(py_func)
+        locator = cls(py_func, py_file)
         locator.ensure_cache_path()
         return locator
 
@@ -116,8 +122,9 @@ class _Locator(_CacheLocator):
         return os.path.join(self._folder, self._function.__module__)
 
     def get_source_stamp(self) -> str:
-        # The folder is named by the code of all files with kernels.
-        return ""
+        # The folder is named by the code that the first kernel of this process found. This file may
+        # have changed since, its constants, too.
+        return _code_stamp(Path(self._file).read_bytes())
 
     def get_disambiguator(self) -> str:
         # A line would change with a comment above it.

@@ -45,10 +45,14 @@ def code_hash(sources: Sequence[bytes], versions: str, known: Path) -> str:
 def _code_of(source: bytes) -> str:
     """Return the syntax tree as text, without lines, comments and strings that stand alone."""
     try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        # A file that somebody is writing, and that this process doesn't import.
+        return _tree_of(source)
+    except (SyntaxError, ValueError, RecursionError):
+        # A file that somebody is writing, or one that is too deep to walk through.
         return repr(source)
+
+
+def _tree_of(source: bytes) -> str:
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         # The bodies of definitions, loops and branches; a lambda's is no list.
         for name in ("body", "orelse", "finalbody"):

@@ -51,6 +51,15 @@ def test_the_message_goes_on_with_commands_that_a_shell_takes_apart_again() -> N
     )
 
 
+def test_an_error_of_whatever_arguments_has_a_text() -> None:
+    class Own(ProcsnakeError):
+        def __init__(self) -> None:
+            pass
+
+    assert str(ProcsnakeError(ValueError("x"))) == "x"  # type: ignore[arg-type]
+    assert str(Own()) == ""
+
+
 @pytest.mark.parametrize("is_clone", [True, False])
 def test_a_new_environment_gets_the_clone_that_runs_where_there_is_one(
     tmp_path, monkeypatch, is_clone: bool

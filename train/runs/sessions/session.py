@@ -175,7 +175,10 @@ class Session:
             raise
         except RunError as error:
             if is_last:
-                raise UnsentError(f"{error} The run stays in {self.folder.path}") from error
+                raise UnsentError(
+                    f"{error.message} The run stays in {self.folder.path}.",
+                    next_commands=error.next_commands,
+                ) from error
             self.progress.say(f"the run couldn't be sent: {error} The next checkpoint tries again")
 
     def fraction_done(self) -> float:

@@ -4,6 +4,7 @@ was compiled.
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from envs.battlesnake.jit.cache import _Locator
 
 # Numba compiles a kernel anew for each type of argument.
 COMPILE = """
@@ -138,3 +141,59 @@ def test_where_the_system_has_no_such_locks_kernels_are_compiled_and_kept_all_th
         for _ in range(2)
     ]
     assert ["1}" in line for line in printed] == [True, False]
+
+
+def test_a_kernels_file_is_stamped_as_it_is_now(tmp_path: Path) -> None:
+    """A file that changes while a process runs, or is loaded anew, is told by its own code, with
+    the constants that kernels read.
+    """
+    file = tmp_path / "kernels.py"
+    stamps = []
+    for source in ("LIMIT = 3", "LIMIT = 3  # Why.", "LIMIT = 40"):
+        file.write_text(source)
+        stamps.append(_Locator(len, str(file)).get_source_stamp())
+    assert stamps[0] == stamps[1]
+    assert stamps[1] != stamps[2]
+
+
+def is_kernel(function: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(each, ast.Name) and "kernel" in each.id for each in function.decorator_list
+    )
+
+
+def constants_of_kernels(path: Path) -> dict[str, str]:
+    """The names that the kernels of a file use, with the modules from which it imports them."""
+    tree = ast.parse(path.read_text())
+    imported = {
+        name.asname or name.name: node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+    }
+    kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef) and is_kernel(node)]
+    used = {
+        node.id
+        for kernel in kernels
+        for node in ast.walk(ast.Module(kernel.body, []))
+        if isinstance(node, ast.Name)
+    }
+    return {name: imported[name] for name in used & imported.keys()}
+
+
+def test_whatever_kernels_import_belongs_to_the_hash() -> None:
+    """A constant in a file that isn't hashed could change without its kernels being compiled."""
+    hashed = {
+        file
+        for folder in ("envs/battlesnake", "agents")
+        for file in (ENVS.parent / folder).rglob("*.py")
+        if "kernel" in file.read_text()
+    }
+    missing = set()
+    for file in hashed:
+        for name, module in constants_of_kernels(file).items():
+            place = ENVS.parent.joinpath(*module.split("."))
+            origin = place.with_suffix(".py")
+            if module.startswith(("envs.", "agents.")) and origin.exists() and origin not in hashed:
+                missing.add((name, module))
+    assert not missing
