@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from agents.networks.layers import Heads
+from agents.networks.q_network import QNetwork
 
 
 class Muon(torch.optim.Muon):
@@ -58,10 +59,21 @@ def split(module: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """The trained parameters of a module: weights of hidden layers, which are for Muon, and heads
     and biases, which aren't.
     """
-    heads = {
-        id(p) for part in module.modules() if isinstance(part, Heads) for p in part.parameters()
-    }
+    heads = {id(p) for part in _heads(module) for p in part.parameters()}
     trained = [p for p in module.parameters() if p.requires_grad]
     is_hidden = [p.ndim > 1 and id(p) not in heads for p in trained]
     hidden = [p for p, belongs in zip(trained, is_hidden, strict=True) if belongs]
     return hidden, [p for p, belongs in zip(trained, is_hidden, strict=True) if not belongs]
+
+
+def _heads(module: nn.Module) -> list[nn.Module]:
+    """The layers whose outputs are the network's."""
+    heads: list[nn.Module] = []
+    for part in module.modules():
+        if isinstance(part, Heads):
+            heads.append(part)
+        elif isinstance(part, QNetwork):
+            heads.append(part.advantage)
+            if part.value is not None:
+                heads.append(part.value)
+    return heads

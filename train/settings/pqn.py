@@ -35,7 +35,8 @@ class PQNSettings(PPOSettings):
     """Parallelised Q-learning: Q values from whole rollouts, without replay and target network.
 
     Of PPO's settings it has those of rollouts, epochs and the optimiser; `gae_lambda` is the λ of
-    its returns. The others must stay as they are."""
+    its returns. The others must stay as they are. With `concurrency` a snake became weaker. The
+    paper's layer normalisation and RAdam are left out."""
 
     can_begin_with_weights: ClassVar[bool] = False
 

@@ -67,6 +67,14 @@ def test_heads_and_biases_are_not_for_muon():
     assert len(hidden) + len(others) == len(list(network.parameters()))
 
 
+def test_the_heads_of_q_values_are_not_for_muon():
+    network = networks.build("q-network", (11, 11, 3), 3, body="mlp", dueling=True)
+    hidden, others = split(network)
+    heads = [*network.advantage.parameters(), *network.value.parameters()]
+    assert hidden
+    assert {id(p) for p in heads} <= {id(p) for p in others}
+
+
 def test_solves_the_identity_world(one_ray):
     best, _ = best_return(toy("identity", optimizer="muon"), 60)
     assert best >= 0.95
