@@ -1,9 +1,10 @@
-"""Draws this documentation's charts from `curves/*.csv` and from the first snake's run.
+"""Draws this documentation's charts: `data/compare/benchmark.json`, which `procsnake benchmark
+battlesnake` wrote, `curves/trainers.csv` and the first snake's run.
 
-`compare.csv` and `trainers.csv` were read back, to two pixels, from the pictures that commit
-9be3ed9 held, because the runs themselves were not kept. In `trainers.csv` points that were no means
-over all three seeds are left out. `data/first-snake/` is a run of `procsnake train
-battlesnake-ppo` with seed 0, without its policy."""
+`trainers.csv` was read back, to two pixels, from the picture that commit 9be3ed9 held, because the
+runs themselves were not kept. Points that were no means over all three seeds are left out.
+`data/first-snake/` is a run of `procsnake train battlesnake-ppo` with seed 0, without its policy.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ import numpy as np
 from agents.measure.evaluation import wilson_interval
 from agents.measure.pages import Chart, Line
 from agents.measure.pages.figure import save_charts
+from train.comparison.battlesnake_benchmark import charts_of
 from train.runs.curves.history import read_columns, read_config
 from train.runs.report import charts as report
 
 HERE = Path(__file__).parent
 FIRST_SNAKE = HERE / "data" / "first-snake"
 WIN_PROBABILITY = HERE.parents[1] / "agents" / "measure" / "analysis" / "win_probability.json"
+COMPARISON = HERE / "data" / "compare" / "benchmark.json"
 UNITS = {
-    "reward per snake": "sum of rewards",
-    "turns that a snake lives": "turns",
     "duels won against random": "share of duels",
     "turns that a snake lives in self-play": "turns",
 }
@@ -35,7 +36,7 @@ _CONTENDERS = {
     "ppo": ("ppo",),
     "dqn": ("dqn-1", "dqn-all"),
     "apex": ("apex",),
-    "mxnet-dqn": ("mxnet-dqn",),
+    "mxnet-dqn": ("mxnet-dqn", "mxnet-equal"),
 }
 _SEATS = {"duel": 2, "2": 2, "3": 3, "4": 4}
 
@@ -75,12 +76,17 @@ def _line(name: str, points: list[dict[str, str]]) -> Line:
 
 
 def one_trainer(contender: str) -> list[Chart]:
-    """The charts of `compare.csv` with the lines of one trainer alone."""
+    """The comparison's charts with the lines of one trainer alone."""
     names = _CONTENDERS[contender]
     return [
         replace(chart, lines=[line for line in chart.lines if line.name in names])
-        for chart in read_charts(HERE / "curves" / "compare.csv")
+        for chart in comparison()
     ]
+
+
+def comparison() -> list[Chart]:
+    """The learning curves of all contenders."""
+    return charts_of(json.loads(COMPARISON.read_text(encoding="utf-8")))
 
 
 def first_snake() -> dict[str, list[Chart]]:
@@ -160,8 +166,8 @@ def makers() -> Iterator[tuple[str, Callable[[Path], None]]]:
     def saver(charts: Callable[[], list[Chart]]) -> Callable[[Path], None]:
         return lambda path: save_charts(path, charts())
 
-    for stem in ("compare", "trainers"):
-        yield f"{stem}.png", saver(lambda stem=stem: read_charts(HERE / "curves" / f"{stem}.csv"))
+    yield "compare.png", saver(comparison)
+    yield "trainers.png", saver(lambda: read_charts(HERE / "curves" / "trainers.csv"))
     for contender in _CONTENDERS:
         yield f"curves-{contender}.png", saver(lambda name=contender: one_trainer(name))
     for name in ("wins", "length", "causes", "learning", "speed"):

@@ -21,7 +21,7 @@ _VIEWER = ("docs/pictures/screens.py", "serve/browser/viewer/static/*.css", *_LO
 _BOARD = ("docs/pictures/boards.py", *_LOOK)
 _DIAGRAM = ("docs/pictures/diagrams.py", *_LOOK)
 _FIRST_SNAKE = (*_CHART, "docs/pictures/data/first-snake/*")
-_CURVES = (*_CHART, "docs/pictures/curves/compare.csv")
+_CURVES = (*_CHART, "docs/pictures/data/compare/benchmark.json")
 SOURCES: dict[str, tuple[str, ...]] = {
     "analysis.png": _VIEWER,
     "analysis-dark.png": _VIEWER,

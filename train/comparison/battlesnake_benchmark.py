@@ -14,7 +14,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from agents.measure.pages import Chart, chart_grid, fold, html_page, lead, note, section, table
+import numpy as np
+
+from agents.measure.pages import (
+    Chart,
+    Line,
+    chart_grid,
+    fold,
+    html_page,
+    lead,
+    note,
+    section,
+    table,
+)
 from agents.measure.pages.figure import save_charts
 from envs.common.columns import counted
 from envs.common.cores import usable_cores
@@ -22,7 +34,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.whole_files import write_whole
 from train.comparison.trainings import Say, Training, is_finished, train_all
 from train.config import Experiment
-from train.runs.curves.history import Columns, read_columns
+from train.runs.curves.history import read_columns
 from train.runs.curves.statistics import (
     BAND_NOTE,
     LAST_SHARE,
@@ -159,8 +171,7 @@ def benchmark(
         runs[training.experiment.name].append(run)
 
     result = _measure(runs, minutes, cores)
-    histories = {name: list(map(read_columns, paths)) for name, paths in runs.items()}
-    charts = charts_of(histories)
+    charts = charts_of(result)
     with disk_errors(folder):
         write_whole(folder / "benchmark.json", json.dumps(result, indent=2) + "\n")
         write_whole(folder / "benchmark.html", _page(result, charts))
@@ -207,6 +218,7 @@ def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> 
             "by_seed": {key: finite_or_none(values) for key, values in own.items()},
             "mean": {key: mean(values).to_dict() for key, values in own.items()},
             "ratio": ratios,
+            "curves": _curves_of(runs[name]),
         }
     return {
         "minutes": minutes,
@@ -255,11 +267,30 @@ def _end_of(run: Path, minutes: float) -> dict[str, float]:
     }
 
 
-def charts_of(histories: Mapping[str, Sequence[Columns]]) -> list[Chart]:
-    """Return the learning curves of the contenders' runs."""
+def _curves_of(runs: Sequence[Path]) -> dict[str, dict[str, list[float]]]:
+    """The learning curves of a contender by metric, as JSON holds them: lists of one length, to
+    four digits.
+    """
+    histories = list(map(read_columns, runs))
+    curves = {}
+    for key in CURVES:
+        line = mean_line("", histories, key)
+        arrays = {"minutes": line.x, "mean": line.y, "low": line.low, "high": line.high}
+        curves[key] = {
+            name: [float(f"{value:.4g}") for value in array]
+            for name, array in arrays.items()
+            if array is not None
+        }
+    return curves
+
+
+def charts_of(comparison: Mapping[str, Any]) -> list[Chart]:
+    """Return the learning curves of a comparison, as `benchmark` returns and writes it."""
     charts = []
     for key, (title, unit) in CURVES.items():
-        lines = [mean_line(name, runs, key) for name, runs in histories.items()]
+        lines = [
+            _line(name, data["curves"][key]) for name, data in comparison["contenders"].items()
+        ]
         charts.append(
             Chart(
                 title=title,
@@ -270,6 +301,11 @@ def charts_of(histories: Mapping[str, Sequence[Columns]]) -> list[Chart]:
             )
         )
     return charts
+
+
+def _line(name: str, curve: Mapping[str, Sequence[float]]) -> Line:
+    band = {key: np.array(curve[key]) for key in ("low", "high") if key in curve}
+    return Line(name=name, x=np.array(curve["minutes"]), y=np.array(curve["mean"]), **band)
 
 
 def rows_of(comparison: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:

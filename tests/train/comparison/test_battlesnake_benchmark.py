@@ -190,11 +190,28 @@ def test_ratios_are_to_both_baselines_and_no_two_columns_have_one_name(monkeypat
         "_figures_of",
         lambda runs, minutes: {key: [reward[runs[0].name]] for key in keys},
     )
+    monkeypatch.setattr(battlesnake_benchmark, "_curves_of", lambda runs: {})
     result = battlesnake_benchmark._measure({name: [Path(name)] for name in reward}, 1, 2)
     heads, rows = rows_of(result)
     assert len(set(heads)) == len(heads)
     cells = dict(zip(heads, rows[-1], strict=True))
     assert (cells["reward, × mxnet-dqn"], cells["reward, × mxnet-equal"]) == ("20", "4")
+
+
+def test_curves_are_drawn_from_the_kept_result(monkeypatch):
+    histories = {
+        "a": columns([1, 2, 3], [10, 10, 10], [0.0, 3.0, 6.0]),
+        "b": columns([1, 2, 3], [10, 10, 10], [2.0, 5.0, 8.0]),
+    }
+    for history in histories.values():
+        history["episode_len_mean"] = history["episode_return_mean"]
+    monkeypatch.setattr(battlesnake_benchmark, "read_columns", lambda run: histories[run.name])
+    curves = battlesnake_benchmark._curves_of([Path("a"), Path("b")])
+    kept = json.loads(json.dumps({"contenders": {"ppo": {"curves": curves}}}))
+    reward = battlesnake_benchmark.charts_of(kept)[0].lines[0]
+    assert (reward.x[0], reward.x[-1]) == (1, 3)
+    # The two seeds' ends are 6 and 8, between which the bootstrap's interval of two seeds lies.
+    assert (reward.low[-1], reward.y[-1], reward.high[-1]) == (6, 7, 8)
 
 
 def test_the_help_has_the_contenders_that_are_usual():
