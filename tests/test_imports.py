@@ -5,6 +5,7 @@ too.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -135,6 +136,12 @@ def test_every_import_points_down(ours):
 @pytest.mark.parametrize("room", LIGHT_AT_LOAD)
 def test_neither_torch_nor_ray_is_imported_at_load(ours, room):
     assert heavy(ours, room) == []
+
+
+def test_floors_are_small():
+    """A reader looks through a folder's files before opening one."""
+    files = Counter(path.parent for path in sources(ROOT).values())
+    assert {str(folder): count for folder, count in files.items() if count > 16} == {}
 
 
 def test_envs_knows_neither_torch_nor_ray_anywhere(ours):

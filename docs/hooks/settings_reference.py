@@ -18,8 +18,8 @@ from agents.networks.starter_pack_shape import KINDS
 from agents.search.options import ranges_of
 from agents.search.tuning.parameters import SEARCH_CLASSES
 from train.config import Experiment, list_experiments
-from train.experiment_keys import Key, about, field_docstrings, keys
-from train.option_keys import Option, network_options, world_options
+from train.keys.experiment_keys import Key, about, field_docstrings, keys
+from train.keys.option_keys import Option, network_options, world_options
 from train.settings import ALGORITHMS
 
 PAGE = "settings.md"

@@ -15,7 +15,7 @@ from serve.timing import deadline, margins
 from tests.docs.commands import PAGES
 from tests.envs.battlesnake.positions import board
 from train.config import Experiment, list_experiments
-from train.experiment_keys import keys
+from train.keys.experiment_keys import keys
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 import logging
 from importlib import metadata
 
-from train.settings.algorithm import ALGORITHMS, AlgorithmSettings, RolloutSettings, registered
+from train.settings.algorithm import (
+    ALGORITHMS,
+    AlgorithmSettings,
+    DemonstrationSettings,
+    RolloutSettings,
+    registered,
+)
 
 # isort: off
 # In the order in which commands and pages list the algorithms.
@@ -19,7 +25,6 @@ from train.settings.dqn import DQNSettings, QSettings
 from train.settings.apex import APEXSettings
 from train.settings.pqn import PQNSettings
 from train.settings.mxnet_dqn import MXNetDQNSettings
-from train.settings.demonstrations import DemonstrationSettings
 from train.settings.imitation import ImitationSettings
 from train.settings.learned_evaluation import LearnedEvaluationSettings
 from train.settings.cloning import CloningSettings

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from train.settings.algorithm import registered
-from train.settings.demonstrations import DemonstrationSettings
+from train.settings.algorithm import DemonstrationSettings, registered
 from train.settings.limits import require
 
 

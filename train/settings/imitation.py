@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from envs.common.errors import ConfigError
-from train.settings.algorithm import registered
-from train.settings.demonstrations import DemonstrationSettings
+from train.settings.algorithm import DemonstrationSettings, registered
 from train.settings.limits import require, require_schedule
 from train.settings.schedule import Knots
 

@@ -276,7 +276,7 @@ def _beginnings(options: argparse.Namespace) -> list[str]:
 
 def _list_experiments(options: argparse.Namespace) -> int:
     from train.config import Experiment, list_experiments
-    from train.experiment_keys import about
+    from train.keys.experiment_keys import about
 
     rows = [
         {"name": name, "algorithm": Experiment.load(name).algorithm, "about": about(name)}
@@ -298,7 +298,7 @@ def _list_experiments(options: argparse.Namespace) -> int:
 
 
 def _tell_keys(experiment: Any, options: argparse.Namespace) -> int:
-    from train.experiment_keys import keys, table
+    from train.keys.experiment_keys import keys, table
 
     if experiment is None:
         raise ConfigError(

@@ -18,8 +18,8 @@ from envs.battlesnake.rewards import Rewards
 from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError
 from train.config import Experiment, list_experiments
-from train.experiment_keys import keys
-from train.option_keys import REQUIRED, Option, _fields, network_options, world_options
+from train.keys.experiment_keys import keys
+from train.keys.option_keys import REQUIRED, Option, _fields, network_options, world_options
 from train.settings.sections import EnvSettings
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from train.config import Experiment, experiment_text
-from train.option_keys import docstrings_of, network_options, value_of, world_options
+from train.keys.option_keys import docstrings_of, network_options, value_of, world_options
 from train.settings import ALGORITHMS, AlgorithmSettings
 
 
