@@ -51,7 +51,9 @@ class OneByOne(MXNetDQN):
         decisions = super().play()
         for row in range(decisions):
             place = (before + row) % self.settings.buffer_size
-            self.memories[row].append(Transitions(*(kept[place] for kept in self.replay._kept)))
+            self.memories[row].append(
+                Transitions(*(column[place] for column in self.replay._columns))
+            )
             self.taken[row] += 1
         return decisions
 
