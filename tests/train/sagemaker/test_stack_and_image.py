@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import zipfile
 from pathlib import Path
@@ -181,8 +182,10 @@ def test_the_start_hands_sagemakers_folders_over_and_is_root_no_more(tmp_path):
     (tmp_path / "python").write_text("#!/bin/sh\nid -un\ntouch $SM_BASE_DIR/code/mine\n")
     (tmp_path / "python").chmod(0o755)
     tmp_path.chmod(0o755)
+    # Pytest's own folders are their user's alone. What a folder allows already stays: without
+    # xdist the third is /tmp.
     for parent in tmp_path.parents[:3]:
-        parent.chmod(0o755)
+        parent.chmod(stat.S_IMODE(parent.stat().st_mode) | 0o055)
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SM_BASE_DIR": str(tmp_path / "ml")}
     done = subprocess.run(
         [start, "train"], env=environment, capture_output=True, text=True, timeout=60, check=False
