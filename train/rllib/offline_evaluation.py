@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from ray.rllib.core.columns import Columns
 
+from agents.networks.q_network import QNetwork
 from envs.common.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def unlikelihood(
 
     It serves as RLlib's `offline_loss_for_module_fn`. PPO's losses need advantages, which recorded
     rows lack."""
-    if Columns.ACTION_DIST_INPUTS not in fwd_out:
+    if isinstance(runner.module[module_id].unwrapped().network, QNetwork):
         raise ConfigError(
             "a network of Q values has no probabilities of actions; say how it is judged:"
             " config.evaluation(offline_loss_for_module_fn=…)"

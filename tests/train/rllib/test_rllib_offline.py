@@ -33,6 +33,7 @@ from tests.train.rllib.stand_ins import Calls, Handle
 from tests.train.small_worlds import IdentityWorld
 from train.dqn import DQNConfig
 from train.ppo import PPO, PPOConfig
+from train.pqn import PQNConfig
 from train.rllib.batched_config import BatchedConfig
 
 # Ray's data library sets what it has deprecated itself.
@@ -558,9 +559,13 @@ def test_what_cannot_be_judged_is_said_before_anything_starts():
         judging(offline_evaluation_duration=3).validate()
 
 
-def test_q_values_are_judged_by_the_users_function(reads):
+@pytest.mark.parametrize("kind", [DQNConfig, PQNConfig])
+def test_q_values_have_no_likelihood(reads, kind):
     with pytest.raises(ConfigError, match="offline_loss_for_module_fn"):
-        loss(group(kind=DQNConfig))
+        loss(group(kind=kind))
+
+
+def test_q_values_are_judged_by_the_users_function(reads):
     mean = group(
         kind=DQNConfig,
         offline_loss_for_module_fn=lambda self, *, fwd_out, **_: fwd_out["atoms"].mean(),
