@@ -41,12 +41,13 @@ def plays_battlesnake(card: Card) -> bool:
 class Policy(Agent):
     """An agent that plays by the network of a bundle.
 
-    Actions that are certain death are masked. Of the others the policy takes the likeliest. With
-    `sample=True` it samples one by its probability; the draw is a function of (`seed`, game, turn,
-    slot). With `symmetries=True` the network evaluates all equivalent views of a board (mirrored,
-    and also turned if the observation doesn't follow the heading), and the policy averages their
-    logits and values. `backend="onnx"` runs on onnxruntime with `threads` threads and imports
-    neither torch nor ray. `backend="torch"` builds the network from `agents.networks`.
+    Actions that are certain death are masked. Of the others the policy takes the likeliest, or that
+    of the highest Q value, which is then the board's value. With `sample=True` it samples one by
+    its probability; the draw is a function of (`seed`, game, turn, slot). With `symmetries=True`
+    the network evaluates all equivalent views of a board (mirrored, and also turned if the
+    observation doesn't follow the heading), and the policy averages their logits and values.
+    `backend="onnx"` runs on onnxruntime with `threads` threads and imports neither torch nor ray.
+    `backend="torch"` builds the network from `agents.networks`.
 
     Raises `BundleError` for a policy of another world, for a network file that can't be run and,
     when playing, for a board of a size that it doesn't know; `ConfigError` for `symmetries` of
@@ -184,14 +185,18 @@ class Policy(Agent):
         """(actions (n,), masked probabilities float32 (n, A), values (n,))."""
         logits, values = self._in_the_world(self._observation.observe(state, boards, slots))
         mask = self._observation.action_mask(state, boards, slots)
-        probabilities = _softmax(np.where(mask, logits, _MASKED))
+        allowed = np.where(mask, logits, _MASKED)
+        if self.card.network["name"] == "q-network":
+            # The network's own value is its highest Q value, that of a deadly move, too.
+            values = allowed.max(axis=1)
+        probabilities = _softmax(allowed)
         if self.sample:
             return (
                 choose(probabilities, uniforms(state, boards, slots, seed=self.seed)),
                 probabilities,
                 values,
             )
-        return np.where(mask, logits, _MASKED).argmax(axis=1), probabilities, values
+        return allowed.argmax(axis=1), probabilities, values
 
     def _equivalent_views(self) -> Views:
         shape = self.card.observation_shape

@@ -16,6 +16,7 @@ OPTIONS = {
         "scales": list(PLANE_SCALES),
     },
     "mlp": {"hidden_sizes": [32], "scales": list(PLANE_SCALES)},
+    "q-network": {"body_options": {"hidden_sizes": [32]}},
 }
 
 
@@ -25,8 +26,9 @@ def make_network(name: str, shape: tuple[int, ...], num_actions: int) -> Any:
 
     torch.manual_seed(7)
     network = networks.build(name, shape, num_actions, **OPTIONS[name])
+    actions = network.advantage if name == "q-network" else network.heads.actor
     with torch.no_grad():
-        network.heads.actor.weight.mul_(100)
+        actions.weight.mul_(100)
     return network
 
 

@@ -176,6 +176,20 @@ def test_explains_itself(bundle_path):
     assert told["value"] == policy.act(state, 0).value
 
 
+def test_a_state_is_worth_the_best_q_value_of_a_move_that_is_not_certain_death(tmp_path, played):
+    observation = EgocentricPlanes(rotate=True)
+    policy = Policy.load(make_bundle(tmp_path / "b", observation, "q-network"))
+    deadly = 0
+    for state, boards, slots in played[:5]:
+        q_values, highest = policy.logits(observation.observe(state, boards, slots))
+        mask = observation.action_mask(state, boards, slots)
+        expected = np.array([row[may].max() for row, may in zip(q_values, mask, strict=True)])
+        _, values = policy.move_probabilities(state, boards, slots)
+        assert np.array_equal(values, expected)
+        deadly += (values != highest).sum()
+    assert deadly > 10
+
+
 def test_no_snakes_no_moves(bundle_path):
     state = board([(0, 0), (0, 1), (0, 2)], size=(11, 11))
     nobody = np.empty(0, np.int64)
