@@ -58,7 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with MLflow, for launch sagemaker --mlflow, in training images",
     )
-    parser.add_argument("--bundle", type=Path, metavar="RUN", help="trained snake to serve")
+    parser.add_argument("--bundle", metavar="RUN", help="trained snake to serve")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--run", dest="runs_docker", action="store_true", help="build it here with Docker"
@@ -81,13 +81,7 @@ def run(options: argparse.Namespace) -> int:
     """Run `procsnake image`. Returns the exit code."""
     if options.stack:
         return _build_in_aws(options)
-    image = Image(
-        kind=options.kind,
-        tag=options.tag or f"procsnake-{options.kind}",
-        gpu=options.gpu,
-        mlflow=options.mlflow,
-        bundle=options.bundle,
-    )
+    image = _asked_for(options, tag=f"procsnake-{options.kind}")
     if not options.runs_docker:
         print("\n".join(shown(image)))
         return 0
@@ -105,6 +99,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _asked_for(options: argparse.Namespace, *, tag: str) -> Image:
+    """The image that the options describe, called `tag` unless they say otherwise."""
+    return Image(
+        kind=options.kind,
+        tag=options.tag or tag,
+        gpu=options.gpu,
+        mlflow=options.mlflow,
+        bundle=None if options.bundle is None else Path(options.bundle),
+    )
+
+
 def _build_in_aws(options: argparse.Namespace) -> int:
     from train.sagemaker.account import Account, AWSError, aws_errors
 
@@ -114,13 +119,7 @@ def _build_in_aws(options: argparse.Namespace) -> int:
             " own: --run"
         )
     # What it refuses is refused before anything is uploaded.
-    image = Image(
-        kind=options.kind,
-        tag=options.tag or time.strftime("%Y%m%d-%H%M%S"),
-        gpu=options.gpu,
-        mlflow=options.mlflow,
-        bundle=options.bundle,
-    )
+    image = _asked_for(options, tag=time.strftime("%Y%m%d-%H%M%S"))
     account = Account.of(options.region)
     outputs = account.outputs(options.stack)
     if missing := [name for name in ("Bucket", "Builder") if name not in outputs]:

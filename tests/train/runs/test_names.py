@@ -74,6 +74,11 @@ def test_commands_take_what_the_documentation_prints(runs, capsys):
     assert f"runs/{SECOND}/config.yaml" in said.splitlines()[-1]
 
 
+def test_an_image_may_serve_the_latest_run(runs, capsys):
+    assert procsnake.main(["image", "serving", "--bundle", "latest"]) == 2
+    assert f"runs/{OTHER} is neither a bundle nor a run that has one" in capsys.readouterr().err
+
+
 def test_whoever_is_asked_may_be_the_latest_run(runs, capsys):
     assert procsnake.main(["replay", "ask", "none.json", "--agent", "latest"]) == 2
     assert f"latest is runs/{OTHER}" in capsys.readouterr().err
