@@ -251,6 +251,7 @@ def test_several_seeds_are_trained_once_each_and_told_together(
         f"procsnake train --config experiment.yaml --json --set seed={seed}" for seed in (0, 1)
     ]
     assert told["reached"]["seeds"] == "2"
+    assert told["written"] == [f"outputs/{first.name}-seeds.{kind}" for kind in ("html", "png")]
     assert all((tmp_path / name).is_file() for name in told["written"])
     at = both_had(first, second)
     histories = map(read_columns, (first, second))

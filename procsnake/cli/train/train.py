@@ -196,7 +196,6 @@ def _train_stages(experiment: Any, options: argparse.Namespace, more: dict[str, 
 def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> int:
     from train.runs.curves.plot import rows_of, usual, write_curves
 
-    out = str(OUTPUTS / f"{experiment.name}-seeds")
     of_seeds = [experiment.override([f"seed={experiment.seed + k}"]) for k in range(options.seeds)]
     runs: list[Path] = []
     with progress_on_stderr(options):
@@ -209,6 +208,8 @@ def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, A
                 )
                 return INTERRUPTED
             runs.append(run)
+        # Named by a run, so that seeds with other settings get a page of their own.
+        out = str(OUTPUTS / f"{runs[0].name}-seeds")
         make_place_for(out)
         groups = write_curves(runs, out)
     heads, ((_, *cells),) = rows_of(groups, usual(groups))
