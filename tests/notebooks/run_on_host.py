@@ -1,20 +1,23 @@
 """Runs notebooks beside the packages of a host's image: `make hosted-notebooks IMAGE=colab-3.12
 NOTEBOOKS="4_procgen 6_submission"`.
 
-`hosts/` has the packages of each host, with their date. For each notebook the environment
-`.venv-HOST` is made anew with these alone, so its first cell installs procsnake, from a wheel of
-this tree. Everything runs in miniature (`FAST=1`)."""
+`hosts/` has the packages of each host, with their date. The environment `.venv-HOST` is made anew
+with these alone, and the first cell of a notebook installs procsnake, from a wheel of this tree.
+Notebooks that ask for the same extras follow each other in one environment, because their first
+cells are the same. Everything runs in miniature (`FAST=1`)."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from itertools import groupby
 from pathlib import Path
 
 from tests.notebooks.running import NotebookFailedError, execute
@@ -31,6 +34,12 @@ def python_of(host: str) -> str:
 def environment_of(host: str) -> Path:
     """Return where the environment of a host is."""
     return REPOSITORY / f".venv-{host}"
+
+
+def extras_of(notebook: str) -> str:
+    """Return what the first cell of a notebook sets up, such as "serve,train"."""
+    program = (REPOSITORY / "notebooks" / f"{notebook}.py").read_text(encoding="utf-8")
+    return re.findall(r'^set_up\("(.*)"\)$', program, re.MULTILINE)[0]
 
 
 def make_environment(host: str, uv: str) -> None:
@@ -104,10 +113,11 @@ def main() -> int:
         kernel_of(environment_of(options.host), folder)
         source = wheel(folder).as_uri()
         os.environ |= {"JUPYTER_PATH": name, "FAST": "1", "PROCSNAKE_SOURCE": source}
-        for notebook in options.notebooks:
+        for _, notebooks in groupby(sorted(options.notebooks, key=extras_of), key=extras_of):
             make_environment(options.host, uv)
-            if not runs(notebook, folder):
-                exit_code = 1
+            for notebook in notebooks:
+                if not runs(notebook, folder):
+                    exit_code = 1
     return exit_code
 
 

@@ -43,7 +43,7 @@ def test_each_pins_what_notebooks_touch_and_says_whose_list_of_which_day_it_is(p
     assert all(str(pin.specifier).startswith("==") for pin in pins)
 
 
-def test_every_notebook_starts_with_the_hosts_packages_alone(tmp_path, monkeypatch):
+def test_an_environment_has_the_hosts_packages_alone(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(run_on_host, "REPOSITORY", tmp_path)
     monkeypatch.setattr(
@@ -58,18 +58,37 @@ def test_every_notebook_starts_with_the_hosts_packages_alone(tmp_path, monkeypat
     assert install[-2:] == ["--requirement", str(HOSTS / "colab-3.12.txt")]
 
 
-def test_a_failure_is_the_exit_code_and_the_rest_still_runs(monkeypatch):
-    made = []
-    ran = []
-    monkeypatch.setattr(sys, "argv", ["run_on_host", "colab-3.12", "a", "b"])
+@pytest.fixture
+def done(monkeypatch):
+    """What `main` does, in order; notebook 1 fails."""
+    calls = []
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(run_on_host, "find_uv", lambda: "uv")
     monkeypatch.setattr(run_on_host, "wheel", lambda folder: folder / "procsnake.whl")
-    monkeypatch.setattr(run_on_host, "make_environment", lambda *words: made.append(words))
-    monkeypatch.setattr(run_on_host, "runs", lambda name, folder: ran.append(name) or name == "b")
+    monkeypatch.setattr(run_on_host, "make_environment", lambda *words: calls.append(words))
+    monkeypatch.setattr(
+        run_on_host, "runs", lambda name, folder: calls.append(name) or name[0] != "1"
+    )
+    return calls
+
+
+def test_a_failure_is_the_exit_code_and_the_rest_still_runs(monkeypatch, done):
+    names = ["1_quickstart", "2_battlesnake_training"]
+    monkeypatch.setattr(sys, "argv", ["run_on_host", "colab-3.12", *names])
     assert run_on_host.main() == 1
-    assert ran == ["a", "b"]
-    assert made == [("colab-3.12", "uv")] * 2
+    assert [call for call in done if isinstance(call, str)] == names
+
+
+def test_what_one_notebook_installs_is_not_there_for_one_of_other_extras(monkeypatch, done):
+    names = ["2_battlesnake_training", "4_procgen", "7_human_in_the_loop", "3_heuristics"]
+    monkeypatch.setattr(sys, "argv", ["run_on_host", "colab-3.12", *names])
+    assert run_on_host.main() == 0
+    new = ("colab-3.12", "uv")
+    assert done == [
+        *(new, "3_heuristics"),
+        *(new, "2_battlesnake_training", "7_human_in_the_loop"),
+        *(new, "4_procgen"),
+    ]
 
 
 def test_without_uv_a_sentence_says_what_to_install(monkeypatch, capsys):
