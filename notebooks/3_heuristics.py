@@ -18,7 +18,7 @@
 # about each move, and the policy's probability for it. Then try the same position on a running
 # server. The page about heuristics says what rules can do.
 #
-# **Time:** about 1 minute in miniature, on two busy cores. We haven't timed the whole notebook.
+# **Time:** about 5 minutes on two busy cores, nearly all for the 800 games at its end.
 
 # %% [markdown]
 # Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
@@ -108,17 +108,18 @@ bench = Workbench(
 display(bench)
 
 # %% [markdown]
-# You can also set up a position in code. Here the first snake is in a corridor with food at its
-# end:
+# You can also set up a position in code. Here the first snake is one cell from the left edge, and
+# food is three cells ahead of it. The bench above shows the game. What the rules said on its first
+# three turns is printed below.
 
 # %%
 model = bench.bench
 model.clear()
 for y in (2, 1, 0):
-    model.click(4, y, "snake", "snake 1")
-for x in (2, 1, 0):
+    model.click(1, y, "snake", "snake 1")
+for x in (6, 7, 8):
     model.click(x, 6, "snake", "snake 2")
-model.click(4, 5, "food")
+model.click(1, 5, "food")
 turns = model.play(max_turns=20)
 bench.show()
 
@@ -145,7 +146,8 @@ for turn in turns[:3]:
 # ## From a recorded game
 #
 # You can open a recording at any turn, such as the one on which your snake made its mistake. It may
-# come from procsnake, the official command line or the arena.
+# come from procsnake, the official command line or the arena. The bench above then plays on from
+# there.
 
 # %%
 players = [agents.make(name) for name in ("my_rule.py", "flood", "greedy")]
@@ -162,14 +164,14 @@ bench.show()
 # %% [markdown]
 # ## Against the running server
 #
-# Serve the rule, and ask the server which move it plays on a turn of the workbench. The button
-# **what would it do?** asks the same.
+# Serve the rule, and ask the server which move it plays on a turn of the workbench. In the bench
+# above, the button **what would it do?** asks for the turn that you see.
 
 # %%
 server = Background("my_rule.py", "--no-games")
 bench.player.value = server.url
 bench.ask.click()
-print(server.url, model.ask(server.url, turn=0).move, bench.message.value)
+print(f"{server.url} plays {model.ask(server.url, turn=0).move}")
 
 # %%
 server.stop()

@@ -66,8 +66,8 @@ FAST = os.environ.get("FAST") == "1"
 #
 # The four cases are: one machine plays and learns; several equal machines play, and the first also
 # learns; a GPU learns while CPUs play; and spot capacity, which is cheaper but may be taken away at
-# any moment. On our stack's notebook instance, a file names the stack and the instance types chosen
-# for it.
+# any moment. A GPU and CPUs that can't be groups of one job are two jobs. On our stack's notebook
+# instance, a file names the stack and the instance types chosen for it.
 
 # %%
 settings = Path("../../../procsnake.env")  # beside the clone
@@ -82,24 +82,17 @@ GPU = chosen.get("PROCSNAKE_GPU_INSTANCE", "ml.g5.2xlarge")
 
 # %%
 SCALES = {
-    "single": ["battlesnake-ppo", "--instances", CPU],
-    "homogeneous": ["battlesnake-apex", "--instances", f"3*{CPU}"],
-    "heterogeneous": ["battlesnake-apex", "--instances", f"{GPU}+2*{CPU}"],
-    "heterogeneous, two jobs": [
-        "battlesnake-apex",
-        "--instances",
-        f"{GPU}+2*{CPU}",
-        "--two-jobs",
-    ],
-    "spot": ["battlesnake-ppo", "--instances", CPU, "--spot"],
+    "single": f"battlesnake-ppo --instances {CPU}",
+    "homogeneous": f"battlesnake-apex --instances 3*{CPU}",
+    "heterogeneous": f"battlesnake-apex --instances {GPU}+2*{CPU}",
+    "two jobs": f"battlesnake-apex --instances {GPU}+2*{CPU} --two-jobs",
+    "spot": f"battlesnake-ppo --instances {CPU} --spot",
 }
 for name, arguments in SCALES.items():
-    print(f"\n{name}: procsnake launch sagemaker {' '.join(arguments)} --explain")
-    assert procsnake.main(["launch", "sagemaker", *arguments, "--explain"]) == 0
-print(
-    f"\nto start one: procsnake launch sagemaker {' '.join(SCALES['single'])}"
-    f" --stack {STACK}"
-)
+    command = f"launch sagemaker {arguments} --explain"
+    print(f"\n{name}: procsnake {command}")
+    assert procsnake.main(command.split()) == 0
+print(f"\nto start one: procsnake launch sagemaker {SCALES['single']} --stack {STACK}")
 
 # %% [markdown]
 # With an account, replace `--explain` with `--stack NAME` to start the job, follow it, and download
@@ -107,22 +100,12 @@ print(
 # machines. `--print-request` shows the request without sending it:
 
 # %%
-ROLE, IMAGE = (
-    "arn:aws:iam::123456789012:role/mine",
-    "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest",
-)
-places = [
-    "--region",
-    "eu-west-1",
-    "--role",
-    ROLE,
-    "--image",
-    IMAGE,
-    "--bucket",
-    "my-bucket",
-]
-request = ["launch", "sagemaker", *SCALES["homogeneous"], *places, "--print-request"]
-assert procsnake.main(request) == 0
+ROLE = "arn:aws:iam::123456789012:role/mine"
+REGISTRY = "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
+IMAGE = f"{REGISTRY}/procsnake-training:latest"
+places = f"--region eu-west-1 --role {ROLE} --image {IMAGE} --bucket my-bucket"
+command = f"launch sagemaker {SCALES['homogeneous']} {places} --print-request"
+assert procsnake.main(command.split()) == 0
 
 # %% [markdown]
 # ## The same job by AWS's SDK
@@ -149,7 +132,8 @@ if find_spec("sagemaker"):
     (trainer,) = trainers(job)
     print(trainer.compute, trainer.hyperparameters, sep="\n")
 else:
-    print(f"the SDK isn't here; it would be given {requests(job)[0]['ResourceConfig']}")
+    resources = requests(job)[0]["ResourceConfig"]
+    print(f"The SDK isn't installed. It would be given {resources}")
 
 # %% [markdown]
 # ## A cluster, simulated
@@ -159,9 +143,8 @@ else:
 # learner, env runners and replay shards on them as it would there.
 
 # %%
-logging.getLogger("ray").setLevel(
-    logging.ERROR
-)  # what it advises on this machine's memory matters to real clusters
+# What Ray advises on this machine's memory matters only to real clusters.
+logging.getLogger("ray").setLevel(logging.ERROR)
 cluster = Cluster()
 cluster.add_node(
     num_cpus=2,
@@ -183,10 +166,9 @@ changes += ["budget.total_agent_steps=5000" if FAST else "budget.max_minutes=3"]
 experiment = Experiment.load("battlesnake-apex", changes)
 run = train(experiment, cluster=cluster.address)
 print(
-    {
-        name: run.metrics[name]
-        for name in ("agent_steps", "agent_steps_per_second", "restored_env_runners")
-    }
+    f"{run.metrics['agent_steps']:,.0f} decisions,"
+    f" {run.metrics['agent_steps_per_second']:,.0f} per second at the end,"
+    f" {run.metrics['restored_env_runners']:.0f} env runners started anew"
 )
 
 # %% [markdown]
@@ -208,11 +190,11 @@ stopped = train(
     cluster=cluster.address,
 )
 print(
-    f"finished: {stopped.finished}, at {stopped.metrics['agent_steps']:.0f} decisions"
+    f"finished: {stopped.finished}, at {stopped.metrics['agent_steps']:,.0f} decisions"
 )
 resumed = train(resume=stopped.path, cluster=cluster.address)
 print(
-    f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:.0f} decisions,"
+    f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:,.0f} decisions,"
     f" policy {resumed.bundle}"
 )
 

@@ -45,6 +45,7 @@ set_up("serve,train,procgen-numpy2")
 
 # %%
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -59,13 +60,11 @@ from train.run import train
 FAST = os.environ.get("FAST") == "1"
 
 
-def run_command(*arguments: str) -> None:
-    """`procsnake …` in this process."""
-    print("procsnake", *arguments)
-    if procsnake.main(arguments):
-        raise SystemExit(
-            f"procsnake {arguments[0]} {arguments[1]} failed; it says above why"
-        )
+def run_command(command: str) -> None:
+    """Run `procsnake …` in this process."""
+    print("procsnake", command)
+    if procsnake.main(shlex.split(command)):
+        raise SystemExit("The command failed; it says above why.")
 
 
 # %% [markdown]
@@ -91,17 +90,8 @@ run = train(Experiment.from_dict({**experiment.to_dict(), "evaluation": None}))
 # ## Export and check
 
 # %%
-run_command(
-    "export",
-    "aicrowd",
-    str(run.path),
-    "--track",
-    "generalization",
-    "--out",
-    "entry",
-    "--author",
-    "Ada",
-)
+export = f"export aicrowd {run.path} --track generalization"
+run_command(f"{export} --out entry --author Ada")
 
 # %%
 sorted(
@@ -111,7 +101,7 @@ sorted(
 )
 
 # %%
-run_command("export", "check", "entry")
+run_command("export check entry")
 
 # %%
 display(
@@ -129,16 +119,8 @@ display(
 
 # %%
 subprocess.run(["git", "init", "--quiet", "--bare", "remote.git"], check=True)
-run_command(
-    "export",
-    "submit",
-    "entry",
-    "--message",
-    "first try",
-    "--dry-run",
-    "--remote",
-    str(Path("remote.git").resolve()),
-)
+remote = shlex.quote(str(Path("remote.git").resolve()))
+run_command(f"export submit entry --message 'first try' --dry-run --remote {remote}")
 
 # %% [markdown]
 # ## Roll out
@@ -162,16 +144,7 @@ display(
 )
 
 # %%
-run_command(
-    "export",
-    "aicrowd",
-    str(run.path),
-    "--track",
-    "generalization",
-    "--out",
-    "local",
-    "--with-weights",
-)
+run_command(f"{export} --out local --with-weights")
 
 # %% [markdown]
 # ## Next

@@ -239,10 +239,10 @@ class Decision(NamedTuple):
 class Curve(NamedTuple):
     """What was noted of a training."""
 
-    expected: list[
-        float
-    ]  # what the network expects of the position, every 50 decisions
-    lived: list[int]  # turns of each game that ended in the last fifth
+    # What the network expects of the position, every 50 decisions.
+    expected: list[float]
+    # Turns of each game that ended in the last fifth of the training.
+    lived: list[int]
 
 
 def learn(*, replay: bool, target_every: int, seed: int) -> Curve:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from envs.common.columns import counted
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from train.algorithms import build_algorithm, trainer_class
@@ -289,8 +290,8 @@ def _placed(
     cores = usable_cores()
     if experiment.num_env_runners > cores and not cluster:
         progress.say(
-            f"num_env_runners is {experiment.num_env_runners}, and this machine has {cores} core(s)"
-            " for them: they take turns, and each needs memory of its own"
+            f"num_env_runners is {experiment.num_env_runners}, and this machine has"
+            f" {counted(cores, 'core')} for them: they take turns, and each needs memory of its own"
         )
     if not cluster:
         require_gpus(experiment)

@@ -40,6 +40,10 @@ class Workbench(widgets.VBox):
         super().__init__([self._arranging(), self._watching(), self.message])
         self.show()
 
+    def __repr__(self) -> str:
+        """Jupyter shows this in place of a widget whose kernel has ended."""
+        return "The workbench needs a running kernel: run this cell to see it."
+
     def _arranging(self) -> widgets.Widget:
         self.tool = widgets.ToggleButtons(
             options=TOOLS, value="food", style={"button_width": "70px"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envs.common.columns import counted
 from envs.common.errors import ConfigError
 from train.config import Experiment
 
@@ -22,6 +23,6 @@ def require_gpus(experiment: Experiment) -> None:
         else:
             without = f", because torch {torch.__version__} is built without CUDA"
         raise ConfigError(
-            f"num_gpus_per_learner takes {needed} GPU(s) in all, but torch finds {available} on"
-            f" this machine{without}; on the CPU: --set num_gpus_per_learner=0"
+            f"num_gpus_per_learner takes {counted(needed, 'GPU')} in all, but torch finds"
+            f" {available} on this machine{without}; on the CPU: --set num_gpus_per_learner=0"
         )

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from envs.common.columns import counted
 from train.settings.algorithm import registered
 from train.settings.dqn import QSettings
 from train.settings.limits import require
@@ -62,4 +63,5 @@ class APEXSettings(QSettings):
         return replace(self, num_replay_shards=shards), num_games
 
     def _batch_in_words(self) -> str:
-        return f"{super()._batch_in_words()} from {self.num_replay_shards} shard(s) of replay"
+        shards = counted(self.num_replay_shards, "shard")
+        return f"{super()._batch_in_words()} from {shards} of replay"

@@ -128,7 +128,7 @@ class QSettings(RolloutSettings):
         return self.replay_ratio
 
     def describe_batch(self, game_steps: int, *, tuned_for: int) -> str:
-        return f"{self._batch_in_words()}; each is learned from {self.replay_ratio:g} times"
+        return f"{self._batch_in_words()}; each is learned from {self.replay_ratio:g} × on average"
 
     def _batch_in_words(self) -> str:
         return f"{self.train_batch_size} decisions an update"

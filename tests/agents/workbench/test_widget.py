@@ -129,3 +129,7 @@ def test_the_picture_of_a_turn_keeps_its_proportions_in_its_box(bench):
         "flex-start",
         "0 0 auto",
     )
+
+
+def test_a_stored_notebook_says_how_to_see_the_bench(bench):
+    assert "run this cell" in bench._repr_mimebundle_()["text/plain"]
