@@ -18,7 +18,7 @@
 # `--explain` shows what that means in the four cases of the original workshops, before it costs
 # money. Then the same code trains on a simulated cluster here.
 #
-# **Time:** 5 minutes of training. We haven't timed the whole notebook.
+# **Time:** 15 minutes on two very busy cores, 5 of them training.
 
 # %% [markdown]
 # Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
