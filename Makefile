@@ -142,6 +142,7 @@ outputs: $(INSTALLED)
 	$(BIN)/python docs/hooks/notebook_outputs.py
 
 # By hand: notebooks beside the packages of a host's image (tests/notebooks/hosts), each in miniature.
+IMAGES := $(notdir $(basename $(wildcard tests/notebooks/hosts/*.txt)))
 IMAGE ?= colab-3.12
 NOTEBOOKS ?= $(notdir $(basename $(wildcard notebooks/*.py)))
 hosted-notebooks: $(INSTALLED)
@@ -232,4 +233,4 @@ $(CLIENTS)/.installed: $(INSTALLED)
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PYTHONS:%=.venv-%) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) $(CLIENTS) .venv-colab-* *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PYTHONS:%=.venv-%) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) $(CLIENTS) $(IMAGES:%=.venv-%) *.egg-info .pytest_cache .ruff_cache .hypothesis
