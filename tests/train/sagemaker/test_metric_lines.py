@@ -6,7 +6,13 @@ import re
 
 import pytest
 
-from train.sagemaker.metric_lines import metric_definitions, metric_line, parse_metric_line
+from envs.common.errors import UnknownNameError
+from train.sagemaker.metric_lines import (
+    metric_definitions,
+    metric_line,
+    metric_name,
+    parse_metric_line,
+)
 
 ROW = {
     "iteration": 12,
@@ -43,3 +49,10 @@ def test_the_line_is_read_as_it_was_written():
 def test_what_is_not_known_yet_is_left_out_and_other_lines_say_nothing():
     assert metric_line({"iteration": 1}).split() == ["procsnake-metrics", "training_iteration=1"]
     assert parse_metric_line("loss training_iteration=3") == {}
+
+
+def test_a_metric_is_named_as_the_curve_or_as_rllib_names_it_and_no_other_way():
+    assert metric_name("agent_steps") == "num_agent_steps_sampled_lifetime"
+    assert metric_name("num_agent_steps_sampled_lifetime") == "num_agent_steps_sampled_lifetime"
+    with pytest.raises(UnknownNameError, match="Did you mean 'win_rate'"):
+        metric_name("win_rat")

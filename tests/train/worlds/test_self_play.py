@@ -413,3 +413,15 @@ def test_the_seed_decides_who_sits_where():
         env.restart(5)
         seats.append(env.valid.tolist())
     assert seats[0] == seats[1] != seats[2]
+
+
+def test_a_restart_with_the_same_seed_seats_the_same_again_whatever_was_played():
+    env = world(share=1.0)
+    env.restart(5)
+    seats = env.valid.tolist()
+    for _ in play(env, 30):
+        pass
+    env.restart(5)
+    assert env.valid.tolist() == seats
+    env.restart(6)
+    assert env.valid.tolist() != seats
