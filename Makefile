@@ -59,8 +59,9 @@ checks: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Three processes for two cores, because tests wait for what they have started.
 tests: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
+	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal
 
 # For the inner loop: each room's quick tests.
 test-fast: $(INSTALLED)

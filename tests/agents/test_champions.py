@@ -70,7 +70,7 @@ def test_the_champion_of_solo_survives_longer_than_flood():
 def test_a_champion_of_procgen_scores_more_than_random_play_on_levels_that_it_never_saw(name):
     load_library()
     policy, random = (
-        one.score for one in evaluate([name], levels="test", episodes=64, seed=77, threads=1)
+        one.score for one in evaluate([name], levels="test", episodes=24, seed=77, threads=1)
     )
     assert (policy.player, random.player) == ("policy", "random")
     assert policy.interval[0] > random.interval[1]

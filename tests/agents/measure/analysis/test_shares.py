@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from agents.measure.analysis.shares import HAND, LEARNED, explain, in_words
@@ -17,7 +19,7 @@ from tests.agents.search.tuning.made import evaluate
 
 def test_the_shares_of_a_duel_add_up_to_what_the_search_evaluates():
     learned = random_weights(3)
-    duels = list(positions(width=11, height=11))[:30]
+    duels = list(islice(positions(width=11, height=11), 30))
     assert len(duels) == 30
     for state, me in duels:
         found = explain(state, me, learned)

@@ -178,7 +178,7 @@ def test_planted_strengths_are_recovered_and_intervals_cover_them(seats):
     strengths = np.array([1.0, 0.4, 0.0, -0.5, -0.9])
     rng = np.random.default_rng(seats)
     covered = 0
-    trials = 120
+    trials = 60
     for _ in range(trials):
         fitted = bradley_terry(plant(strengths, rng, 150, seats), 5)
         low, high = (fitted.intervals() / ELO).T

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -131,7 +132,7 @@ def test_the_largest_weights_neither_overflow_nor_look_like_a_proven_win(sign, g
     for name in SHARED if group == "shared" else OWN:
         one = Phase(up_to=None, **{**groups, group: {name: sign * LARGEST_SUM}})
         largest = LearnedEvaluation(width=11, height=11, phases=(one,))
-        for state, me in list(positions(width=11, height=11))[:3]:
+        for state, me in islice(positions(width=11, height=11), 3):
             points, features = correction(largest, state, me)
             assert points == int(
                 np.clip(sum(a * int(b) for a, b in zip(one.weights, features)) // UNIT, -MOST, MOST)
@@ -148,7 +149,7 @@ def test_weights_that_could_overflow_together_are_refused():
 @pytest.mark.parametrize("turned", [lambda x, y: (10 - x, y), lambda x, y: (y, x)], ids="xd")
 def test_a_mirrored_board_has_the_same_score(turned):
     agent = AlphaBeta(nodes=10**6, max_depth=2, evaluation=random_weights(1))
-    for state, me in list(positions(width=11, height=11))[:12]:
+    for state, me in islice(positions(width=11, height=11), 12):
         assert (
             agent.act(mirrored(state, turned), me).note["score"]
             == agent.act(state, me).note["score"]

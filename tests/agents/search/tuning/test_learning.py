@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_positions_without_a_result_help_the_fit_where_games_are_few():
 
 def test_the_fit_adds_what_the_search_adds():
     learned = random_weights(6)
-    for state, me in list(positions(width=11, height=11))[:20]:
+    for state, me in islice(positions(width=11, height=11), 20):
         points, features = correction(learned, state, me)
         one = np.zeros(1, np.int32)
         views = Views(

@@ -100,7 +100,7 @@ def test_a_position_is_quiet_unless_my_head_can_meet_another():
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     path = tmp_path_factory.mktemp("games") / "games.db"
-    play(small(pairs=12, batch=6, width=9, height=9, max_turns=300), path, concurrency=2)
+    play(small(pairs=6, batch=6, width=9, height=9, max_turns=300), path, concurrency=2)
     return path
 
 

@@ -108,16 +108,15 @@ def test_the_best_point_of_a_noisy_quadratic_is_found():
     assert np.abs(spsa.start - best).max() == 30
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_best_point_is_found_by_games_won_and_lost(seed):
+def test_the_best_point_is_found_by_games_won_and_lost():
     # A snake's strength falls as the square of the distance from a planted point; a game is won by
     # the Elo formula.
     best = np.array([85.0, 20.0])
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(1)
     spsa = Spsa(
         [parameter("x", c_end=8, r_end=0.02), parameter("y", c_end=8, r_end=0.02, is_integer=True)],
         pairs=6000,
-        seed=seed,
+        seed=1,
     )
 
     def elo(x):
