@@ -11,23 +11,19 @@ import pytest
 from serve.background import Background, ServeError
 
 
-def test_answers_as_soon_as_it_is_made_and_ends_with_the_block():
-    with (
-        Background("greedy", "--no-games") as server,
-        urllib.request.urlopen(f"{server.url}/", timeout=5) as answer,
-    ):
-        assert b"apiversion" in answer.read()
-    with pytest.raises(URLError):
-        urllib.request.urlopen(f"{server.url}/", timeout=5)
-
-
 @pytest.mark.parametrize("option", ["--port={}", "--port {}"])
-def test_listens_on_the_port_that_it_is_told(option):
+def test_answers_on_the_port_that_it_is_told_as_soon_as_it_is_made_until_the_block_ends(option):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with Background("greedy", "--no-games", *option.format(port).split()) as server:
+    with (
+        Background("greedy", "--no-games", *option.format(port).split()) as server,
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer,
+    ):
         assert server.url == f"http://127.0.0.1:{port}"
+        assert b"apiversion" in answer.read()
+    with pytest.raises(URLError):
+        urllib.request.urlopen(f"{server.url}/", timeout=5)
 
 
 def test_says_what_the_server_said_when_it_ended():
