@@ -7,7 +7,6 @@ import inspect
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
 from importlib import import_module
 from typing import Any, cast
 
@@ -134,7 +133,7 @@ def content_of(spec: str) -> str:
         from agents.search.evaluation.learned import find_evaluation
 
         learned = find_evaluation(evaluation)
-        parts.append(learned and [asdict(phase) for phase in learned.phases])
+        parts.append(learned and learned.weights)
     if policy := _policy_in(player, options):
         from agents import bundle
 

@@ -41,6 +41,7 @@ SLOW = (
     "tests/agents/networks/test_sparse_linear.py",
     "tests/agents/search/alphabeta/test_agent.py",
     "tests/agents/search/alphabeta/test_best_response.py::test_what_is_not_soon_lost_is_left_to",
+    "tests/agents/search/evaluation/test_hidden_units.py",
     "tests/agents/search/evaluation/test_learned.py::test_the_largest_weights_neither_overflow",
     "tests/agents/search/evaluation/test_learned_features.py",
     "tests/agents/search/evaluation/test_territory.py::test_fill_agrees_with_sets_of_points",

@@ -51,6 +51,8 @@ _MAX_BYTES = 1 << 20
 _BOARD = ("width", "height", "num_snakes", "num_games")
 _OF_SELF_PLAY = ("nodes", "randomness", "opening_turns", "every", "inner_positions", "max_turns")
 """The settings that games of self-play have under the same names."""
+_OF_FITTING = ("discount", "search_share", "ridge", "phases", "units", "epochs")
+"""The settings that the fit has under the same names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,9 +248,7 @@ class EvaluationTrainer:
     def _fit(self) -> dict[str, float]:
         s = self.settings
         stage = self.stage
-        fitting = Fitting(
-            discount=s.discount, search_share=s.search_share, ridge=s.ridge, phases=s.phases
-        )
+        fitting = Fitting(**{name: getattr(s, name) for name in _OF_FITTING})
         learned = learn(read_games(self._work("games"), stage.games), self._games(), fitting)
         card = {**learned.evaluation.training, "generation": stage.generation, "test": None}
         card["self_play"] = {**card["self_play"], "player": self._best_in_words()}
@@ -322,8 +322,18 @@ class EvaluationTrainer:
         """
         best = make(self._best())
         assert isinstance(best, AlphaBeta)
-        speed = self.settings.gate_speed if best.learned is None else 1.0
+        new = LearnedEvaluation.read(self._evaluation(self.stage.generation))
+        speed = self._speed(new) / self._speed(best.learned)
         return max(1, round(self.settings.gate_nodes * speed)), self.settings.gate_nodes
+
+    def _speed(self, evaluation: LearnedEvaluation | None) -> float:
+        """Return the nodes per second with an evaluation, as a share of those without."""
+        speed = 1.0
+        if evaluation is not None:
+            speed *= self.settings.gate_speed
+            if evaluation.units:
+                speed *= self.settings.gate_speed_of_units
+        return speed
 
     def _games(self) -> SelfPlay:
         return _self_play(self.experiment, self.stage, self._best())

@@ -15,8 +15,9 @@ from agents.player import EVALUATION
 from agents.policy import Policy
 from agents.registry import _FACTORIES, content_of, options_of
 from agents.search.evaluation.evaluate import Weights
-from agents.search.evaluation.learned import LearnedEvaluation, Phase
+from agents.search.evaluation.learned import LearnedEvaluation
 from agents.search.evaluation.learned_features import NUM_FEATURES
+from agents.search.evaluation.learned_weights import Phase
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.bundles import make_bundle
 

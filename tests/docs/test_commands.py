@@ -16,7 +16,8 @@ import pytest
 
 import procsnake
 from agents.options_file import OptionsFile
-from agents.search.evaluation.learned import LearnedEvaluation, Phase
+from agents.search.evaluation.learned import LearnedEvaluation
+from agents.search.evaluation.learned_weights import Phase
 from envs.battlesnake.recording import Recording
 from serve.background import Background
 from tests.agents.bundles import make_bundle

@@ -9,8 +9,9 @@ import pytest
 import agents
 import train.learned_evaluation as module
 from agents.player import EVALUATION
-from agents.search.evaluation.learned import LearnedEvaluation, LearnedEvaluationError, Phase
+from agents.search.evaluation.learned import LearnedEvaluation
 from agents.search.evaluation.learned_features import NUM_FEATURES, OWN
+from agents.search.evaluation.learned_weights import LearnedEvaluationError, Phase
 from agents.search.tuning.learning import Learned
 from agents.search.tuning.self_play import SelfPlay
 from envs.common.errors import ConfigError
@@ -50,7 +51,7 @@ def curve(path):
 
 
 def weights_of(path):
-    return LearnedEvaluation.read(path).phases
+    return LearnedEvaluation.read(path).weights
 
 
 def fits(monkeypatch, weights):
@@ -88,6 +89,18 @@ def test_a_run_that_was_stopped_and_resumed_comes_to_what_an_uninterrupted_one_d
     assert sessions == len(curve(whole.path)) == 3
     assert curve(parts.path) == curve(whole.path)
     assert weights_of(parts.bundle) == weights_of(whole.bundle)
+
+
+def test_a_run_with_hidden_units_comes_to_the_same_network_every_time(tmp_path):
+    chosen = small(units=4, epochs=2, search_share=1.0, gate_nodes=100, gate_games=2)
+    first, second = (train(chosen, runs_dir=tmp_path / name) for name in ("first", "second"))
+    network = LearnedEvaluation.read(first.bundle)
+    assert len(network.units) == network.training["fitting"]["units"] == 4
+    assert any(unit.points for unit in network.units)
+    # A node takes longer with a correction, and longer still with units.
+    assert network.training["test"]["nodes"] == [round(100 * 0.87 * 0.9), 100]
+    assert weights_of(second.bundle) == network.weights
+    assert curve(first.path) == curve(second.path)
 
 
 def test_games_that_a_kill_left_without_a_checkpoint_are_used(tmp_path, monkeypatch):
@@ -203,6 +216,7 @@ def test_a_cluster_that_can_not_play_says_why_and_no_task_is_cancelled(one_ray, 
             "more cells than 128",
         ),
         ({"learned_evaluation": {"player": "flood"}}, "only alphabeta can"),
+        ({"learned_evaluation": {"units": 65}}, "units is 65; it must be between 0 and 64"),
         ({"learned_evaluation": {"gate_elo1": -5.0}}, "elo0 must be the smaller one"),
         (
             {"learned_evaluation": {"games_per_iteration": 1}},

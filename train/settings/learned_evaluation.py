@@ -51,11 +51,19 @@ class LearnedEvaluationSettings(AlgorithmSettings):
     """The penalty on the square of each weight, for features of variance 1."""
     phases: int = 3
     """Phases of a game with weights of their own, split by the sum of both lengths."""
+    units: int = 0
+    """Hidden units that see the same features and add to the linear sum, at most 64; 0 leaves the
+    evaluation linear. They need a target with little noise: set `search_share` to 1, too."""
+    epochs: int = 40
+    """How often the fit of the hidden units sees each position."""
     gate_nodes: int = 2000
     """Nodes per move of the player that a new evaluation has to beat."""
     gate_speed: float = 0.87
     """Nodes per second with a learned evaluation, as a share of those without. Against a player
     without one, a new evaluation has so many fewer nodes, so that both have equal time."""
+    gate_speed_of_units: float = 0.9
+    """Nodes per second with hidden units, as a share of those with a linear evaluation: 0.9 with
+    32. With 64 it is about 0.82, with 16 about 0.94."""
     gate_elo1: float = 15.0
     """The gain at which the gate's sequential test accepts, in normalised Elo; it refuses at 0."""
     gate_games: int = 2000
@@ -76,13 +84,15 @@ class LearnedEvaluationSettings(AlgorithmSettings):
             "every",
             "max_turns",
             "phases",
+            "epochs",
             "gate_nodes",
             "num_processes",
         ):
             require(self, self.algorithm, name, 1)
         for name in ("gate_games", "games_per_iteration"):
             require(self, self.algorithm, name, 2)
-        for name in ("randomness", "discount", "search_share", "gate_speed"):
+        for name in ("randomness", "discount", "search_share", "gate_speed", "gate_speed_of_units"):
             require(self, self.algorithm, name, 0.0, 1.0)
         for name in ("opening_turns", "inner_positions", "ridge"):
             require(self, self.algorithm, name, 0)
+        require(self, self.algorithm, "units", 0, 64)

@@ -9,13 +9,14 @@ import numpy as np
 
 from agents.search.alphabeta.agent import DEFAULT_EVALUATION
 from agents.search.evaluation.evaluate import CROWD, SCALE, Weights
+from agents.search.evaluation.hidden_units import add_up, new_hidden_units
 from agents.search.evaluation.learned import (
-    UNIT,
     LearnedEvaluation,
     evaluation_in_words,
     find_evaluation,
 )
 from agents.search.evaluation.learned_features import OWN, SHARED
+from agents.search.evaluation.learned_weights import UNIT
 from agents.search.evaluation.territory import REACHED_AFTER, new_territory, survey
 from agents.search.make_unmake import search_rules
 from agents.search.tuning.positions import LINEAR, features_of
@@ -105,6 +106,7 @@ _WORDS = {
     "at_three": "heads three moves apart",
     "tempo": "being the one to move",
 }
+_HIDDEN = "hidden units, which see all features together"
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,9 @@ class Share:
     source: str
     """`HAND` or `LEARNED`."""
     group: str
-    """What the feature is about, in words; for a hand-written feature the same as `words`."""
+    """What the feature is about, in words; for a hand-written feature and for the hidden units
+    the same as `words`.
+    """
     words: str
     """The feature in words."""
     points: float
@@ -122,7 +126,9 @@ class Share:
     snake.
     """
     mine: int | None = None
-    """The feature's value for the snake, or for the pair; None for a hand-written feature."""
+    """The feature's value for the snake, or for the pair; None for a hand-written feature and
+    for the hidden units.
+    """
     theirs: int | None = None
     """Its value for the other snake; None if it has none of its own."""
 
@@ -194,6 +200,10 @@ def _learned(state: State, me: int, weights: Weights, learned: LearnedEvaluation
     for name, value in zip(SHARED, map(int, pair), strict=True):
         points = phase.shared.get(name, 0) * value / UNIT
         shares.append(Share(LEARNED, group_of[name], _WORDS[name], points, value))
+    if learned.units:
+        # A unit sees all features, so its points belong to none of them.
+        points = add_up(new_hidden_units(learned.units), features) / UNIT
+        shares.append(Share(LEARNED, _HIDDEN, _HIDDEN, points))
     return shares
 
 
@@ -224,8 +234,9 @@ def in_words(explanation: Explanation) -> str:
     ]
     lines += [
         _line(share.points, f"{share.words}: {_values(share)}", share.group)
-        for share in _largest(explanation, LEARNED)[:6]
-    ]
+        for share in _largest(explanation, LEARNED)
+        if share.mine is not None
+    ][:6]
     return "\n".join(lines)
 
 

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.search.evaluation.learned import MOST, UNIT, LearnedEvaluation
+from agents.search.evaluation.hidden_units import HiddenUnits, add_up, new_hidden_units
+from agents.search.evaluation.learned import MOST, LearnedEvaluation
 from agents.search.evaluation.learned_features import (
     NUM_FEATURES,
     Geometry,
     geometry_of,
     write_features,
 )
+from agents.search.evaluation.learned_weights import UNIT
 from agents.search.evaluation.territory import Territory
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
@@ -38,6 +40,7 @@ class Correction(NamedTuple):
     features: np.ndarray
     """int32 (F,): scratch."""
     geometry: Geometry
+    hidden: HiddenUnits | None
 
 
 def new_correction(
@@ -53,6 +56,7 @@ def new_correction(
         weights=weights.reshape(len(phases), NUM_FEATURES),
         features=np.zeros(NUM_FEATURES, np.int32),
         geometry=geometry_of(state, territory),
+        hidden=new_hidden_units(learned.units if learned else ()),
     )
 
 
@@ -71,4 +75,5 @@ def correct(s: Boards, r: Rules, f: Territory, c: Correction, me: int) -> int:
     # takes twice the time.
     for n in range(NUM_FEATURES):
         total = np.int32(total + np.int32(c.weights[phase, n] * c.features[n]))
-    return min(MOST, max(-MOST, int(total) // UNIT))
+    points = (int(total) + add_up(c.hidden, c.features)) // UNIT
+    return min(MOST, max(-MOST, points))

@@ -1,5 +1,5 @@
 """A learned evaluation of duels: a correction of the hand-written score, linear in the features of
-`features`.
+`learned_features`, to which hidden units that see the same features may add.
 
 The file holds data, not code: `agents.make("alphabeta", evaluation="FILE.json")`.
 """
@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.search.evaluation.learned_features import (
-    LARGEST,
-    OWN,
-    SHARED,
+from agents.search.evaluation.learned_weights import (
+    GROUPS,
+    LARGEST_BIAS,
+    LARGEST_INPUT,
+    LARGEST_SUM,
+    MOST_UNITS,
+    HiddenUnit,
+    LearnedEvaluationError,
+    Phase,
+    refuse_many_points,
 )
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
@@ -27,81 +33,19 @@ from envs.common.whole_files import write_whole
 
 HAND_WRITTEN = "hand-written"
 """The name of the evaluation without a correction."""
-# A kernel has these constants compiled in. (The word keeps this file in the hash of its cache.)
-UNIT = 64
-"""The weights are in this part of a point."""
 MOST = 20_000
 """The correction is never larger than this many points, so that no evaluation looks like a proven
-win.
-"""
-LARGEST_SUM = (1 << 31) // LARGEST - 1
-"""The largest sum of a phase's absolute weights: up to it, the correction fits into int32, which is
-computed fastest.
+win. (A kernel has it compiled in; the word keeps this file in the hash of its cache.)
 """
 MAX_CELLS = 128
 """The most cells of a board: the fill on two words has no more."""
 _FOLDER = Path(__file__).parent / "shipped"
-_VERSION = 1
+_LINEAR = 1
+"""The version of a file without hidden units."""
+_NETWORK = 2
+"""The version of a file with hidden units."""
 _MAX_BYTES = 256 << 10
 _MAX_PHASES = 16
-_ENDLESS = 1 << 30
-
-
-class LearnedEvaluationError(ProcsnakeError):
-    """A file holds no learned evaluation that this procsnake can read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Phase:
-    """The weights for a part of a game, in 1 / `UNIT` points for each unit of a feature.
-
-    Raises `LearnedEvaluationError` if their absolute values add up to more than `LARGEST_SUM`.
-    """
-
-    up_to: int | None
-    """The largest sum of both lengths that belongs to the phase; None in the last phase."""
-    mine: Mapping[str, int]
-    """The weights of my snake's features, by the names of `learned_features.OWN`. A feature that
-    isn't named weighs nothing.
-    """
-    theirs: Mapping[str, int]
-    """The weights of the other snake's features, likewise."""
-    shared: Mapping[str, int]
-    """The weights of the pair's features, by the names of `learned_features.SHARED`."""
-
-    def __post_init__(self) -> None:
-        sum_of_weights = sum(map(abs, self.weights))
-        if sum_of_weights > LARGEST_SUM:
-            raise LearnedEvaluationError(
-                f"the weights of a phase come to {sum_of_weights} without their signs;"
-                f" {LARGEST_SUM} is the most"
-            )
-
-    @classmethod
-    def of(cls, up_to: int | None, weights: Sequence[int]) -> Phase:
-        """Return a phase with weights in the order of `learned_features.write_features`."""
-        groups: dict[str, dict[str, int]] = {group: {} for group in _GROUPS}
-        for (group, name), weight in zip(_feature_names(), weights, strict=True):
-            if weight:
-                groups[group][name] = int(weight)
-        return cls(up_to=up_to, **groups)
-
-    @property
-    def weights(self) -> list[int]:
-        """The weights in the order of `learned_features.write_features`."""
-        return [getattr(self, group).get(name, 0) for group, name in _feature_names()]
-
-
-_GROUPS = {"mine": OWN, "theirs": OWN, "shared": SHARED}
-
-
-def _feature_names() -> Iterator[tuple[str, str]]:
-    """Yield the group and the name of each feature, in the order of
-    `learned_features.write_features`.
-    """
-    for group, names in _GROUPS.items():
-        for name in names:
-            yield group, name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +60,16 @@ class LearnedEvaluation:
     height: int
     phases: tuple[Phase, ...]
     """In the order of their `up_to`. At least one, and at most 16."""
+    units: tuple[HiddenUnit, ...] = ()
+    """The hidden units, at most `MOST_UNITS`; none in a linear evaluation."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """How the weights were found, in JSON's types. Nothing is computed from it."""
     name: str = field(default="given", compare=False)
     """Its name for people: the built-in name, or the file's name. The file itself holds none.
     """
+
+    def __post_init__(self) -> None:
+        refuse_many_points(self.units)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> LearnedEvaluation:
@@ -143,14 +92,24 @@ class LearnedEvaluation:
     def write(self, path: Path) -> None:
         """Write the file as JSON. Raises `ConfigError` if it can't be written."""
         data = {
-            "procsnake_evaluation": _VERSION,
+            "procsnake_evaluation": _NETWORK if self.units else _LINEAR,
             "width": self.width,
             "height": self.height,
-            "phases": [asdict(phase) for phase in self.phases],
+            **self.weights,
             # A test that was won in every game has an infinite Elo, which JSON can't hold.
             "training": known_to_json(dict(self.training)),
         }
         write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """All weights in JSON's types, as the file holds them."""
+        weights = {"phases": [{"up_to": phase.up_to, **asdict(phase)} for phase in self.phases]}
+        if self.units:
+            weights["units"] = [
+                {"bias": unit.bias, "points": unit.points, **asdict(unit)} for unit in self.units
+            ]
+        return weights
 
     def applies_to(self, state: State) -> bool:
         """Return whether the evaluation is meant for board 0 of this state. Elsewhere a search uses
@@ -240,13 +199,15 @@ def _shipped(name: str) -> LearnedEvaluation:
 
 def _from_json(data: Any) -> LearnedEvaluation:
     """Return the evaluation in a file's JSON. Raises `ValueError` and `UnknownNameError`."""
-    fields = _object(
-        "the file", data, ("procsnake_evaluation", "width", "height", "phases", "training")
-    )
-    if fields.get("procsnake_evaluation") != _VERSION:
+    names = ("procsnake_evaluation", "width", "height", "phases", "units", "training")
+    fields = _object("the file", data, names)
+    version = _LINEAR
+    if "units" in fields:
+        version = _NETWORK
+    if fields.get("procsnake_evaluation") != version:
         raise ValueError(
-            f'this procsnake reads version {_VERSION}, as in {{"procsnake_evaluation":'
-            f" {_VERSION}, …}}"
+            f"procsnake_evaluation is {fields.get('procsnake_evaluation')!r:.50}; this procsnake"
+            f" reads version {_LINEAR}, and {_NETWORK} with hidden units"
         )
     width = _whole("width", fields.get("width"), 3, 25)
     height = _whole("height", fields.get("height"), 3, 25)
@@ -255,8 +216,13 @@ def _from_json(data: Any) -> LearnedEvaluation:
     training = fields.get("training", {})
     if not isinstance(training, dict):
         raise ValueError("training must be an object")
-    phases = _phases(fields.get("phases"))
-    return LearnedEvaluation(width=width, height=height, phases=phases, training=training)
+    return LearnedEvaluation(
+        width=width,
+        height=height,
+        phases=_phases(fields.get("phases")),
+        units=_units(fields["units"]) if "units" in fields else (),
+        training=training,
+    )
 
 
 def _phases(data: Any) -> tuple[Phase, ...]:
@@ -276,7 +242,7 @@ def _phases(data: Any) -> tuple[Phase, ...]:
 
 def _phase(place: str, data: Any, *, is_last: bool) -> Phase:
     """Return one phase of a file. `place` says where it stands, for messages."""
-    fields = _object(place, data, ("up_to", *_GROUPS))
+    fields = _object(place, data, ("up_to", *GROUPS))
     up_to = fields.get("up_to")
     if (up_to is None) != is_last:
         raise ValueError(
@@ -284,13 +250,35 @@ def _phase(place: str, data: Any, *, is_last: bool) -> Phase:
         )
     if up_to is not None:
         up_to = _whole(f"{place}.up_to", up_to, 1, 256)
+    return Phase(up_to=up_to, **_weights(place, fields, LARGEST_SUM))
+
+
+def _units(data: Any) -> tuple[HiddenUnit, ...]:
+    """Return the hidden units in a file's list. Raises `ValueError` and `UnknownNameError`."""
+    if not isinstance(data, list) or not 1 <= len(data) <= MOST_UNITS:
+        raise ValueError(f"units must be a list of 1 to {MOST_UNITS} hidden units")
+    return tuple(_unit(f"units[{number}]", unit) for number, unit in enumerate(data))
+
+
+def _unit(place: str, data: Any) -> HiddenUnit:
+    """Return one hidden unit of a file. `place` says where it stands, for messages."""
+    fields = _object(place, data, ("bias", "points", *GROUPS))
+    return HiddenUnit(
+        bias=_whole(f"{place}.bias", fields.get("bias"), -LARGEST_BIAS, LARGEST_BIAS),
+        points=_whole(f"{place}.points", fields.get("points"), -LARGEST_SUM, LARGEST_SUM),
+        **_weights(place, fields, LARGEST_INPUT),
+    )
+
+
+def _weights(place: str, fields: Mapping[str, Any], largest: int) -> dict[str, dict[str, int]]:
+    """Return the weights of a phase or a unit by group and name."""
     groups: dict[str, dict[str, int]] = {}
-    for group, names in _GROUPS.items():
+    for group, names in GROUPS.items():
         weights = _object(f"{place}.{group}", fields.get(group, {}), names)
         for name, weight in weights.items():
-            _whole(f"{place}.{group}.{name}", weight, -LARGEST_SUM, LARGEST_SUM)
+            _whole(f"{place}.{group}.{name}", weight, -largest, largest)
         groups[group] = weights
-    return Phase(up_to=up_to, **groups)
+    return groups
 
 
 def _object(place: str, data: Any, names: Collection[str]) -> dict[str, Any]:

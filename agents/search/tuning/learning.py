@@ -3,7 +3,8 @@ the hand-written score.
 
 A position of s points is won with probability 1 / (1 + exp(-s / K)). K is fitted to the
 hand-written score alone. Then weights w of the features x are fitted, for each phase of the game,
-so that the hand-written score + w · x predicts the target best."""
+so that the hand-written score + w · x predicts the target best. Hidden units, if any are asked for,
+are fitted to what this leaves unexplained."""
 
 from __future__ import annotations
 
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from agents.search.evaluation.evaluate import SURE
-from agents.search.evaluation.learned import MOST, UNIT, LearnedEvaluation, Phase
+from agents.search.evaluation.learned import MOST, LearnedEvaluation
 from agents.search.evaluation.learned_features import NUM_FEATURES, OWN
+from agents.search.evaluation.learned_weights import MOST_UNITS, UNIT, HiddenUnit, Phase
 from agents.search.tuning.self_play import SelfPlay, Views
 from agents.search.tuning.texel import fit_scale, mean_loss, probability
+from agents.search.tuning.unit_fit import fit_units, points_of
 from envs.common.errors import ConfigError
 
 _HELD_OUT = 10
@@ -45,6 +48,10 @@ class Fitting:
     """The number of phases. They are split by the sum of both lengths, with as many positions in
     each.
     """
+    units: int = 0
+    """The number of hidden units."""
+    epochs: int = 20
+    """How often the fit of the hidden units sees each position."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +89,13 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
     Raises `ConfigError` for options out of range, and for too few positions.
     """
     shares_are_possible = 0 < fitting.discount <= 1 and 0 <= fitting.search_share <= 1
-    if not shares_are_possible or fitting.ridge <= 0 or not 1 <= fitting.phases <= 16:
+    counts_are_possible = (
+        1 <= fitting.phases <= 16 and 0 <= fitting.units <= MOST_UNITS and fitting.epochs >= 1
+    )
+    if not shares_are_possible or fitting.ridge <= 0 or not counts_are_possible:
         raise ConfigError(
             f"{fitting} can't be used: shares lie between 0 and 1, the ridge above 0, the phases"
-            " between 1 and 16"
+            f" between 1 and 16, the units between 0 and {MOST_UNITS}, the epochs above 0"
         )
     held_out = views.game % _HELD_OUT == _HELD_OUT - 1
     if min(held_out.sum(), (~held_out).sum()) < NUM_FEATURES:
@@ -104,7 +114,13 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
     # Step 3. The weights of each phase.
     phases = _phases(views, fitting, target, hand / scale, ~held_out, scale)
     evaluation = LearnedEvaluation(width=self_play.width, height=self_play.height, phases=phases)
-    # Step 4. The losses on the games that were held out.
+    # Step 4. The hidden units, on top of those.
+    if fitting.units:
+        seen = views.select(~held_out)
+        offset = (seen.hand + corrections(evaluation, seen)) / scale
+        units = _units(seen.features, target[~held_out], offset, fitting, scale)
+        evaluation = replace(evaluation, units=units)
+    # Step 5. The losses on the games that were held out.
     unseen = views.select(held_out)
     unseen_target = target[held_out]
     before = unseen.hand.astype(float)
@@ -164,6 +180,25 @@ def _phases(
     return tuple(phases)
 
 
+def _units(
+    features: np.ndarray, target: np.ndarray, offset: np.ndarray, fitting: Fitting, scale: float
+) -> tuple[HiddenUnit, ...]:
+    """Fit the hidden units to `target` (N,), where the linear evaluation has the logits `offset`
+    (N,).
+    """
+    mean, deviation = _mean_and_deviation(features)
+    return fit_units(
+        features,
+        target,
+        offset,
+        units=fitting.units,
+        epochs=fitting.epochs,
+        scale=scale,
+        mean=mean,
+        deviation=deviation,
+    )
+
+
 def ridge_regression(
     features: np.ndarray, target: np.ndarray, offset: np.ndarray, ridge: float
 ) -> np.ndarray:
@@ -173,13 +208,8 @@ def ridge_regression(
     The loss is the sum of -log of the likelihood, plus `ridge` / 2 times the sum of the squares of
     w in units in which each feature has variance 1. A feature that never varies is penalised in its
     own unit. Newton's method finds the only minimum."""
-    # In pieces: ten million positions as float64 would take gigabytes.
-    pieces = [slice(begin, begin + _PIECE) for begin in range(0, len(features), _PIECE)]
-    count = max(1, len(features))
-    mean = sum(features[piece].sum(axis=0, dtype=float) for piece in pieces) / count
-    squares = sum(((features[piece] - mean) ** 2).sum(axis=0) for piece in pieces)
-    deviation = np.sqrt(squares / count)
-    unit = np.where(deviation > 0, deviation, 1.0)
+    _, unit = _mean_and_deviation(features)
+    pieces = _pieces(features)
     weights = np.zeros(features.shape[1])
     for _ in range(_STEPS):
         slope = -ridge * weights
@@ -196,6 +226,25 @@ def ridge_regression(
     return weights / unit
 
 
+def _mean_and_deviation(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the standard deviation of each feature, float64 (F,); 1 in place of a
+    deviation of 0.
+    """
+    pieces = _pieces(features)
+    count = max(1, len(features))
+    mean = sum(features[piece].sum(axis=0, dtype=float) for piece in pieces) / count
+    squares = sum(((features[piece] - mean) ** 2).sum(axis=0) for piece in pieces)
+    deviation = np.sqrt(squares / count)
+    return mean, np.where(deviation > 0, deviation, 1.0)
+
+
+def _pieces(features: np.ndarray) -> list[slice]:
+    """Return the pieces of the positions that are computed at once: ten million as float64 would
+    take gigabytes.
+    """
+    return [slice(begin, begin + _PIECE) for begin in range(0, len(features), _PIECE)]
+
+
 def sum_of_lengths(views: Views) -> np.ndarray:
     """Return the sum of both snakes' lengths, int64 (N,), which determines the phase."""
     return views.features[:, _LENGTH].astype(np.int64) + views.features[:, len(OWN) + _LENGTH]
@@ -207,6 +256,11 @@ def corrections(evaluation: LearnedEvaluation, views: Views) -> np.ndarray:
     """
     ends = np.array([phase.up_to for phase in evaluation.phases[:-1]], np.int64)
     weights = np.array([phase.weights for phase in evaluation.phases], np.int64)
-    weights_of_phase = weights[np.searchsorted(ends, sum_of_lengths(views))]
-    points: np.ndarray = (weights_of_phase * views.features).sum(axis=1) // UNIT
-    return points.clip(-MOST, MOST)
+    phase_of = np.searchsorted(ends, sum_of_lengths(views))
+    points = np.zeros(len(views.features), np.int64)
+    for piece in _pieces(views.features):
+        features = views.features[piece]
+        points[piece] = (weights[phase_of[piece]] * features).sum(axis=1)
+        if evaluation.units:
+            points[piece] += points_of(evaluation.units, features)
+    return (points // UNIT).clip(-MOST, MOST)

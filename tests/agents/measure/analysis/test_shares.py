@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
 from agents.measure.analysis.shares import HAND, LEARNED, explain, in_words
 from agents.search.evaluation.evaluate import CROWD, Weights
-from agents.search.evaluation.learned import UNIT, LearnedEvaluation, Phase
-from agents.search.evaluation.learned_features import OWN, SHARED
+from agents.search.evaluation.learned import LearnedEvaluation
+from agents.search.evaluation.learned_features import NUM_FEATURES, OWN, SHARED
+from agents.search.evaluation.learned_weights import INPUT_UNIT, UNIT, HiddenUnit, Phase
 from agents.search.evaluation.territory import new_territory
 from tests.agents.boards import board, played_boards
+from tests.agents.search.evaluation.test_hidden_units import random_units
 from tests.agents.search.evaluation.test_learned import correction, random_weights
 from tests.agents.search.evaluation.test_learned_features import positions
 from tests.agents.search.tuning.made import evaluate
 
 
-def test_the_shares_of_a_duel_add_up_to_what_the_search_evaluates():
-    learned = random_weights(3)
+@pytest.mark.parametrize("units", [0, 8])
+def test_the_shares_of_a_duel_add_up_to_what_the_search_evaluates(units):
+    learned = replace(random_weights(3), units=random_units(units))
     duels = list(islice(positions(width=11, height=11), 30))
     assert len(duels) == 30
     for state, me in duels:
@@ -29,6 +33,15 @@ def test_the_shares_of_a_duel_add_up_to_what_the_search_evaluates():
         # The search rounds down.
         assert found.sum(LEARNED) - 1 <= correction(learned, state, me)[0] <= found.sum(LEARNED)
         assert found.sum() == pytest.approx(found.sum(HAND) + found.sum(LEARNED))
+
+
+def test_hidden_units_are_told_as_one_share():
+    state = board([(1, 1), (1, 2), (1, 3)], [(9, 9), (9, 8), (9, 7)], size=(11, 11))
+    on = HiddenUnit.of([0] * NUM_FEATURES, bias=INPUT_UNIT, points=7 * UNIT)
+    learned = replace(random_weights(0, most=0), units=(on,) * 3)
+    words = in_words(explain(state, 0, learned)).splitlines()
+    assert "     +21  hidden units, which see all features together  (learned)" in words
+    assert not any("None" in line for line in words)
 
 
 def test_among_four_the_hand_written_shares_are_those_of_a_crowd():

@@ -19,12 +19,8 @@ from agents.search.evaluation.correction import correct, new_correction
 from agents.search.evaluation.evaluate import SURE, Weights, judge
 from agents.search.evaluation.learned import (
     HAND_WRITTEN,
-    LARGEST_SUM,
     MOST,
-    UNIT,
     LearnedEvaluation,
-    LearnedEvaluationError,
-    Phase,
     find_evaluation,
     shipped_evaluations,
 )
@@ -35,6 +31,12 @@ from agents.search.evaluation.learned_features import (
     SHARED,
     geometry_of,
     write_features,
+)
+from agents.search.evaluation.learned_weights import (
+    LARGEST_SUM,
+    UNIT,
+    LearnedEvaluationError,
+    Phase,
 )
 from agents.search.evaluation.territory import new_territory, survey
 from envs.battlesnake.state import ALIVE

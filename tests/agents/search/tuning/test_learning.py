@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -12,14 +13,16 @@ from scipy.optimize import minimize
 
 import agents
 from agents.measure.tournament.settings import derived_seed
-from agents.search.evaluation.learned import UNIT, LearnedEvaluation
+from agents.search.evaluation.learned import LearnedEvaluation
 from agents.search.evaluation.learned_features import NUM_FEATURES, OWN
+from agents.search.evaluation.learned_weights import UNIT
 from agents.search.tuning import learning
 from agents.search.tuning.learning import Fitting, corrections, learn, ridge_regression, targets
 from agents.search.tuning.self_play import SelfPlay, Views
 from agents.search.tuning.texel import probability
 from envs.common.errors import ConfigError
 from procsnake import main
+from tests.agents.search.evaluation.test_hidden_units import random_units
 from tests.agents.search.evaluation.test_learned import correction, random_weights
 from tests.agents.search.evaluation.test_learned_features import positions
 
@@ -97,6 +100,22 @@ def test_each_phase_has_weights_of_its_own():
     assert late.mine["area"] > 5 * abs(early.mine["area"])
 
 
+def test_units_learn_what_the_phases_leave():
+    """A snake wins with much or with little room, which no linear sum can say."""
+    random = np.random.default_rng(3)
+    views = made_views(20_000, np.zeros(NUM_FEATURES))
+    score = 100 * np.maximum(0, np.abs(views.features[:, 5] - 15) - 5)
+    views = replace(views, search=(views.hand + score).astype(np.int32))
+    results = random.random(len(score)) < probability(views.search / 500)
+    views = replace(views, result=results.astype(np.float32))
+    linear, network = (
+        learn(views, SelfPlay(), Fitting(search_share=1.0, phases=1, units=units))
+        for units in (0, 8)
+    )
+    assert network.evaluation.phases == linear.evaluation.phases
+    assert network.loss - network.least_loss < 0.3 * (linear.loss - linear.least_loss)
+
+
 def test_a_result_counts_less_the_later_it_comes_and_a_proven_score_counts_most():
     count = 4
     views = Views(
@@ -151,8 +170,9 @@ def test_positions_without_a_result_help_the_fit_where_games_are_few():
     assert off[1] < off[0] / 2
 
 
-def test_the_fit_adds_what_the_search_adds():
-    learned = random_weights(6)
+@pytest.mark.parametrize("units", [0, 8])
+def test_the_fit_adds_what_the_search_adds(units):
+    learned = replace(random_weights(6), units=random_units(units))
     for state, me in islice(positions(width=11, height=11), 20):
         points, features = correction(learned, state, me)
         one = np.zeros(1, np.int32)
@@ -172,6 +192,8 @@ def test_too_few_positions_and_impossible_options_are_refused():
         learn(made_views(100, planted()), SelfPlay(), Fitting())
     with pytest.raises(ConfigError, match="can't be used"):
         learn(made_views(5000, planted()), SelfPlay(), Fitting(ridge=0.0))
+    with pytest.raises(ConfigError, match="the units between 0 and 64"):
+        learn(made_views(5000, planted()), SelfPlay(), Fitting(units=65))
 
 
 SMALL = [

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.search.evaluation.learned import LearnedEvaluation, Phase
+from agents.search.evaluation.learned import LearnedEvaluation
+from agents.search.evaluation.learned_weights import Phase
 from train.runs.folder import GENERATIONS
 from train.runs.report.generations import generations
 
