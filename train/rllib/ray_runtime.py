@@ -101,7 +101,7 @@ def _init_in_time(num_cpus: int) -> None:
 def _init(num_cpus: int) -> None:
     import ray
 
-    with fewer_processes():
+    with fewer_processes(), _failed_start_ended():
         ray.init(
             # Never a cluster that happens to run on this machine.
             address="local",
@@ -116,6 +116,29 @@ def _init(num_cpus: int) -> None:
                 "worker_process_setup_hook": _PREFER_OWN,
             },
         )
+
+
+@contextmanager
+def _failed_start_ended() -> Iterator[None]:
+    """End the processes of a start that fails. Ray leaves them running, and they would slow the
+    next start down.
+    """
+    from ray._private.node import Node
+
+    begun: list[Node] = []
+    start = Node.start_head_processes
+
+    def start_and_note(node: Node) -> None:
+        begun.append(node)
+        start(node)
+
+    with patch.object(Node, "start_head_processes", start_and_note):
+        try:
+            yield
+        except Exception:
+            for node in begun:
+                node.kill_all_processes(check_alive=False, wait=True)
+            raise
 
 
 @contextmanager

@@ -66,6 +66,35 @@ def test_a_ray_that_fails_otherwise_or_again_is_an_error(monkeypatch, failures, 
     assert len(given) == attempts
 
 
+HALF_STARTED = """
+import os, subprocess
+from ray._private.node import Node
+from train.rllib.ray_runtime import RayError, running_ray
+
+def fail(node):
+    print("begun with", *node.all_processes)
+    raise RuntimeError("no raylet")
+
+Node.start_ray_processes = fail
+try:
+    with running_ray(1):
+        pass
+except RayError:
+    children = ["ps", "--ppid", str(os.getpid()), "-o", "comm="]
+    print("left", subprocess.run(children, capture_output=True, text=True).stdout)
+"""
+
+
+def test_a_start_that_fails_leaves_no_process_behind():
+    """The next start would be slower still."""
+    told = subprocess.run(
+        [sys.executable, "-c", HALF_STARTED], capture_output=True, text=True, check=True
+    ).stdout
+    begun, _, left = told.partition("left")
+    assert "gcs_server" in begun
+    assert left.split() == ["ps"]
+
+
 def test_ray_asks_for_no_newer_widgets(monkeypatch, caplog):
     """As it does in Colab's notebooks."""
     starts(monkeypatch)
