@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
 from envs.battlesnake import maps, rng
 from envs.battlesnake.compliance import check_map, check_ruleset, check_state
 from envs.battlesnake.jit import kernel
-from envs.battlesnake.maps.catalogue import LIMITS
+from envs.battlesnake.maps.catalogue import _USER_MAPS, LIMITS
 from envs.battlesnake.maps.standard import cell_at, set_up_standard, update_standard
 from envs.battlesnake.rules import move_snakes, reduce_health, step_board
-from envs.battlesnake.settings import OFFICIAL_MAPS, RULESETS, Settings
+from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, RULESETS, Settings
 from envs.battlesnake.state import State, add_hazard, add_snake
 from envs.common.errors import ComplianceError, ConfigError
+
+
+@pytest.fixture(autouse=True)
+def maps_taken_back() -> Iterator[None]:
+    """What is registered here is no map of the other tests in this process."""
+    with patch.dict(_USER_MAPS), patch.dict(LIMITS), patch.dict(MAP_IDS):
+        yield
 
 
 @pytest.mark.parametrize("name", OFFICIAL_MAPS)
