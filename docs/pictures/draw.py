@@ -1,18 +1,14 @@
 """Draws this documentation's charts: `data/compare/benchmark.json`, which `procsnake benchmark
-battlesnake` wrote, `curves/trainers.csv` and the first snake's run.
+battlesnake` wrote, and the first snake's run.
 
-`trainers.csv` was read back, to two pixels, from the picture that commit 9be3ed9 held, because the
-runs themselves were not kept. Points that were no means over all three seeds are left out.
 `data/first-snake/` is a run of `procsnake train battlesnake-ppo` with seed 0, without its policy.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +24,6 @@ HERE = Path(__file__).parent
 FIRST_SNAKE = HERE / "data" / "first-snake"
 WIN_PROBABILITY = HERE.parents[1] / "agents" / "measure" / "analysis" / "win_probability.json"
 COMPARISON = HERE / "data" / "compare" / "benchmark.json"
-UNITS = {
-    "duels won against random": "share of duels",
-    "turns that a snake lives in self-play": "turns",
-}
 _CONTENDERS = {
     "ppo": ("ppo",),
     "dqn": ("dqn-1", "dqn-all"),
@@ -39,40 +31,6 @@ _CONTENDERS = {
     "mxnet-dqn": ("mxnet-dqn", "mxnet-equal"),
 }
 _SEATS = {"duel": 2, "2": 2, "3": 3, "4": 4}
-
-
-def read_charts(path: Path) -> list[Chart]:
-    """The charts of a CSV file: a row for each point, those of a line together, those of a chart
-    together.
-    """
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return [
-        Chart(
-            title=title,
-            x_label="minutes of training",
-            y_label=UNITS[title],
-            lines=[
-                _line(name, list(points))
-                for name, points in groupby(own, key=lambda row: row["line"])
-            ],
-            from_zero=True,
-            shares=UNITS[title].startswith("share"),
-        )
-        for title, own in groupby(rows, key=lambda row: row["chart"])
-    ]
-
-
-def _line(name: str, points: list[dict[str, str]]) -> Line:
-    mean, minutes = (
-        np.array([float(point[key]) for point in points]) for key in ("mean", "minutes")
-    )
-    bands = {
-        key: np.array([float(point[key]) for point in points])
-        for key in ("low", "high")
-        if points[0][key]
-    }
-    return Line(name=name, x=minutes, y=mean, **bands)
 
 
 def one_trainer(contender: str) -> list[Chart]:
@@ -167,7 +125,6 @@ def makers() -> Iterator[tuple[str, Callable[[Path], None]]]:
         return lambda path: save_charts(path, charts())
 
     yield "compare.png", saver(comparison)
-    yield "trainers.png", saver(lambda: read_charts(HERE / "curves" / "trainers.csv"))
     for contender in _CONTENDERS:
         yield f"curves-{contender}.png", saver(lambda name=contender: one_trainer(name))
     for name in ("wins", "length", "causes", "learning", "speed"):

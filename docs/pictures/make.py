@@ -58,7 +58,6 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "rulesets.png": _BOARD,
     "sprt.png": (*_REPORT, "docs/pictures/data/sprt.db"),
     "tournament.png": (*_REPORT, "docs/pictures/data/tournament.db"),
-    "trainers.png": (*_CHART, "docs/pictures/curves/trainers.csv"),
     "viewer.png": _VIEWER,
     "viewer-dark.png": _VIEWER,
     "viewer-phone.png": _VIEWER,

@@ -8,7 +8,6 @@ import re
 import runpy
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
@@ -67,12 +66,8 @@ def test_all_pictures_together_are_small():
     assert sum(path.stat().st_size for path in PICTURES.glob("*.*")) <= FEW_BYTES
 
 
-def charts(stem: str) -> dict:
-    if stem == "compare":
-        drawn = DRAW["comparison"]()
-    else:
-        drawn = DRAW["read_charts"](PICTURES / "curves" / f"{stem}.csv")
-    return {chart.title: chart for chart in drawn}
+def comparison() -> dict:
+    return {chart.title: chart for chart in DRAW["comparison"]()}
 
 
 def ends(chart, share: float = 0.0) -> dict[str, float]:
@@ -83,31 +78,15 @@ def ends(chart, share: float = 0.0) -> dict[str, float]:
 
 
 def test_compare_shows_the_rewards_in_the_table_of_compare():
-    found = ends(charts("compare")["reward per snake"], 0.2)
+    found = ends(comparison()["reward per snake"], 0.2)
     page = (PICTURES.parent / "compare.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) ", page, re.MULTILINE)
     # The table counts each episode the same, the picture's mean each moment.
     assert found == {name: pytest.approx(float(reward), rel=0.1) for name, reward in rows}
 
 
-def test_trainers_shows_the_means_over_seeds_in_the_table_of_benchmarks():
-    found = charts("trainers")
-    won = {"APEX": (0.93, 0.93, 0.975), "DQN": (0.958, 0.922, 0.942), "PPO": (0.985, 0.99, 0.995)}
-    duels = found["duels won against random"]
-    assert ends(duels) == {
-        name: pytest.approx(np.mean(rates), abs=0.012) for name, rates in won.items()
-    }
-    lived = ends(found["turns that a snake lives in self-play"], 0.2)
-    assert lived == {
-        "APEX": pytest.approx(226, abs=6),
-        "DQN": pytest.approx(269, abs=6),
-        "PPO": pytest.approx(298, abs=6),
-    }
-
-
-@pytest.mark.parametrize("stem", ["compare", "trainers"])
-def test_every_axis_has_a_name_and_every_band_holds_its_line(stem):
-    for chart in charts(stem).values():
+def test_every_axis_has_a_name_and_every_band_holds_its_line():
+    for chart in comparison().values():
         assert chart.x_label
         assert chart.y_label
         for line in chart.lines:
