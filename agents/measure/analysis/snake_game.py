@@ -221,9 +221,9 @@ def result_of(recording: Recording, snake: str) -> str:
     own_death = deaths[snake]
     if own_death is None:
         return "won" if alive == [snake] else ""
-    last_turns = [death.turn for death in deaths.values() if death and death.turn >= own_death.turn]
-    died_together = not alive and len(last_turns) > 1
-    return "draw" if died_together else "lost"
+    turns = [death.turn for death in deaths.values() if death]
+    died_last = not alive and own_death.turn == max(turns)
+    return "draw" if died_last and turns.count(own_death.turn) > 1 else "lost"
 
 
 def _placed(board: Board) -> list[Snake]:

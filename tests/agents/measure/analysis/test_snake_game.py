@@ -4,12 +4,14 @@ are refused.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from agents.measure.analysis.causes import cause_of
 from agents.measure.analysis.game import analyse
 from agents.measure.analysis.rooms import room_after
-from agents.measure.analysis.snake_game import after, game_of
+from agents.measure.analysis.snake_game import after, game_of, result_of
 from agents.measure.analysis.win_probability import WinProbability
 from agents.measure.analysis.words import in_words
 from agents.measure.evaluation.referee import Referee
@@ -102,6 +104,29 @@ def test_results_are_told_by_who_is_left(dead, results):
     }
     game = made({"a": (A,), "b": (B,)}, last)
     assert tuple(game_of(game, name).result for name in "ab") == results
+
+
+@pytest.mark.parametrize(
+    ("turns", "results"),
+    [
+        ({"a": 9, "b": 9}, {"a": "draw", "b": "draw"}),
+        ({"a": 4, "b": 9, "c": 9}, {"a": "lost", "b": "draw", "c": "draw"}),
+        ({"a": 9}, {"a": "lost"}),
+    ],
+    ids=str,
+)
+def test_of_the_dead_alone_those_that_died_last_together_have_a_draw(turns, results):
+    snakes = [
+        {
+            "id": name,
+            "eliminatedCause": "wall-collision",
+            "eliminatedBy": "",
+            "eliminatedOnTurn": turn,
+        }
+        for name, turn in turns.items()
+    ]
+    recording = SimpleNamespace(result=None, boards=lambda: [{"snakes": snakes}])
+    assert {name: result_of(recording, name) for name in turns} == results
 
 
 def test_a_position_after_another_move_has_the_others_moves():
