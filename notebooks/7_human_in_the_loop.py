@@ -23,8 +23,9 @@
 # with 3 snakes, 11×11 with 5, and 19×19 with 7. The rule to teach: don't move into a wall, into a
 # body part that stays, or into your own neck (`envs.battlesnake.safety`).
 #
-# **Time:** about 40 minutes of training: 1.5 minutes each for three learners, three boards and
-# three seeds. Fewer `BOARDS` or `SEEDS` take less. We haven't timed the whole notebook.
+# **Time:** 73 minutes on two very busy cores, 40 of them training: 1.5 minutes each for three
+# learners, three boards and three seeds. Fewer `BOARDS` or `SEEDS` take less. Let nothing else run
+# meanwhile, because the learners get equal minutes.
 
 # %% [markdown]
 # Run the first cell before all others. It installs procsnake if it is missing, as on Colab, Kaggle
@@ -163,7 +164,7 @@ charts = [
 draw(plt.figure(figsize=(9, 3.2 * len(charts)), layout="constrained"), charts)
 
 # %% [markdown]
-# The next chart shows the causes of death in the last tenth of training, over all seeds. Masking
+# The next table shows the causes of death in the last tenth of training, over all seeds. Masking
 # leaves only deaths that aren't certain one move ahead: heads that meet, dead ends, hunger. A snake
 # that survived won the game or reached its last turn.
 
