@@ -364,7 +364,7 @@ def test_what_is_no_such_file_is_refused(tmp_path, content):
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(LearnedEvaluationError, match=r"can't be read.*duel or hand-written"):
+    with pytest.raises(LearnedEvaluationError, match=r"can't be read.*duel.* or hand-written"):
         make(f"alphabeta?evaluation={tmp_path}/none.json")
 
 
