@@ -481,6 +481,7 @@ def test_a_game_that_fell_silent_is_over_until_it_goes_on(store):
     seen = store.games()[0]["started"]
     store._database.close_abandoned(seen + ABANDONED_AFTER_S + 1)
     assert store.games(live=False)[0]["result"] is None
+    assert store.game(game.game_id, "s")["ended"] is not None
     tell(store, "s", ("move", game.requests[0][1], 0))
     assert store.flush()
     assert store.games(live=True)
