@@ -50,7 +50,7 @@ class Fitting:
     """
     units: int = 0
     """The number of hidden units."""
-    epochs: int = 20
+    epochs: int = 40
     """How often the fit of the hidden units sees each position."""
 
 
