@@ -36,8 +36,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# RLlib looks at the stack for each connector that it makes, and wants the frames alone. Their lines
-# of code, for which all imported modules are gone through, took half of the time of its tests.
+# RLlib inspects the stack for each connector that it makes, and needs nothing but the frames. To add
+# their source lines, Python searches all imported modules, which took half of its tests' time.
 inspect.stack = functools.partial(inspect.stack, 0)
 
 
