@@ -36,8 +36,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# RLlib inspects the stack for each connector that it makes, and needs nothing but the frames. To add
-# their source lines, Python searches all imported modules, which took half of its tests' time.
+# RLlib inspects the stack for each connector that it makes, and needs nothing but the frames. To
+# add their source lines, Python searches all imported modules: half of the time of its tests.
 inspect.stack = functools.partial(inspect.stack, 0)
 
 

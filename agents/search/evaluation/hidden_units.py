@@ -15,9 +15,9 @@ from agents.search.evaluation.learned_weights import FULL, INPUT_UNIT, HiddenUni
 from envs.battlesnake.jit import kernel
 
 _WIDTH = 64
-"""The features and seven zeros: a number that 16-bit products fill whole registers with."""
+"""57 features and seven zeros, because 64 numbers of 16 bits fill whole registers."""
 _SHIFT = (INPUT_UNIT // FULL).bit_length() - 1
-"""A shift by so many bits divides an activation by the part of 1 that an output is in, and rounds
+"""A sum in 1 / `INPUT_UNIT`, shifted right by so many bits, is an output in 1 / `FULL`, rounded
 down.
 """
 

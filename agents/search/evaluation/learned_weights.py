@@ -12,9 +12,9 @@ from envs.common.errors import ProcsnakeError
 
 # A kernel has these constants compiled in. (The word keeps this file in the hash of its cache.)
 UNIT = 64
-"""Points are counted in this part of a point."""
+"""Weights are counted in this part of a point."""
 INPUT_UNIT = 1 << 14
-"""The weights of a hidden unit's inputs are in this part."""
+"""The weights and the bias of a hidden unit are counted in this part of 1."""
 FULL = 512
 """The output of a hidden unit lies between 0 and this, which stands for 1."""
 LARGEST_SUM = (1 << 31) // LARGEST - 1

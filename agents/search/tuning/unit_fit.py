@@ -40,7 +40,7 @@ class Network:
 
     @classmethod
     def random(cls, features: int, units: int, random: np.random.Generator) -> Network:
-        """Return a network that adds nothing yet; half of each unit's range lies to either side."""
+        """Return a network that adds nothing yet, with outputs midway between 0 and 1."""
         spread = 0.5 / np.sqrt(features)
         return cls(
             inputs=random.normal(0, spread, (features, units)).astype(np.float32),
