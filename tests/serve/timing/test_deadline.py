@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 import agents
@@ -198,7 +199,7 @@ def test_a_slow_network_takes_from_the_time_to_think():
     # Of a first report of 5 s half is taken for jitter, and the peak sinks by nothing while no
     # other report comes.
     assert agent.deadlines[1] == pytest.approx(9 - 5 - 2.5 - 0.02, abs=0.1)
-    assert agent.deadlines[2:] == sorted(agent.deadlines[2:])
+    assert np.diff(agent.deadlines[2:]).min() > -1e-9
 
 
 def test_a_request_that_waited_too_long_for_us_is_answered_at_once():

@@ -212,6 +212,23 @@ def test_idle_connections_are_recycled_and_those_who_play_stay(monkeypatch):
         player.close()
 
 
+def test_a_connection_that_is_owed_an_answer_stays(monkeypatch):
+    """Of two requests in one packet the first is answered, and then somebody else connects."""
+    monkeypatch.setitem(connections.Connections.__init__.__kwdefaults__, "per_address", 1)
+    app = Flask("owes")
+    app.config["MAX_CONTENT_LENGTH"] = 100
+    release = threading.Event()
+    app.get("/", endpoint="first")(lambda: "at once")
+    app.get("/wait", endpoint="second")(lambda: f"waited: {release.wait(PATIENCE_S)}")
+    both = b"".join(b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % path for path in (b"/", b"/wait"))
+    with running(app) as url, connected(url, both) as client:
+        assert client.recv(4096).endswith(b"at once")
+        with connected(url) as newcomer:
+            assert everything(newcomer) == b""
+        release.set()
+        assert b"waited: True" in client.recv(4096)
+
+
 def test_a_network_of_ipv6_is_one_address(monkeypatch):
     """Whoever has one takes a new address of it for each connection."""
     monkeypatch.setitem(connections.Connections.__init__.__kwdefaults__, "per_address", 1)
