@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from envs.battlesnake.batch_kernels import (
 from envs.battlesnake.games import start_games
 from envs.battlesnake.jit import compiled_for
 from envs.battlesnake.observations import EgocentricPlanes, Observation, choose_observation
-from envs.battlesnake.observing.painting import make_pictures, make_scene
+from envs.battlesnake.observing.painting import PLACES_APART, make_pictures, make_scene
 from envs.battlesnake.observing.starter_pack import StarterPackObservation
 from envs.battlesnake.observing.symmetry import views_of_snakes
 from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, choose_rewards
@@ -204,7 +205,7 @@ class BattlesnakeVectorEnv(BatchEnv):
     def _threads(self) -> ThreadPoolExecutor:
         # A fork has none of its parent's threads, and would wait for them for ever.
         if self._pool is None or self._process != os.getpid():
-            self._pool = ThreadPoolExecutor(self._num_threads)
+            self._pool = ThreadPoolExecutor(self._num_threads - 1)
             self._process = os.getpid()
         return self._pool
 
@@ -254,7 +255,9 @@ class BattlesnakeVectorEnv(BatchEnv):
             self._note_endings()
 
     def _advance_fused(self, actions: np.ndarray) -> int:
-        """Play one turn by one kernel, and return how many rows' episodes ended."""
+        """Play one turn by one kernel, and return how many rows' episodes ended. This thread plays
+        the first part of the games.
+        """
         arguments = (
             self.state.arrays,
             self._rules,
@@ -268,8 +271,9 @@ class BattlesnakeVectorEnv(BatchEnv):
             self._step = compiled_for(advance_boards, *arguments, *self._chunks[0])
         if self._num_threads == 1:
             return self._step(*arguments, *self._chunks[0])
-        step = self._step
-        return sum(self._threads().map(lambda chunk: step(*arguments, *chunk), self._chunks))
+        step = partial(self._step, *arguments)
+        others = [self._threads().submit(step, *chunk) for chunk in self._chunks[1:]]
+        return step(*self._chunks[0]) + sum(other.result() for other in others)
 
     def _pay_by_function(self, function: RewardFunction, acted: np.ndarray) -> None:
         """Pay the rows that played this turn, `acted` bool (R,), by a user's own function."""
@@ -408,6 +412,9 @@ _OPTIONS = (
 
 
 def _split(num_games: int, parts: int) -> list[tuple[int, int, int]]:
-    """(first, last + 1, number) of each part."""
+    """(first, last + 1, place) of each part; a thread writes what only it needs at its place."""
     edges = np.linspace(0, num_games, parts + 1).astype(int)
-    return [(int(a), int(b), place) for place, (a, b) in enumerate(itertools.pairwise(edges))]
+    return [
+        (int(a), int(b), thread * PLACES_APART)
+        for thread, (a, b) in enumerate(itertools.pairwise(edges))
+    ]

@@ -57,6 +57,10 @@ REACH_PLANES = ("space", "reached_first", "roomy", "near_food")
 SPACE, REACHED_FIRST, ROOMY, NEAR_FOOD = range(12, 16)
 _MOST_PLANES = len(PLANES) + len(REACH_PLANES)
 
+PLACES_APART = 4
+"""How far apart threads write: two at neighbouring places would share a line of the cache, and each
+write would make the other wait.
+"""
 MAX_COUNT = 255
 _LENGTH_SPAN = 10
 _NOBODYS = 255
@@ -178,8 +182,8 @@ def _turned(x: int, y: int, heading: int) -> tuple[int, int]:
 
 
 class Scene(NamedTuple):
-    """Lists of what is on a board, made once for all its snakes. This is scratch memory, with one
-    place per thread.
+    """Lists of what is on a board, made once for all its snakes. This is scratch memory, with
+    places for each thread.
     """
 
     things: np.ndarray
@@ -200,10 +204,11 @@ class Scene(NamedTuple):
     """int16 (places, 5, cells): the `ReachArrays`."""
 
 
-def make_scene(boards: Boards, places: int) -> Scene:
-    """Allocate the lists for boards with the shapes of `boards`, for as many threads as there are
-    `places`.
+def make_scene(boards: Boards, threads: int) -> Scene:
+    """Allocate the lists for boards with the shapes of `boards`. Thread t writes at the place
+    t * `PLACES_APART`.
     """
+    places = threads * PLACES_APART
     num_boards, snakes, ring = boards.body.shape
     cells = boards.food.shape[1]
     items = 2 * cells + (snakes + 1) * (ring + 1)
