@@ -8,6 +8,7 @@ are fitted to what this leaves unexplained."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -23,6 +24,8 @@ from agents.search.tuning.unit_fit import fit_units, points_of
 from envs.common.errors import ConfigError
 
 _HELD_OUT = 10
+_CURVE = (1 / 8, 1 / 4, 1 / 2, 1)
+"""The shares of the games that a learning curve shows."""
 _STEPS = 50
 _PRECISION = 1e-9
 _PIECE = 1 << 16
@@ -67,10 +70,16 @@ class Learned:
     positions: int
     loss_before: float
     """The loss of the hand-written score alone."""
-    loss: float
-    """The loss with the correction, rounded as in the file."""
+    learning_curve: tuple[tuple[int, float], ...]
+    """The numbers of positions that were fitted, and the losses with these corrections, rounded as
+    in the file. The last ones are the evaluation's."""
     least_loss: float
     """The loss of the targets themselves: no evaluation can have less."""
+
+    @property
+    def loss(self) -> float:
+        """The loss with the evaluation's correction."""
+        return self.learning_curve[-1][1]
 
 
 def targets(views: Views, fitting: Fitting, search_scale: float) -> np.ndarray:
@@ -111,27 +120,23 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
     target = targets(views, fitting, search_scale)
     hand = views.hand.astype(float)
     scale = fit_scale(hand[~held_out], target[~held_out])
-    # Step 3. The weights of each phase.
-    phases = _phases(views, fitting, target, hand / scale, ~held_out, scale)
-    evaluation = LearnedEvaluation(width=self_play.width, height=self_play.height, phases=phases)
-    # Step 4. The hidden units, on top of those.
-    if fitting.units:
-        seen = views.select(~held_out)
-        offset = (seen.hand + corrections(evaluation, seen)) / scale
-        units = _units(seen.features, target[~held_out], offset, fitting, scale)
-        evaluation = replace(evaluation, units=units)
-    # Step 5. The losses on the games that were held out.
+    # Step 3. Fits to more and more of the games. The last one has all of them.
     unseen = views.select(held_out)
     unseen_target = target[held_out]
-    before = unseen.hand.astype(float)
-    after = unseen.hand + corrections(evaluation, unseen)
+    curve = []
+    for used in _growing_parts(views.game, ~held_out):
+        seen = views.select(used)
+        evaluation = _fitted(seen, target[used], self_play, fitting, scale)
+        # Step 4. The loss on the games that were held out.
+        after = unseen.hand + corrections(evaluation, unseen)
+        curve.append((len(seen.game), mean_loss(after / scale, unseen_target)))
     learned = Learned(
         evaluation=evaluation,
         scale=scale,
         games=len(np.unique(views.game)),
         positions=len(held_out),
-        loss_before=mean_loss(before / scale, unseen_target),
-        loss=mean_loss(after / scale, unseen_target),
+        loss_before=mean_loss(unseen.hand.astype(float) / scale, unseen_target),
+        learning_curve=tuple(curve),
         least_loss=float(_entropy(unseen_target).mean()),
     )
     return _with_training(learned, self_play, fitting)
@@ -146,7 +151,15 @@ def _entropy(target: np.ndarray) -> np.ndarray:
 
 def _with_training(learned: Learned, self_play: SelfPlay, fitting: Fitting) -> Learned:
     """Return `learned` with a record of its training in the file."""
-    names = ("games", "positions", "scale", "loss_before", "loss", "least_loss")
+    names = (
+        "games",
+        "positions",
+        "scale",
+        "loss_before",
+        "learning_curve",
+        "loss",
+        "least_loss",
+    )
     training: dict[str, Any] = {
         "self_play": asdict(self_play),
         "fitting": asdict(fitting),
@@ -156,25 +169,47 @@ def _with_training(learned: Learned, self_play: SelfPlay, fitting: Fitting) -> L
     return replace(learned, evaluation=replace(learned.evaluation, training=training))
 
 
-def _phases(
-    views: Views,
-    fitting: Fitting,
-    target: np.ndarray,
-    offset: np.ndarray,
-    is_used: np.ndarray,
-    scale: float,
-) -> tuple[Phase, ...]:
-    """Fit the phases on the positions in which `is_used`, bool (N,), is True.
+def _growing_parts(game: np.ndarray, is_used: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield which positions belong to an eighth, a quarter, a half and all of the games, bool (N,).
+    Parts with fewer positions than weights are left out.
+    """
+    games = np.unique(game)
+    for share in _CURVE:
+        last = games[max(0, round(len(games) * share) - 1)]
+        part = is_used & (game <= last)
+        if share == 1 or part.sum() >= NUM_FEATURES:
+            yield part
 
-    `target` (N,) is what is predicted, `offset` (N,) the logits of the hand-written score."""
+
+def _fitted(
+    views: Views, target: np.ndarray, self_play: SelfPlay, fitting: Fitting, scale: float
+) -> LearnedEvaluation:
+    """Fit the weights of each phase and the hidden units, so that the score divided by `scale`
+    predicts `target` (N,).
+    """
+    evaluation = LearnedEvaluation(
+        width=self_play.width,
+        height=self_play.height,
+        phases=_phases(views, target, fitting, scale),
+    )
+    if fitting.units:
+        offset = (views.hand + corrections(evaluation, views)) / scale
+        units = _units(views.features, target, offset, fitting, scale)
+        evaluation = replace(evaluation, units=units)
+    return evaluation
+
+
+def _phases(views: Views, target: np.ndarray, fitting: Fitting, scale: float) -> tuple[Phase, ...]:
+    """Fit the weights of each phase on top of the hand-written score."""
+    offset = views.hand / scale
     lengths = sum_of_lengths(views)
     shares = np.arange(1, fitting.phases) / fitting.phases
-    ends = sorted({int(end) for end in np.quantile(lengths[is_used], shares)})
+    ends = sorted({int(end) for end in np.quantile(lengths, shares)})
     phases = []
     # The phase of a position is the number of ends that lie below it.
     phase_of = np.searchsorted(ends, lengths)
     for number, end in enumerate([*ends, None]):
-        rows = is_used & (phase_of == number)
+        rows = phase_of == number
         weights = ridge_regression(views.features[rows], target[rows], offset[rows], fitting.ridge)
         phases.append(Phase.of(end, [round(weight) for weight in weights * scale * UNIT]))
     return tuple(phases)

@@ -20,8 +20,8 @@ from agents.search.evaluation.learned_weights import (
 )
 from agents.search.tuning.texel import probability
 
-_BATCH = 128
-_RATE = 0.004
+_BATCH = 256
+_RATE = 0.003
 _DECAYS = (0.9, 0.999)
 _TINY = 1e-8
 _START_BIAS = 0.5

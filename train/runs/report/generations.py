@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents.measure.pages import Chart, Line, note, section, table
+import numpy as np
+
+from agents.measure.pages import Chart, Line, chart_grid, note, section, table
 from agents.player import EVALUATION
 from envs.common.errors import ProcsnakeError
 from train.runs.curves.history import Columns
@@ -33,11 +35,12 @@ _NOTE = (
 
 def generations(run: Path) -> str:
     """Return the table of a run's generations as HTML. It is empty for a run that has none."""
-    cards = map(_card, sorted((run / GENERATIONS).glob("evaluation-*.json")))
-    rows = [_row(card) for card in cards if card]
-    if not rows:
+    read = map(_card, sorted((run / GENERATIONS).glob("evaluation-*.json")))
+    cards = [card for card in read if card]
+    if not cards:
         return ""
-    parts = [table(rows, head=_HEAD), note(_NOTE)]
+    parts = [table([_row(card) for card in cards], head=_HEAD), note(_NOTE)]
+    parts.append(chart_grid([_learning_curves(cards)]))
     if (run / EVALUATION).is_file():
         parts.append(note(f"The run's evaluation is {run / EVALUATION}."))
     return section("Generations", *parts)
@@ -53,6 +56,7 @@ def _card(path: Path) -> dict[str, Any] | None:
     try:
         card = dict(LearnedEvaluation.read(path).training)
         _row(card)
+        _learning_curve(card)
     except (ProcsnakeError, LookupError, TypeError, ValueError):
         return None
     return card
@@ -67,6 +71,21 @@ def _row(card: dict[str, Any]) -> tuple[str, ...]:
         *losses,
         *_test(card),
     )
+
+
+def _learning_curves(cards: list[dict[str, Any]]) -> Chart:
+    """The loss of each generation after fits to a part of its games: would more games help?"""
+    return Chart(
+        title="loss on games held out, by the positions that were fitted",
+        x_label="positions",
+        y_label="nats per position",
+        lines=[_learning_curve(card) for card in cards],
+    )
+
+
+def _learning_curve(card: dict[str, Any]) -> Line:
+    curve = np.array(card["learning_curve"], float).reshape(-1, 2)
+    return Line(name=f"generation {card['generation']}", x=curve[:, 0], y=curve[:, 1])
 
 
 def _test(card: dict[str, Any]) -> tuple[str, ...]:

@@ -80,6 +80,17 @@ def test_planted_weights_are_found_again():
     assert found.loss == pytest.approx(found.least_loss, abs=0.002)
 
 
+def test_the_learning_curve_shows_what_more_games_bring():
+    """By chance, a fit of W weights to the results of N games loses W / 2N nats (Wilks 1938)."""
+    views = made_views(40_000, planted())
+    found = learn(views, SelfPlay(), Fitting(discount=1.0, search_share=0.0, ridge=1.0, phases=1))
+    sizes, losses = zip(*found.learning_curve, strict=True)
+    assert sizes == (4500, 9000, 18_000, 36_000)
+    by_chance = NUM_FEATURES / 2 * (1 / 4500 - 1 / 36_000)
+    assert losses[0] - losses[-1] == pytest.approx(by_chance, rel=0.4)
+    assert found.loss == losses[-1]
+
+
 def test_each_phase_has_weights_of_its_own():
     random = np.random.default_rng(3)
     views = made_views(20_000, np.zeros(NUM_FEATURES))

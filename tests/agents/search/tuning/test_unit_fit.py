@@ -53,7 +53,7 @@ def test_what_no_linear_sum_explains_is_found():
         target,
         offset,
         units=8,
-        epochs=10,
+        epochs=60,
         scale=500.0,
         mean=features.mean(axis=0),
         deviation=features.std(axis=0),

@@ -29,6 +29,7 @@ def test_a_tested_generation_is_told_with_its_elo_also_where_that_has_no_bound(t
         "generation": 1,
         "games": 60,
         "positions": 9,
+        "learning_curve": [[4, 0.65], [8, 0.6]],
         **losses,
         "accepted": True,
         "test": test,
@@ -36,4 +37,6 @@ def test_a_tested_generation_is_told_with_its_elo_also_where_that_has_no_bound(t
     phases = (Phase(up_to=None, mine={}, theirs={}, shared={}),)
     found = LearnedEvaluation(width=11, height=11, phases=phases, training=training)
     found.write(tmp_path / GENERATIONS / "evaluation-001.json")
-    assert told in generations(tmp_path)
+    shown = generations(tmp_path)
+    assert told in shown
+    assert "by the positions that were fitted" in shown
