@@ -87,7 +87,6 @@ SLOW = (
     "tests/envs/battlesnake/test_properties.py",
     "tests/envs/battlesnake/test_rules.py::test_agrees_with_every_recorded_transition",
     "tests/envs/battlesnake/test_vector_env.py::test_a_fork_plays_on",
-    "tests/envs/common/strangers/test_bounded.py::test_a_small_text_that_inflates_to_gigabytes",
     "tests/envs/procgen/test_keyboard.py::test_keys_play_the_game_that_is_drawn",
     "tests/envs/procgen/test_vector_env.py::test_no_action_ends_the_process",
     "tests/serve/aicrowd/test_augment_template.py::test_pictures_are_changed_as_much_on_average",

@@ -21,9 +21,8 @@ def test_a_file_is_read_up_to_its_bound(tmp_path):
         read_bytes("/dev/zero", 99)
 
 
-def test_a_small_text_that_inflates_to_gigabytes_does_not():
-    deflater = zlib.compressobj(9)
-    bomb = b"".join(deflater.compress(bytes(1 << 20)) for _ in range(1000)) + deflater.flush()
+def test_a_small_text_that_inflates_to_a_hundred_megabytes_does_not():
+    bomb = zlib.compress(bytes(100 << 20), level=1)
     with pytest.raises(ValueError, match="inflates to more than 4096"):
         inflate(bomb, 4096)
     packed = zlib.compress(b"board")
