@@ -207,7 +207,7 @@ class Referee:
         if self._recording:
             recorder = Recorder(self._recording, self.game)
         with ThreadPoolExecutor(max(1, len(self._remote))) as pool, recorder as record:
-            self._tell(pool, "start")
+            self._tell(pool, "start", turn=0)
             yield Frame(self.state, nothing, nothing, {}, nothing, nothing)
             while running[0] and self.state.arrays.turn[0] < self._max_turns:
                 if self.state.arrays.turn[0] < len(self._opening):
@@ -220,7 +220,9 @@ class Referee:
                 play_turn(self.state, np.array([moves], np.int8), running)
                 yield frame
             self.result = self._result()
-            self._tell(pool, "end")
+            # As the official program does, which has counted on by then. By the turn a server tells
+            # whether its snake was among the last.
+            self._tell(pool, "end", turn=self.result.turns + 1)
             if record:
                 self._record(record, nothing)
                 self._finish(record, self.result)
@@ -354,9 +356,9 @@ class Referee:
             customizations=self.customizations,
         )
 
-    def _tell(self, pool: ThreadPoolExecutor, event: str) -> None:
+    def _tell(self, pool: ThreadPoolExecutor, event: str, *, turn: int) -> None:
         calls = [
-            pool.submit(snake.tell, event, self.request(slot))
+            pool.submit(snake.tell, event, {**self.request(slot), "turn": turn})
             for slot, snake in self._remote.items()
         ]
         wait_for(calls)

@@ -326,6 +326,18 @@ def test_start_moves_and_end_are_told_to_everyone():
     assert referee.result.winner == "flood"
 
 
+def test_the_end_is_one_turn_after_the_last_board_as_in_the_official_program(monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        RemoteSnake, "tell", lambda _, event, request: told.append((event, request["turn"]))
+    )
+    with scripted_snake([(200, b'{"move":"right"}')]) as (url, _):
+        referee = Referee([url, agents.make("flood")], seed=2)
+        for _ in referee.play():
+            pass
+    assert told == [("start", 0), ("end", referee.result.turns + 1)]
+
+
 def test_a_served_agent_plays_over_http_as_it_plays_here(tmp_path):
     """The same seeds and agents, through HTTP and directly on the engine: the same game, and the
     same recording.
