@@ -202,7 +202,7 @@ class Database:
 
     def write(self, batch: Sequence[GameRows], *, new_games_only: bool = False) -> None:
         """Add the rows of a batch, all or none; with `new_games_only`, only those of games that
-        aren't stored yet.
+        aren't stored yet, by their ids.
         """
         by_game: dict[tuple[str, str, str], list[GameRows]] = {}
         for rows in batch:
@@ -210,8 +210,10 @@ class Database:
         with self._writing() as connection:
             # In one order for everybody, so that two processes on PostgreSQL don't wait for each
             # other.
+            stored = sa.select(GAMES.c.game_id).where(GAMES.c.game_id.in_({k[0] for k in by_game}))
+            left_out = set(connection.scalars(stored)) if new_games_only else set()
             for key in sorted(by_game):
-                if new_games_only and connection.execute(_select_key(key, GAMES.c.number)).first():
+                if key[0] in left_out:
                     continue
                 self._write_game(connection, key, by_game[key])
 
@@ -369,8 +371,8 @@ def _parsed_url(url: str) -> sa.URL:
     kind = parsed.get_backend_name()
     if kind not in _INSERTS or (kind == "sqlite" and not parsed.database):
         raise ConfigError(
-            f"the database is {without_password(url)}; sqlite:///games.db and postgresql://… are"
-            " known"
+            f"the database is {without_password(url)}, by --database or DATABASE_URL; only"
+            " sqlite:///games.db and postgresql://… are known"
         )
     return parsed
 

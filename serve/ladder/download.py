@@ -65,9 +65,14 @@ class Fetched:
         return asdict(self)
 
 
+def is_game_id(text: str) -> bool:
+    """Return whether a text looks like the id of one of Arena's games."""
+    return _GAME_ID.fullmatch(text) is not None
+
+
 def recording_path(folder: Path, game_id: str) -> Path:
     """Return the path of a game's recording. Raises `ConfigError` for an id that isn't a UUID."""
-    if not _GAME_ID.fullmatch(game_id):
+    if not is_game_id(game_id):
         raise ConfigError(
             f"{game_id[:80]!r} is not a game's id, which looks like"
             " 3b241101-e2bb-4255-8caf-4136c566a962"

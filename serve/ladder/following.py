@@ -13,6 +13,7 @@ from typing import Any
 
 from envs.common.errors import ConfigError
 from serve.ladder.client import ArenaClient
+from serve.ladder.download import is_game_id
 from serve.ladder.records import GameRow, Snake, kind_of
 
 GAME_HEADS = ("began", "result", "type", "board", "game", "known from", "snakes")
@@ -78,7 +79,9 @@ def own_games(
     games = _games_in_list(client, snakes)
     for entry in archived:
         mine = tuple(snake.name for snake in snakes if snake.name in entry["snakes"])
-        if entry["is_arena"] and not entry["is_check"] and mine:
+        # Anybody can send a game that calls itself Arena's.
+        is_arena = entry["is_arena"] and is_game_id(entry["id"])
+        if is_arena and not entry["is_check"] and mine:
             games[entry["id"]] = _joined(games.get(entry["id"]), entry, mine)
     selected = list(games.values())
     if lost:

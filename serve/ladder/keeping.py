@@ -26,9 +26,10 @@ def keep(recording: Recording, database: str, names: frozenset[str]) -> list[str
     """Write a game to the archive at `database`, once per snake of these names, or once as its
     first snake saw it.
 
-    Returns the archive's names of those snakes. A game that is already there stays unchanged. The
-    times are those of this call, because frames have none. Raises `ConfigError` if the database
-    can't be written, and what `Database` and `read_move_request` raise."""
+    Returns the archive's names of those snakes. A game that is already there stays unchanged, also
+    if a server has recorded it under another name of its snake. The times are those of this call,
+    because frames have none. Raises `ConfigError` if the database can't be written, and what
+    `Database` and `read_move_request` raise."""
     snakes = recording.boards()[0]["snakes"]
     viewers = [snake for snake in snakes if snake.get("name") in names] or snakes[:1]
     events = chain.from_iterable(_events(recording, snake) for snake in viewers)

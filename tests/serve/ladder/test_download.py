@@ -172,7 +172,7 @@ def test_a_draw_is_a_draw_though_arena_names_a_winner(arena, command, tmp_path):
 
 def test_the_ladders_games_are_known_from_the_servers_archive(arena, command, tmp_path):
     """Arena's list leaves them out; the archive's other games, such as the doctor's and the command
-    line's, aren't Arena's.
+    line's, aren't Arena's, nor is what only says so.
     """
     mine = arena.add_snake("s0")
     rival = arena.add_snake("s1", owner="bob")
@@ -187,6 +187,7 @@ def test_the_ladders_games_are_known_from_the_servers_archive(arena, command, tm
     for game in (
         arena_game(ladders),
         {**arena_game("local"), "ruleset": {"name": "standard", "version": "cli"}},
+        arena_game("somebody's own"),
     ):
         requests = [
             request for request, _ in move_requests(turns, game) if request["you"]["id"] == "s0"

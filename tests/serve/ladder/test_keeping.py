@@ -11,6 +11,7 @@ import agents
 from envs.battlesnake.recording import Recording
 from serve.archive.store import GameStore
 from serve.arena import create_app
+from serve.ladder.keeping import keep
 from tests.command_line import run
 from tests.serve.ladder.frames import frames_of, long_game
 
@@ -45,6 +46,18 @@ def test_what_was_fetched_before_is_kept_too_and_once(command, game, capsys, tmp
     for _ in range(2):
         assert command("fetch", game, "--keep", "--database", archive)[0] == 0
     assert len(json.loads(run(capsys, "games", "list", "--database", archive, "--json")[1])) == 1
+
+
+def test_what_a_server_recorded_by_another_name_is_not_there_twice(command, game, capsys, tmp_path):
+    """A server names a game's snake as it serves it, and Arena as it is registered there."""
+    archive = f"sqlite:///{tmp_path / 'games.db'}"
+    assert command("fetch", game, "--out", str(tmp_path))[0] == 0
+    recorded = Recording.read(tmp_path / f"{game}.jsonl")
+    other = recorded.boards()[0]["snakes"][0]["name"]
+    assert keep(recorded, archive, frozenset({other})) == [other] != ["Snake s1"]
+    assert command("fetch", game, "--keep", "--database", archive)[0] == 0
+    (row,) = json.loads(run(capsys, "games", "list", "--database", archive, "--json")[1])
+    assert row["snake"] == other
 
 
 def test_a_game_that_is_there_does_not_move_to_the_top_again(
