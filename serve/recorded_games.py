@@ -75,9 +75,9 @@ def last_games(
     `find_game` returns it.
 
     They come from the files and folders in `names`, or without any from the archive at `database`,
-    restricted to games of `snake` and without the doctor's checks. A game that was also downloaded
-    from Arena is read from there, because frames are complete; its name says so. Raises
-    `ConfigError` for a missing path, and what `find_game` raises."""
+    restricted to games of `snake` and without the doctor's checks. A game of a rival, `snake`, that
+    was also downloaded from Arena is read from there, because frames are complete; its name says
+    so. Raises `ConfigError` for a missing path, and what `find_game` raises."""
     if names:
         paths = recording_files(names)
         for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):

@@ -13,6 +13,7 @@ import errno
 import gc
 import itertools
 import logging
+import os
 import signal
 import socket
 import threading
@@ -238,7 +239,9 @@ def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # On Windows this option would share the port with a server that listens there.
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
     except (
         OSError,

@@ -255,11 +255,12 @@ def _ready(options: argparse.Namespace, *, at_start: bool = False) -> dict[str, 
 
     served = _served(options)
     _make_app(options, served)
-    with closing(GameArchive(options.database)) as archive:
-        # A worker that takes a dead one's place serves whatever has become of the database.
-        if at_start and not options.no_games:
-            make_place_for(options.database.removeprefix(SQLITE))
-            archive.check()
+    if not options.no_games:
+        with closing(GameArchive(options.database)) as archive:
+            # A worker that takes a dead one's place serves whatever has become of the database.
+            if at_start:
+                make_place_for(options.database.removeprefix(SQLITE))
+                archive.check()
     warm_up(served)
     return served
 

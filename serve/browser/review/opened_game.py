@@ -26,7 +26,9 @@ from serve.archive.rows import MAX_NOTE_BYTES, clean, json_able, numbers_by_move
 SNAKE = "recording"
 """The name under which every opened game is found. `you` says whose turns are shown."""
 MAX_TURNS = 5000
-"""The most turns of a game that is opened. Official games end long before."""
+"""The most turns of a game that is opened. Arena ends games there, and official ones end long
+before.
+"""
 _LARGEST = 1e15
 """Numbers from here on aren't shown."""
 _NOTHING = dict.fromkeys(
@@ -46,10 +48,9 @@ class OpenedGame:
         self.name = name
         self._boards = recording.boards()
         self._settings = recording.settings
-        if len(self._boards) > MAX_TURNS:
-            raise ConfigError(
-                f"the game has {len(self._boards)} turns; at most {MAX_TURNS} are shown"
-            )
+        turns = len(self._boards) - 1
+        if turns > MAX_TURNS:
+            raise ConfigError(f"the game has {turns} turns; at most {MAX_TURNS} are shown")
         if not self._boards[0]["snakes"]:
             raise ConfigError("the game has no snakes on its first board")
         content = json.dumps([recording.game, recording.requests, recording.result])

@@ -143,7 +143,8 @@ def test_what_a_stranger_calls_a_snake_is_cut_to_what_pages_need():
 def test_what_cannot_be_shown_is_refused():
     recording = lost_game()[0]
     request = recording.requests[0]
-    many = [{**request, "turn": turn} for turn in range(MAX_TURNS + 1)]
+    many = [{**request, "turn": turn} for turn in range(MAX_TURNS + 2)]
+    assert OpenedGame(Recording(recording.game, many[:-1]), "capped").entry()
     with pytest.raises(ConfigError, match="at most 5000 are shown"):
         OpenedGame(Recording(recording.game, many), "long")
     nobody = {**request, "board": {**request["board"], "snakes": []}}
