@@ -72,6 +72,11 @@ class Stage:
     """The generation whose evaluation was accepted last; 0 before there was one."""
 
 
+def _fitting(settings: LearnedEvaluationSettings) -> Fitting:
+    """How a generation is fitted. Raises `ConfigError` for impossible values."""
+    return Fitting(**{name: getattr(settings, name) for name in _OF_FITTING})
+
+
 def _self_play(experiment: Experiment, stage: Stage, player: str) -> SelfPlay:
     """The games of a generation. Raises `ConfigError` for a player that isn't alpha-beta."""
     s = experiment.settings_as(LearnedEvaluationSettings)
@@ -149,6 +154,7 @@ class EvaluationTrainer:
             )
         settings = experiment.settings_as(LearnedEvaluationSettings)
         _self_play(experiment, Stage(), settings.player)
+        _fitting(settings)
         Hypotheses(elo1=settings.gate_elo1)
 
     def train(self) -> dict[str, Any]:
@@ -246,10 +252,9 @@ class EvaluationTrainer:
         return int(read_turns(folder, games, after=before).sum())
 
     def _fit(self) -> dict[str, float]:
-        s = self.settings
         stage = self.stage
-        fitting = Fitting(**{name: getattr(s, name) for name in _OF_FITTING})
-        learned = learn(read_games(self._work("games"), stage.games), self._games(), fitting)
+        views = read_games(self._work("games"), stage.games)
+        learned = learn(views, self._games(), _fitting(self.settings))
         card = {**learned.evaluation.training, "generation": stage.generation, "test": None}
         card["self_play"] = {**card["self_play"], "player": self._best_in_words()}
         replace(learned.evaluation, training=card).write(self._evaluation(stage.generation))
@@ -323,7 +328,11 @@ class EvaluationTrainer:
         best = make(self._best())
         assert isinstance(best, AlphaBeta)
         new = LearnedEvaluation.read(self._evaluation(self.stage.generation))
-        speed = self._speed(new) / self._speed(best.learned)
+        old = best.learned
+        if old is not None and (old.width, old.height) != (new.width, new.height):
+            # On other boards than its own, its search is one without.
+            old = None
+        speed = self._speed(new) / self._speed(old)
         return max(1, round(self.settings.gate_nodes * speed)), self.settings.gate_nodes
 
     def _speed(self, evaluation: LearnedEvaluation | None) -> float:

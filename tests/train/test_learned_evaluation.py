@@ -67,11 +67,12 @@ def fits(monkeypatch, weights):
             "games": 1,
             "positions": 1,
             "loss_before": 0.7,
+            "learning_curve": [[1, 0.6]],
             "loss": 0.6,
             "least_loss": 0.5,
         }
         made = LearnedEvaluation(width=7, height=7, phases=(Phase.of(None, row),), training=told)
-        return Learned(made, 1.0, 1, 1, 0.7, 0.6, 0.5)
+        return Learned(made, 1.0, 1, 1, 0.7, ((1, 0.6),), 0.5)
 
     monkeypatch.setattr(module, "learn", learn)
 
@@ -217,6 +218,8 @@ def test_a_cluster_that_can_not_play_says_why_and_no_task_is_cancelled(one_ray, 
         ),
         ({"learned_evaluation": {"player": "flood"}}, "only alphabeta can"),
         ({"learned_evaluation": {"units": 65}}, "units is 65; it must be between 0 and 64"),
+        ({"learned_evaluation": {"ridge": 0.0}}, "the ridge above 0"),
+        ({"learned_evaluation": {"gate_speed": 0.0}}, "gate_speed is 0.0; it must be between"),
         ({"learned_evaluation": {"gate_elo1": -5.0}}, "elo0 must be the smaller one"),
         (
             {"learned_evaluation": {"games_per_iteration": 1}},

@@ -91,8 +91,10 @@ class LearnedEvaluationSettings(AlgorithmSettings):
             require(self, self.algorithm, name, 1)
         for name in ("gate_games", "games_per_iteration"):
             require(self, self.algorithm, name, 2)
-        for name in ("randomness", "discount", "search_share", "gate_speed", "gate_speed_of_units"):
+        for name in ("randomness", "discount", "search_share"):
             require(self, self.algorithm, name, 0.0, 1.0)
+        for name in ("gate_speed", "gate_speed_of_units"):
+            require(self, self.algorithm, name, 0.01, 1.0)
         for name in ("opening_turns", "inner_positions", "ridge"):
             require(self, self.algorithm, name, 0)
         require(self, self.algorithm, "units", 0, 64)

@@ -88,6 +88,10 @@ class StoreError(ProcsnakeError):
     """A tournament's file can't be read or written, or is another kind of file."""
 
 
+class OtherKindError(StoreError):
+    """A file holds a match of another kind, such as a tuning."""
+
+
 class Store(Generic[M]):
     """The games of one match, such as a tournament. Use it as a context manager, from one thread.
 
@@ -160,7 +164,7 @@ class Store(Generic[M]):
             return None
         kind = config.get(_KIND)
         if kind != self._holds.kind:
-            raise StoreError(
+            raise OtherKindError(
                 f"{self.path} holds a {kind}, not a {self._holds.kind}. Choose another --store"
             )
         with self._named_damage():

@@ -35,7 +35,7 @@ _LENGTH = OWN.index("length")
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
-    """How weights are found from positions."""
+    """How weights are found from positions. Raises `ConfigError` for impossible values."""
 
     discount: float = 0.97
     """What a result is worth less for each turn that is left until the game ends. Early positions
@@ -55,6 +55,17 @@ class Fitting:
     """The number of hidden units."""
     epochs: int = 40
     """How often the fit of the hidden units sees each position."""
+
+    def __post_init__(self) -> None:
+        shares_are_possible = 0 < self.discount <= 1 and 0 <= self.search_share <= 1
+        counts_are_possible = (
+            1 <= self.phases <= 16 and 0 <= self.units <= MOST_UNITS and self.epochs >= 1
+        )
+        if not shares_are_possible or self.ridge <= 0 or not counts_are_possible:
+            raise ConfigError(
+                f"{self} can't be used: shares lie between 0 and 1, the ridge above 0, the phases"
+                f" between 1 and 16, the units between 0 and {MOST_UNITS}, the epochs above 0"
+            )
 
 
 @dataclass(frozen=True)
@@ -95,17 +106,8 @@ def targets(views: Views, fitting: Fitting, search_scale: float) -> np.ndarray:
 def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
     """Fit an evaluation. Every tenth game is held out, to measure the loss.
 
-    Raises `ConfigError` for options out of range, and for too few positions.
+    Raises `ConfigError` for too few positions.
     """
-    shares_are_possible = 0 < fitting.discount <= 1 and 0 <= fitting.search_share <= 1
-    counts_are_possible = (
-        1 <= fitting.phases <= 16 and 0 <= fitting.units <= MOST_UNITS and fitting.epochs >= 1
-    )
-    if not shares_are_possible or fitting.ridge <= 0 or not counts_are_possible:
-        raise ConfigError(
-            f"{fitting} can't be used: shares lie between 0 and 1, the ridge above 0, the phases"
-            f" between 1 and 16, the units between 0 and {MOST_UNITS}, the epochs above 0"
-        )
     held_out = views.game % _HELD_OUT == _HELD_OUT - 1
     if min(held_out.sum(), (~held_out).sum()) < NUM_FEATURES:
         raise ConfigError(

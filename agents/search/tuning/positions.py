@@ -14,7 +14,7 @@ import numpy as np
 from agents.measure.sprt.settings import Sprt
 from agents.measure.tournament.game import replayed
 from agents.measure.tournament.settings import Game, Match, Tournament
-from agents.measure.tournament.store import Store, StoreError
+from agents.measure.tournament.store import OtherKindError, Store, StoreError
 from agents.search.alphabeta.agent import AlphaBeta
 from agents.search.evaluation.evaluate import SURE, Weights, weigh
 from agents.search.evaluation.fill import divide
@@ -92,7 +92,7 @@ def read_games(path: Path) -> tuple[Match, list[Game]]:
         with Store(path, kind) as store:
             try:
                 match = store.load()
-            except StoreError as error:
+            except OtherKindError as error:
                 refusal = error
                 continue
             if match is None:

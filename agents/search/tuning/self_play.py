@@ -12,20 +12,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from agents.measure.tournament.settings import Player, derived_seed
 from agents.parallel import processes, spread
-from agents.registry import make
+from agents.registry import content_of, make
 from agents.search.alphabeta.agent import AlphaBeta
 from agents.search.evaluation.evaluate import Weights, judge, weights_of
 from agents.search.evaluation.learned import MAX_CELLS
 from agents.search.evaluation.learned_features import NUM_FEATURES, geometry_of, write_features
 from agents.search.evaluation.territory import new_territory, survey
 from agents.search.make_unmake import search_rules
-from agents.search.tuning.parameters import search_of
+from agents.search.tuning.parameters import search_of, with_values
 from agents.search.tuning.positions import is_quiet
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
@@ -36,6 +35,7 @@ from envs.common.whole_files import make_folder_of, write_whole
 
 SETTINGS = "self-play.json"
 GAMES_PER_BLOCK = 8
+_DIGEST = "player_digest"
 _TABLE_BITS = 12
 _MAX_BYTES = 1 << 20
 _COLUMNS = ("features", "hand", "search", "result", "turns_left", "game")
@@ -153,7 +153,8 @@ def _concatenated(parts: Sequence[Mapping[str, np.ndarray]], name: str) -> np.nd
 
 
 def _player(settings: SelfPlay) -> AlphaBeta:
-    player = make(settings.player, nodes=settings.nodes, table_bits=_TABLE_BITS)
+    options = {"nodes": settings.nodes, "table_bits": _TABLE_BITS}
+    player = make(with_values(settings.player, options))
     assert isinstance(player, AlphaBeta)
     return player
 
@@ -292,10 +293,12 @@ def play_games(
     make_folder_of(folder / SETTINGS)
     paths = _paths(folder, games)
     missing = [block for block, path in enumerate(paths) if not path.exists()]
+    digest = None
     if missing:
         # A player that can't be made claims no folder, which others would then be refused.
         _player(settings)
-    _claim(folder, settings)
+        digest = content_of(settings.player)
+    _claim(folder, settings, digest)
 
     def tell(done: int, _: int) -> None:
         if on_block:
@@ -319,19 +322,27 @@ def _path(folder: Path, block: int) -> Path:
     return folder / f"block-{block:06d}.npz"
 
 
-def _claim(folder: Path, settings: SelfPlay) -> None:
-    """Write the settings into a new folder, and compare them with those of an old one."""
+def _claim(folder: Path, settings: SelfPlay, digest: str | None) -> None:
+    """Write the settings into a new folder, and compare them with those of an old one. `digest` is
+    that of the player who is about to play, if one is.
+    """
     path = folder / SETTINGS
     values = asdict(settings)
     if not path.exists():
-        write_whole(path, json.dumps(values, indent=1) + "\n")
+        write_whole(path, json.dumps({**values, _DIGEST: digest}, indent=1) + "\n")
         return
     try:
-        old_values: Any = parse_json(read_text(path, _MAX_BYTES))
-    except (OSError, ValueError) as error:
+        old_values = dict(parse_json(read_text(path, _MAX_BYTES)))
+    except (OSError, TypeError, ValueError) as error:
         raise ConfigError(
             f"{path} can't be read ({reason(error)}); choose another folder"
         ) from error
+    before = old_values.pop(_DIGEST, None)
+    if None not in (before, digest) and before != digest:
+        raise ConfigError(
+            f"{folder} has games of an earlier version of {settings.player}; its options or"
+            " evaluation have changed since. Choose another folder"
+        )
     if old_values != values:
         raise ConfigError(
             f"{folder} has games of other settings: {old_values}, not {values}. Choose another"

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agents.player import Player
 from agents.search.tuning.gate import seed_of_gate
 from agents.search.tuning.learning import Fitting, Learned, learn
 from agents.search.tuning.parameters import with_values
@@ -42,6 +43,12 @@ def run_learn(options: argparse.Namespace) -> int:
     folder = Path(options.store or kept_at("learn-alphabeta"))
     out = Path(options.out)
     make_place_for(str(out))
+    own = Player.of(options.player).options.get("evaluation")
+    if own is not None and Path(str(own)).resolve() == out.resolve():
+        raise ConfigError(
+            f"{options.player} plays with the evaluation in {out}, which must stay there; name"
+            " another file"
+        )
     if not out.parent.is_dir():
         raise ConfigError(
             f"there is no folder {out.parent} for {out.name}; make it, or choose another place"

@@ -84,7 +84,7 @@ def _learning_curves(cards: list[dict[str, Any]]) -> Chart:
 
 
 def _learning_curve(card: dict[str, Any]) -> Line:
-    curve = np.array(card["learning_curve"], float).reshape(-1, 2)
+    curve = np.array(card.get("learning_curve", []), float).reshape(-1, 2)
     return Line(name=f"generation {card['generation']}", x=curve[:, 0], y=curve[:, 1])
 
 

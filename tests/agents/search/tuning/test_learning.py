@@ -257,6 +257,7 @@ def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypa
             ["alphabeta", ".", "--games", "8", "--nodes", "9", "--jobs", "1"],
             "it is a folder",
         ),
+        (["alphabeta?evaluation=./x.json", "x.json"], "must stay there"),
     ],
     ids=str,
 )

@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agents.search.evaluation.learned import find_evaluation
 from agents.search.evaluation.learned_features import OWN, SHARED
 from agents.search.tuning import self_play
 from agents.search.tuning.self_play import (
@@ -157,6 +158,17 @@ def test_a_folder_of_other_games_is_refused(tmp_path):
     (tmp_path / SETTINGS).write_text("{")
     with pytest.raises(ConfigError, match="can't be read"):
         collect(SMALL, tmp_path, 1)
+
+
+def test_games_of_a_player_that_has_changed_since_are_not_mixed_with_others(tmp_path):
+    path = tmp_path / "evaluation.json"
+    find_evaluation("duel").write(path)
+    settings = replace(SMALL, width=11, height=11, player=f"alphabeta?evaluation={path}")
+    collect(settings, tmp_path / "games", 1)
+    find_evaluation("duel-units").write(path)
+    collect(settings, tmp_path / "games", 1)
+    with pytest.raises(ConfigError, match="of an earlier version"):
+        collect(settings, tmp_path / "games", GAMES_PER_BLOCK + 1)
 
 
 def _no_archive(content):
