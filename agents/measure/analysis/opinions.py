@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from agents.search.alphabeta.agent import DEFAULT_EVALUATION
+from agents.measure.analysis.win_probability import EVALUATION
 from agents.search.alphabeta.iterative_deepening import WINDOW
 from agents.search.alphabeta.search import begin, prepare, run
 from agents.search.alphabeta.stack import (
@@ -69,7 +69,8 @@ def by_move(value: Callable[[int], T]) -> tuple[T, T, T, T]:
 
 class MoveSearch:
     """Scores all moves of a snake with `nodes` nodes per position, as alpha-beta does with its
-    defaults, but for `crowd_quiet_turns`: it looks as far with many snakes as with two.
+    defaults, but for the evaluation of duels, and for `crowd_quiet_turns`: it looks as far with
+    many snakes as with two.
 
     Each move is searched on its own, so that even the worst has a score; alpha-beta by itself only
     proves that it is worse. All share one transposition table and go deeper turn by turn. The
@@ -77,7 +78,7 @@ class MoveSearch:
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
-        self._learned = find_evaluation(DEFAULT_EVALUATION)
+        self._learned = find_evaluation(EVALUATION)
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
 
     def _new_workspace(self, state: State) -> AlphaBetaWorkspace:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.search.alphabeta.agent import DEFAULT_EVALUATION
+from agents.measure.analysis.win_probability import EVALUATION
 from agents.search.evaluation.evaluate import CROWD, SCALE, Weights
 from agents.search.evaluation.hidden_units import add_up, new_hidden_units
 from agents.search.evaluation.learned import (
@@ -157,8 +157,8 @@ class Explanation:
 def explain(state: State, me: int, learned: LearnedEvaluation | None = None) -> Explanation:
     """Return the terms of the evaluation of board 0 for the living snake `me`.
 
-    `learned` is the learned evaluation, used where it applies; by default the built-in one."""
-    learned = learned or find_evaluation(DEFAULT_EVALUATION)
+    `learned` is the learned evaluation, used where it applies; by default that of analyses."""
+    learned = learned or find_evaluation(EVALUATION)
     is_crowd = state.arrays.num_alive[0] > 2
     weights = CROWD if is_crowd else Weights()
     shares = _by_hand(state, me, weights)

@@ -24,6 +24,8 @@ GROUPS = ("duel", "2", "3", "4")
 """The kinds of positions that have curves of their own: duels that the learned evaluation of duels
 scores, and others by the number of living snakes. Positions of more than four snakes have the curve
 of four."""
+EVALUATION = "duel"
+"""The learned evaluation by which positions are analysed: the curves are fitted to its scores."""
 _SHIPPED = Path(__file__).with_name("win_probability.json")
 _VERSION = 1
 _MAX_BYTES = 1 << 20

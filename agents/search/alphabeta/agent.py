@@ -56,7 +56,7 @@ from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State
 
 DEFAULT_NODES = 20_000
-DEFAULT_EVALUATION = "duel"
+DEFAULT_EVALUATION = "duel-units"
 SOON = 3
 """A loss within this many turns is answered by a guess, if there is a policy."""
 _EVERY_MOVE = np.ones(4, np.bool_)
@@ -138,7 +138,9 @@ class AlphaBeta(Agent):
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
 
     def _new_workspace(self, state: State) -> AlphaBetaWorkspace:
-        return new_workspace(state, table_bits=self.table_bits, learned=self.learned)
+        # With more snakes it never applies, and the search is compiled without hidden units.
+        learned = self.learned if state.num_snakes == 2 else None
+        return new_workspace(state, table_bits=self.table_bits, learned=learned)
 
     def evaluation_in_words(self, state: State | None = None) -> str | None:
         return evaluation_in_words(self.learned, state)

@@ -294,7 +294,7 @@ def test_other_rules_are_played_by_default_as_with_the_hand_written_evaluation(r
 def test_a_duel_on_11x11_is_played_by_the_learned_evaluation_by_default():
     state, me = next(positions(width=11, height=11))
     default = AlphaBeta(nodes=300).act(state, me)
-    named = make("alphabeta?evaluation=duel&nodes=300").act(state, me)
+    named = make("alphabeta?evaluation=duel-units&nodes=300").act(state, me)
     assert default.note["evaluation"] == "learned"
     assert (default.move, default.note) == (named.move, named.note)
 
