@@ -40,8 +40,8 @@ def test_a_server_says_which_evaluation_its_search_uses_where():
         ]
     assert lines == [
         (
-            "alphabeta evaluates positions by: learned (duel) in duels of the standard game on"
-            " 11×11, hand-written elsewhere"
+            "alphabeta evaluates positions by: learned (duel-units) in duels of the standard game"
+            " on 11×11, hand-written elsewhere"
         ),
         "plain evaluates positions by: hand-written, because that was asked for",
     ]

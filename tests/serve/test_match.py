@@ -42,14 +42,14 @@ def test_a_match_is_told_and_repeats_with_its_seed(capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["flood"], "alphabeta evaluates positions by: learned (duel)"),
+        (["flood"], "alphabeta evaluates positions by: learned (duel-units)"),
         (
             ["flood", "greedy"],
-            "by: hand-written, because the game has 3 snakes, and duel is for duels",
+            "by: hand-written, because the game has 3 snakes, and duel-units is for duels",
         ),
         (
             ["flood", "--width", "7"],
-            "by: hand-written, because the board is 7×11, and duel is for 11×11",
+            "by: hand-written, because the board is 7×11, and duel-units is for 11×11",
         ),
         (
             ["flood", "--ruleset", "wrapped"],

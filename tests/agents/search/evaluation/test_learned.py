@@ -202,11 +202,14 @@ def test_elsewhere_the_hand_written_evaluation_is_used_and_the_note_says_so(sett
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"num_snakes": 2}, "learned (duel)"),
-        ({"num_snakes": 4}, "hand-written, because the game has 4 snakes, and duel is for duels"),
+        ({"num_snakes": 2}, "learned (duel-units)"),
+        (
+            {"num_snakes": 4},
+            "hand-written, because the game has 4 snakes, and duel-units is for duels",
+        ),
         (
             {"num_snakes": 2, "width": 7, "height": 9},
-            "hand-written, because the board is 7×9, and duel is for 11×11",
+            "hand-written, because the board is 7×9, and duel-units is for 11×11",
         ),
         (
             {"num_snakes": 2, "ruleset": "constrictor"},
@@ -236,7 +239,9 @@ def test_which_evaluation_plays_is_told_of_other_players(tmp_path):
         == "hand-written, because that was asked for"
     )
     assert make("flood").evaluation_in_words(state) is None
-    everywhere = "learned (duel) in duels of the standard game on 11×11, hand-written elsewhere"
+    everywhere = (
+        "learned (duel-units) in duels of the standard game on 11×11, hand-written elsewhere"
+    )
     assert make("alphabeta").evaluation_in_words() == everywhere
     assert Heuristics(["walls"], make("alphabeta")).evaluation_in_words() == everywhere
     path = tmp_path / "mine.json"
