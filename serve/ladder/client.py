@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
+from urllib.request import getproxies
 
 from agents.card import library_versions
 from agents.measure.evaluation.connection import CALL_ERRORS, Answer, Connection, in_words
@@ -209,7 +210,7 @@ class ArenaClient:
         except CALL_ERRORS as error:
             unreachable = ArenaUnreachableError(
                 f"{self.arena} can't be reached for {_call(method, path)}: {in_words(error)}."
-                f" {_TRY_LATER[method == 'GET']}"
+                f" {_TRY_LATER[method == 'GET']}{_about_proxy()}"
             )
             unreachable.__cause__ = error
             return unreachable
@@ -217,6 +218,13 @@ class ArenaClient:
         if self._token:
             return replace(answer, body=answer.body.replace(self._token, b"[token]"))
         return answer
+
+
+def _about_proxy() -> str:
+    """What to say where a network may be left through a proxy alone."""
+    if "https" not in getproxies():
+        return ""
+    return ". The proxy in HTTPS_PROXY isn't used; try from a network that needs none"
 
 
 _TRY_LATER = {

@@ -168,6 +168,13 @@ def test_an_answer_is_waited_for_no_longer_than_the_time_limit(arena, client, mo
         over.set()
 
 
+def test_whoever_needs_a_proxy_is_told_that_none_is_used(arena, client, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
+    arena.disturb += [hangs_up] * 9
+    with pytest.raises(ArenaUnreachableError, match="HTTPS_PROXY isn't used"):
+        client.snakes()
+
+
 def test_an_odd_retry_after_is_no_number_of_seconds(arena, client):
     arena.disturb.append(fails_with(429, Retry_After="Fri, 20 Nov 2026 20:00:00 GMT"))
     client.snakes()
