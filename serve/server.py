@@ -301,16 +301,18 @@ def running(app: Flask) -> Iterator[str]:
 
 
 def warm_up(agents: Mapping[str, Agent]) -> None:
-    """Let every agent play one move, and the watchdog answer once for it, so that no game waits for
-    compilation.
+    """Let every agent play a move among four and one in a duel, and the watchdog answer once for
+    it, so that no game waits for compilation.
     """
-    request = _opening(ARENA_SIDES[0])
+    request = _opening(ARENA_SIDES[0], 4)
     safest_move(read_move_request(request).state, 0)
     cause_of_death(
         request["board"], request["you"]["id"], [UP], ruleset="standard", hazard_damage=0
     )
     for name, agent in agents.items():
-        _play_one_move(name, agent)
+        # A search may be compiled anew for duels, which have an evaluation of their own.
+        for num_snakes in (4, 2):
+            _play_one_move(name, agent, num_snakes)
 
 
 def keep_from_garbage_search() -> None:
@@ -323,23 +325,24 @@ def keep_from_garbage_search() -> None:
     gc.freeze()
 
 
-def _play_one_move(name: str, agent: Agent) -> None:
+def _play_one_move(name: str, agent: Agent, num_snakes: int) -> None:
     """Have an agent play a move on the first of the arena's boards on which it can.
 
     A policy may know boards of one size only, perhaps none of the arena's; then the log says so.
     """
     for side in ARENA_SIDES:
         try:
-            agent.act(read_move_request(_opening(side)).state, 0, time.monotonic() + _WARM_UP_S)
+            state = read_move_request(_opening(side, num_snakes)).state
+            agent.act(state, 0, time.monotonic() + _WARM_UP_S)
             return
         except ProcsnakeError as error:
             problem = error
     log.warning("agent %s plays on no board of the arena: %s", name, problem)
 
 
-def _opening(side: int) -> dict[str, Any]:
+def _opening(side: int, num_snakes: int) -> dict[str, Any]:
     """A request for the first move of a game."""
-    ids = ("a", "b", "c", "d")
+    ids = tuple("abcd"[:num_snakes])
     state = state_from_board(setup_board(width=side, height=side, snake_ids=ids))
     game = game_object(state.settings, "warm-up")
     return move_request(state, 0, game=game, ids=ids, names=ids, you=0)
