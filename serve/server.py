@@ -310,9 +310,7 @@ def warm_up(agents: Mapping[str, Agent]) -> None:
         request["board"], request["you"]["id"], [UP], ruleset="standard", hazard_damage=0
     )
     for name, agent in agents.items():
-        # A search may be compiled anew for duels, which have an evaluation of their own.
-        for num_snakes in (4, 2):
-            _play_one_move(name, agent, num_snakes)
+        _play_a_move(name, agent)
 
 
 def keep_from_garbage_search() -> None:
@@ -325,15 +323,17 @@ def keep_from_garbage_search() -> None:
     gc.freeze()
 
 
-def _play_one_move(name: str, agent: Agent, num_snakes: int) -> None:
-    """Have an agent play a move on the first of the arena's boards on which it can.
+def _play_a_move(name: str, agent: Agent) -> None:
+    """Have an agent play a move among four and one in a duel, on the first of the arena's boards on
+    which it can. Some searches are compiled anew for duels.
 
     A policy may know boards of one size only, perhaps none of the arena's; then the log says so.
     """
     for side in ARENA_SIDES:
         try:
-            state = read_move_request(_opening(side, num_snakes)).state
-            agent.act(state, 0, time.monotonic() + _WARM_UP_S)
+            for num_snakes in (4, 2):
+                state = read_move_request(_opening(side, num_snakes)).state
+                agent.act(state, 0, time.monotonic() + _WARM_UP_S)
             return
         except ProcsnakeError as error:
             problem = error

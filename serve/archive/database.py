@@ -210,8 +210,10 @@ class Database:
         with self._writing() as connection:
             # In one order for everybody, so that two processes on PostgreSQL don't wait for each
             # other.
-            stored = sa.select(GAMES.c.game_id).where(GAMES.c.game_id.in_({k[0] for k in by_game}))
-            left_out = set(connection.scalars(stored)) if new_games_only else set()
+            left_out: set[str] = set()
+            if new_games_only:
+                is_in_batch = GAMES.c.game_id.in_({game_id for game_id, *_ in by_game})
+                left_out |= set(connection.scalars(sa.select(GAMES.c.game_id).where(is_in_batch)))
             for key in sorted(by_game):
                 if key[0] in left_out:
                     continue

@@ -221,10 +221,10 @@ class ArenaClient:
 
 
 def _about_proxy() -> str:
-    """What to say where a network may be left through a proxy alone."""
+    """Return a hint for networks that reach the internet only through a proxy."""
     if "https" not in getproxies():
         return ""
-    return ". The proxy in HTTPS_PROXY isn't used; try from a network that needs none"
+    return ". The proxy that is set on this machine isn't used; try a network that needs none"
 
 
 _TRY_LATER = {

@@ -273,6 +273,12 @@ def test_what_a_process_that_only_checks_finds_ends_the_server():
     assert (server.returncode, "unknown agent 'flod'" in told) == (2, True)
 
 
+def test_without_games_it_does_not_matter_whose_the_database_is(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "mysql://somebody:else@db.example.org/app")
+    with serving("random", "--no-games") as (url, _):
+        assert answers(url)
+
+
 def test_a_metrics_folder_of_the_users_own_stays(tmp_path, monkeypatch):
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     (tmp_path / "mine").write_text("1")

@@ -104,6 +104,14 @@ def test_a_run_with_hidden_units_comes_to_the_same_network_every_time(tmp_path):
     assert curve(first.path) == curve(second.path)
 
 
+def test_the_best_evaluation_costs_nothing_on_boards_that_it_is_not_for(tmp_path, monkeypatch):
+    """The shipped one is for 11×11, so on 7×7 only the new one makes the search slower."""
+    fits(monkeypatch, {})
+    chosen = small(player="alphabeta", gate_nodes=100, gate_games=2)
+    learned = LearnedEvaluation.read(train(chosen, runs_dir=tmp_path).bundle)
+    assert learned.training["test"]["nodes"] == [87, 100]
+
+
 def test_games_that_a_kill_left_without_a_checkpoint_are_used(tmp_path, monkeypatch):
     begun = train(small(), runs_dir=tmp_path, on_iteration=lambda row: True)
     blocks = begun.path / GENERATIONS / "games-001"

@@ -157,7 +157,7 @@ class Explanation:
 def explain(state: State, me: int, learned: LearnedEvaluation | None = None) -> Explanation:
     """Return the terms of the evaluation of board 0 for the living snake `me`.
 
-    `learned` is the learned evaluation, used where it applies; by default that of analyses."""
+    `learned` is the learned evaluation, used where it applies; by default `EVALUATION`."""
     learned = learned or find_evaluation(EVALUATION)
     is_crowd = state.arrays.num_alive[0] > 2
     weights = CROWD if is_crowd else Weights()

@@ -220,8 +220,8 @@ class Referee:
                 play_turn(self.state, np.array([moves], np.int8), running)
                 yield frame
             self.result = self._result()
-            # As the official program does, which has counted on by then. By the turn a server tells
-            # whether its snake was among the last.
+            # The official program has counted one turn on by then. A server learns from this turn
+            # whether its snake died together with the last ones.
             self._tell(pool, "end", turn=self.result.turns + 1)
             if record:
                 self._record(record, nothing)

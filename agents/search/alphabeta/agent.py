@@ -138,7 +138,8 @@ class AlphaBeta(Agent):
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
 
     def _new_workspace(self, state: State) -> AlphaBetaWorkspace:
-        # With more snakes it never applies, and the search is compiled without hidden units.
+        # A learned evaluation is for duels, so searches of other games are compiled without one's
+        # hidden units.
         learned = self.learned if state.num_snakes == 2 else None
         return new_workspace(state, table_bits=self.table_bits, learned=learned)
 

@@ -58,8 +58,8 @@ SPACE, REACHED_FIRST, ROOMY, NEAR_FOOD = range(12, 16)
 _MOST_PLANES = len(PLANES) + len(REACH_PLANES)
 
 PLACES_APART = 4
-"""How far apart threads write: two at neighbouring places would share a line of the cache, and each
-write would make the other wait.
+"""How far apart threads write. Neighbouring places share a line of the cache, so two threads there
+would wait for each other.
 """
 MAX_COUNT = 255
 _LENGTH_SPAN = 10

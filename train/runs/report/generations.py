@@ -35,12 +35,15 @@ _NOTE = (
 
 def generations(run: Path) -> str:
     """Return the table of a run's generations as HTML. It is empty for a run that has none."""
-    read = map(_card, sorted((run / GENERATIONS).glob("evaluation-*.json")))
-    cards = [card for card in read if card]
+    paths = sorted((run / GENERATIONS).glob("evaluation-*.json"))
+    cards = [card for card in map(_card, paths) if card]
     if not cards:
         return ""
-    parts = [table([_row(card) for card in cards], head=_HEAD), note(_NOTE)]
-    parts.append(chart_grid([_learning_curves(cards)]))
+    parts = [
+        table([_row(card) for card in cards], head=_HEAD),
+        note(_NOTE),
+        chart_grid([_learning_curves(cards)]),
+    ]
     if (run / EVALUATION).is_file():
         parts.append(note(f"The run's evaluation is {run / EVALUATION}."))
     return section("Generations", *parts)

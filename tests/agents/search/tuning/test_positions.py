@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -129,6 +131,15 @@ def test_of_a_test_from_a_book_each_openings_own_turns_are_left_out(tmp_path):
             collect([(one, [game])], Weights(), every=1, most=1) for one in (match, plain)
         )
         np.testing.assert_array_equal(found.features, expected.features)
+
+
+def test_a_damaged_store_is_called_that_whatever_it_held(tmp_path):
+    path = tmp_path / "sprt.db"
+    sprt.play(sprt.with_book(1, 8), path)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE tournament SET config = json_remove(config, '$.players')")
+    with pytest.raises(StoreError, match="damaged"):
+        read_games(path)
 
 
 def test_a_regression_fits_what_is_asked_for(recorded):

@@ -47,6 +47,11 @@ def test_a_block_is_a_function_of_its_settings_and_its_number():
     assert not np.array_equal(first.hand, play_block(SMALL, 4)[0].hand)
 
 
+def test_the_settings_nodes_count_and_not_the_players():
+    player = replace(SMALL, player="alphabeta?nodes=500")
+    assert same(play_block(player, 0)[0], play_block(SMALL, 0)[0])
+
+
 def test_positions_are_quiet_and_the_results_of_both_snakes_make_one_win():
     views, turns = play_block(SMALL, 0)
     assert len(turns) == GAMES_PER_BLOCK
