@@ -138,7 +138,7 @@ def test_a_damaged_store_is_called_that_whatever_it_held(tmp_path):
     sprt.play(sprt.with_book(1, 8), path)
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE tournament SET config = json_remove(config, '$.players')")
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(StoreError, match="is damaged"):
         read_games(path)
 
 
