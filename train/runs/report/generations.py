@@ -130,13 +130,15 @@ def charts(history: Columns) -> list[Chart]:
     ]
     lines = []
     if "test_elo" in history:
+        # Of few games the interval may have no end that is a number.
+        unbounded = np.full(len(steps), np.nan)
         lines.append(
             Line(
                 name="new against the best so far",
                 x=steps,
                 y=history["test_elo"],
-                low=history["test_elo_low"],
-                high=history["test_elo_high"],
+                low=history.get("test_elo_low", unbounded),
+                high=history.get("test_elo_high", unbounded),
             )
         )
     return [

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from agents.search.evaluation.learned import LearnedEvaluation
 from agents.search.evaluation.learned_weights import Phase
 from train.runs.folder import GENERATIONS
-from train.runs.report.generations import generations
+from train.runs.report.generations import charts, generations
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,11 @@ def test_a_tested_generation_is_told_with_its_elo_also_where_that_has_no_bound(t
     shown = generations(tmp_path)
     assert told in shown
     assert "by the positions that were fitted" in shown
+
+
+def test_a_test_whose_elo_has_no_bounds_has_its_curve():
+    steps = np.array([10.0, 20.0])
+    history = {"agent_steps": steps, "best_generation": steps, "test_elo": np.array([np.nan, 50.0])}
+    (line,) = charts(history)[-1].lines
+    assert line.y.tolist()[1] == 50.0
+    assert np.isnan([line.low, line.high]).all()
