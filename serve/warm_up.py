@@ -24,7 +24,7 @@ PLAYERS = {
     "greedy": 2.0,
     "starter-pack": 0.1,
     "classics": 22.0,
-    "alphabeta": 42.0,
+    "alphabeta": 77.0,
     "mcts": 30.0,
 }
 """The built-in players, each with the CPU-seconds that it takes to compile after those before it.
