@@ -135,6 +135,21 @@ class Boards(NamedTuple):
     """
 
 
+_ARRAYS_OF_SNAKES = (
+    "body",
+    "head",
+    "length",
+    "health",
+    "cause",
+    "killer",
+    "death_turn",
+    "food_eaten",
+    "hazard_turns",
+    "trail",
+)
+"""The arrays whose second axis is the slots."""
+
+
 class State:
     """N games of Battlesnake under the same `settings`, on boards of one size, stored as a struct
     of arrays.
@@ -266,6 +281,20 @@ class State:
         fields = {name: array[boards] for name, array in self._arrays_of_boards().items()}
         other.arrays = Boards(**fields, opposite=self.arrays.opposite.copy())
         other.num_boards = len(boards)
+        return other
+
+    def select_living(self, board: int) -> State:
+        """Return an independent state of one board whose slots are its living snakes', in their
+        order, as a server is told of them. At least one snake must live.
+        """
+        other = self.select(np.array([board]))
+        living = np.flatnonzero(other.arrays.cause[0] == ALIVE)
+        if len(living) < self.num_snakes:
+            per_snake = {
+                name: getattr(other.arrays, name)[:, living] for name in _ARRAYS_OF_SNAKES
+            }
+            other.arrays = other.arrays._replace(**per_snake)
+            other.num_snakes = len(living)
         return other
 
     def _arrays_of_boards(self) -> dict[str, np.ndarray]:

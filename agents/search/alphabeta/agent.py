@@ -53,7 +53,7 @@ from agents.search.time_management import (
     cpu_due,
 )
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import State
+from envs.battlesnake.state import ALIVE, State
 
 DEFAULT_NODES = 20_000
 DEFAULT_EVALUATION = "duel-units"
@@ -171,11 +171,10 @@ class AlphaBeta(Agent):
         if not nodes:
             return []
         positions: list[State] = []
-        first_board = np.zeros(1, np.int64)
-        scratch = state.select(first_board)
-        with self._idle.borrow(state) as space:
-            stops = Stops(nodes, lambda: positions.append(scratch.select(first_board)))
-            self._begin(scratch, int(you), space, stops).run()
+        scratch, me = _among_the_living(state, 0, you)
+        with self._idle.borrow(scratch) as space:
+            stops = Stops(nodes, lambda: positions.append(scratch.copy()))
+            self._begin(scratch, me, space, stops).run()
         return positions
 
     def score_moves(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -188,10 +187,10 @@ class AlphaBeta(Agent):
         safe = safe_moves(state, boards, slots)
         scores = np.full((len(boards), 4), NEVER)
         for n, (board, you) in enumerate(zip(boards, slots, strict=True)):
-            with self._idle.borrow(state) as space:
-                scratch = state.select(np.array([board]))
+            scratch, me = _among_the_living(state, board, you)
+            with self._idle.borrow(scratch) as space:
                 limits = SearchLimits(self.nodes or DEFAULT_NODES, None)
-                search = self._begin(scratch, int(you), space, limits)
+                search = self._begin(scratch, me, space, limits)
                 scores[n] = search.score_moves(np.flatnonzero(safe[n]))
         return scores
 
@@ -202,9 +201,9 @@ class AlphaBeta(Agent):
         nodes = self.nodes
         if nodes is None and deadline is None and self.cpu_ms is None:
             nodes = DEFAULT_NODES
-        here = state.select(np.array([board]))
+        here, me = _among_the_living(state, board, you)
         with ExitStack() as stack:
-            spaces = [stack.enter_context(self._idle.borrow(state)) for _ in range(self.threads)]
+            spaces = [stack.enter_context(self._idle.borrow(here)) for _ in range(self.threads)]
             searches = []
             for thread, space in enumerate(spaces):
                 # The helpers go on until the first thread is through.
@@ -213,7 +212,7 @@ class AlphaBeta(Agent):
                     limits = SearchLimits(nodes, deadline, cpu_due(self.cpu_ms))
                 search = self._begin(
                     here.copy(),
-                    int(you),
+                    me,
                     share_table(space, spaces[0]),
                     limits,
                     first_depth=1 + thread,
@@ -284,6 +283,16 @@ class AlphaBeta(Agent):
         move = best_reply(self.policy, here, search.me, rival, score, allowed=search.allowed)
         self._has_guessed |= move is not None
         return move if is_lost else None
+
+
+def _among_the_living(state: State, board: int, you: int) -> tuple[State, int]:
+    """Return a copy of one board without the slots of dead snakes, and my slot there. So the last
+    two snakes of a larger game play a duel.
+    """
+    cause = state.arrays.cause[board]
+    if cause[you] != ALIVE:
+        return state.select(np.array([board])), int(you)
+    return state.select_living(board), int((cause[:you] == ALIVE).sum())
 
 
 def _note(outcome: Outcome, spaces: Sequence[AlphaBetaWorkspace]) -> dict[str, Any]:
