@@ -290,9 +290,7 @@ class State:
         other = self.select(np.array([board]))
         living = np.flatnonzero(other.arrays.cause[0] == ALIVE)
         if len(living) < self.num_snakes:
-            per_snake = {
-                name: getattr(other.arrays, name)[:, living] for name in _ARRAYS_OF_SNAKES
-            }
+            per_snake = {name: getattr(other.arrays, name)[:, living] for name in _ARRAYS_OF_SNAKES}
             other.arrays = other.arrays._replace(**per_snake)
             other.num_snakes = len(living)
         return other

@@ -9,6 +9,8 @@ import pytest
 
 from envs.battlesnake import State
 from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.plain import board_from_state
+from envs.battlesnake.state import ALIVE
 from envs.common.errors import ConfigError, InvalidStateError
 from tests.envs.battlesnake.positions import random_games
 
@@ -62,6 +64,24 @@ def test_select_takes_boards_in_order_with_repeats():
     go_on(chosen)
     assert_same(chosen.select(np.array([0])), chosen.select(np.array([2])))
     assert_same(state.select(np.arange(5)), played())
+
+
+def test_the_living_snakes_alone_play_on_as_among_the_dead():
+    state = played(turns=30, num_boards=40)
+    boards = np.flatnonzero(state.arrays.num_alive == 2)
+    assert len(boards) > 3
+    for board in boards:
+        all_slots = state.select(np.array([board]))
+        living = np.flatnonzero(all_slots.arrays.cause[0] == ALIVE)
+        alone = state.select_living(board)
+        for turn in range(4):
+            names = [str(slot) for slot in range(3)]
+            told = board_from_state(all_slots, 0, names)
+            told["snakes"] = [snake for snake in told["snakes"] if int(snake["id"]) in living]
+            assert board_from_state(alone, 0, [names[slot] for slot in living]) == told
+            moves = np.array([[0, 2, 1]], np.int8)[:, (np.arange(3) + turn) % 3]
+            play_turn(all_slots, moves, np.ones(1, bool))
+            play_turn(alone, moves[:, living], np.ones(1, bool))
 
 
 def test_memory_of_a_board_is_what_the_docstring_says():

@@ -39,6 +39,7 @@ from agents.search.evaluation.learned_weights import (
     Phase,
 )
 from agents.search.evaluation.territory import new_territory, survey
+from envs.battlesnake.plain import board_from_state, state_from_board
 from envs.battlesnake.state import ALIVE
 from tests.agents.boards import board, played_boards
 from tests.agents.search.evaluation.test_learned_features import mirrored, positions
@@ -271,14 +272,22 @@ def test_hazards_are_left_to_the_hand_written_evaluation():
     )
 
 
-def test_the_last_two_of_four_snakes_are_left_to_the_hand_written_evaluation():
-    states = (s.select(boards[[0]]) for s, boards, _ in played_boards(60, num_snakes=4))
-    state = next(s for s in states if s.arrays.num_alive[0] == 2)
-    me = int(np.flatnonzero(state.arrays.cause[0] == ALIVE)[0])
-    default = AlphaBeta(nodes=300).act(state, me)
-    plain = AlphaBeta(nodes=300, evaluation=HAND_WRITTEN).act(state, me)
-    assert default.note["evaluation"] == HAND_WRITTEN
-    assert (default.move, default.note) == (plain.move, plain.note)
+def test_the_last_two_of_four_snakes_play_a_duel_as_a_server_does():
+    compared = 0
+    for state, boards, slots in played_boards(60, num_snakes=4):
+        one = state.select(boards[[0]])
+        if one.arrays.num_alive[0] != 2:
+            continue
+        living = np.flatnonzero(one.arrays.cause[0] == ALIVE)
+        told = board_from_state(one, 0, [str(slot) for slot in range(4)])
+        told["snakes"] = [snake for snake in told["snakes"] if int(snake["id"]) in living]
+        duel = state_from_board(told, settings=state.settings)
+        here = AlphaBeta(nodes=300).act(one, int(slots[0]))
+        there = AlphaBeta(nodes=300).act(duel, int(np.flatnonzero(living == slots[0])[0]))
+        assert here.note["evaluation"] == "learned"
+        assert (here.move, here.note) == (there.move, there.note)
+        compared += 1
+    assert compared > 3
 
 
 @pytest.mark.parametrize("ruleset", ["constrictor", "royale", "wrapped", "solo"])
