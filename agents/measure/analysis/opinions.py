@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from agents.measure.analysis.win_probability import EVALUATION
+from agents.measure.analysis.win_probability import CROWD_WEIGHTS, EVALUATION
 from agents.search.alphabeta.iterative_deepening import WINDOW
 from agents.search.alphabeta.search import begin, prepare, run
 from agents.search.alphabeta.stack import (
@@ -19,7 +19,7 @@ from agents.search.alphabeta.stack import (
     AlphaBetaWorkspace,
     new_workspace,
 )
-from agents.search.evaluation.evaluate import CROWD, SURE, WIN, Weights
+from agents.search.evaluation.evaluate import SURE, WIN, Weights
 from agents.search.evaluation.learned import evaluation_in_words, find_evaluation
 from agents.search.make_unmake import search_rules
 from agents.search.time_management import WorkspacePool
@@ -69,8 +69,8 @@ def by_move(value: Callable[[int], T]) -> tuple[T, T, T, T]:
 
 class MoveSearch:
     """Scores all moves of a snake with `nodes` nodes per position, as alpha-beta does with its
-    defaults, but for the evaluation of duels, and for `crowd_quiet_turns`: it looks as far with
-    many snakes as with two.
+    defaults, but for the evaluation of duels, for `crowd_weights`, and for `crowd_quiet_turns`: it
+    looks as far with many snakes as with two.
 
     Each move is searched on its own, so that even the worst has a score; alpha-beta by itself only
     proves that it is worse. All share one transposition table and go deeper turn by turn. The
@@ -113,7 +113,7 @@ class MoveSearch:
                 _NEAR,
                 QUIET_TURNS,
             )
-            weights = CROWD if here.arrays.num_alive[0] > 2 else Weights()
+            weights = CROWD_WEIGHTS if here.arrays.num_alive[0] > 2 else Weights()
             scores, depth = _deepen(here, space, weights, np.flatnonzero(safe), self.nodes)
         return Opinions(
             scores=by_move(lambda move: scores.get(move, CERTAIN_DEATH)),

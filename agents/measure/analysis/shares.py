@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.measure.analysis.win_probability import EVALUATION
-from agents.search.evaluation.evaluate import CROWD, SCALE, Weights
+from agents.measure.analysis.win_probability import CROWD_WEIGHTS, EVALUATION
+from agents.search.evaluation.evaluate import SCALE, Weights
 from agents.search.evaluation.hidden_units import add_up, new_hidden_units
 from agents.search.evaluation.learned import (
     LearnedEvaluation,
@@ -36,6 +36,7 @@ _HAND_WORDS = {
     "hunger": "hunger, and food that would still it",
     "starving": "no food in time",
     "hazard": "health on a board with hazards, less the others'",
+    "prize": "few rivals left",
 }
 _GROUPS = {
     "room": (
@@ -160,7 +161,7 @@ def explain(state: State, me: int, learned: LearnedEvaluation | None = None) -> 
     `learned` is the learned evaluation, used where it applies; by default `EVALUATION`."""
     learned = learned or find_evaluation(EVALUATION)
     is_crowd = state.arrays.num_alive[0] > 2
-    weights = CROWD if is_crowd else Weights()
+    weights = CROWD_WEIGHTS if is_crowd else Weights()
     shares = _by_hand(state, me, weights)
     if learned is not None and learned.applies_to(state):
         shares += _learned(state, me, weights, learned)

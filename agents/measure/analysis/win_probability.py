@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.search.evaluation.evaluate import SURE
+from agents.search.evaluation.evaluate import SURE, Weights
 from envs.common.errors import ConfigError, reason
 from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
@@ -26,6 +26,8 @@ scores, and others by the number of living snakes. Positions of more than four s
 of four."""
 EVALUATION = "duel"
 """The learned evaluation by which positions are analysed: the curves are fitted to its scores."""
+CROWD_WEIGHTS = Weights(length=300)
+"""The weights by which positions of more than two living snakes are analysed, likewise."""
 _SHIPPED = Path(__file__).with_name("win_probability.json")
 _VERSION = 1
 _MAX_BYTES = 1 << 20

@@ -53,6 +53,10 @@ class Weights(NamedTuple):
     """Points lost if the nearest food is farther than my health lasts."""
     hazard: Annotated[int, Range(0, 10, 0.5, is_linear=True)] = 1
     """Points for each point of health on a board that has hazards, because they take health."""
+    prize: Annotated[int, Range(0, 20_000, 500, is_linear=True)] = 0
+    """Points that the living snakes share, less my share among four: a rival that dies leaves more
+    for me.
+    """
     draw: Annotated[int, Range(-6000, 0, 200)] = -2000
     """The score if I die together with one of the snakes that try to prevent my best."""
 
@@ -123,6 +127,7 @@ def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
             others += 1
     if others:
         score += (leads - theirs) // others
+        score += w.prize * (3 - others) // (4 * (1 + others))
         matters //= others
     if not r.constrictor:
         score += _prospects(s, f, w, me, matters + w.length // 4)
