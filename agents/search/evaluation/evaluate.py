@@ -61,7 +61,7 @@ class Weights(NamedTuple):
     """The score if I die together with one of the snakes that try to prevent my best."""
 
 
-CROWD = Weights(length=300)
+CROWD = Weights(length=300, prize=7000)
 """The default weights in a search that begins with more than two living snakes. docs/search.md says
 why they differ.
 """
