@@ -249,7 +249,7 @@ def test_weights_for_more_than_two_snakes_are_used_where_a_search_begins_with_mo
         assert found == scores(snakes, weights=other if takes_them else usual)
         assert found != scores(snakes, weights=usual if takes_them else other)
     # Weights that are given count everywhere, in a crowd before its own defaults.
-    assert make("alphabeta", weights={"length": 60}).crowd_weights == Weights(length=60)
+    assert make("alphabeta", weights={"length": 60}).crowd_weights == CROWD._replace(length=60)
     assert make("alphabeta", weights={"cell": 9}).crowd_weights == CROWD._replace(cell=9)
     assert make(
         "alphabeta", weights={"cell": 9}, crowd_weights={"cell": 3}
