@@ -307,3 +307,10 @@ def test_observations_are_stored_once():
 def test_a_rollout_that_does_not_fit_is_refused_with_advice():
     with pytest.raises(ConfigError, match="replay_capacity of at least"):
         buffer(12).add(History(11).rollout(10))
+
+
+def test_a_rollout_fits_with_the_steps_after_it_that_a_return_needs():
+    """20 steps of 3 rows, of which a return of 3 steps needs the last three."""
+    buffer(60, n_step=3).add(History(11).rollout(17))
+    with pytest.raises(ConfigError, match="a rollout has 18 and n_step is 3"):
+        buffer(60, n_step=3).add(History(11).rollout(18))

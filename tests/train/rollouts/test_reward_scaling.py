@@ -33,6 +33,14 @@ def test_rewards_are_divided_by_the_deviation_of_all_discounted_returns_so_far()
         assert scaled.dtype == np.float32
 
 
+def test_the_first_reward_stays_and_two_returns_have_a_deviation():
+    scaler = RewardScaler(1, GAMMA)
+    ended = np.array([True])
+    assert scaler.scale(np.array([7.0]), np.arange(1), ended) == pytest.approx(7.0)
+    # The returns 7 and 3 have the deviation 2.
+    assert scaler.scale(np.array([3.0]), np.arange(1), ended) == pytest.approx(1.5)
+
+
 def test_huge_rewards_are_clipped():
     scaler = RewardScaler(2, GAMMA)
     for sign in (1, -1):

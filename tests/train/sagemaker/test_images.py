@@ -18,7 +18,7 @@ import moto
 import pytest
 
 from tests.command_line import run
-from train.sagemaker.images import DOCKER_BUILD, ROOT, Image, source
+from train.sagemaker.images import DOCKER_BUILD, ROOT, Image, shown, source
 
 REGION = "eu-west-1"
 PUSHED = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/procsnake"
@@ -103,6 +103,23 @@ def test_aws_builds_what_docker_would_build_here(tmp_path, light_source, kind, g
     )
     assert (unpacked / "notebooks" / "1_quickstart.ipynb").is_file()
     assert (unpacked / "bundle" / "card.json").is_file() == with_bundle
+
+
+@pytest.mark.parametrize(
+    ("registry", "steps"),
+    [
+        ("", ["docker buildx"]),
+        ("ghcr.io/me/", ["docker buildx", "docker push"]),
+        (
+            "123456789012.dkr.ecr.eu-west-1.amazonaws.com/",
+            ["docker buildx", "aws ecr", "docker push"],
+        ),
+    ],
+)
+def test_only_amazons_registry_is_logged_in_to_before_a_push(registry, steps):
+    lines = shown(Image(kind="training", tag=f"{registry}snake:1"))
+    assert [" ".join(line.split()[:2]) for line in lines] == steps
+    assert all("--region eu-west-1 " in line for line in lines if line.startswith("aws"))
 
 
 @pytest.fixture
