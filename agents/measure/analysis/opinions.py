@@ -70,7 +70,7 @@ def by_move(value: Callable[[int], T]) -> tuple[T, T, T, T]:
 class MoveSearch:
     """Scores all moves of a snake with `nodes` nodes per position, as alpha-beta does with its
     defaults, but for the evaluation of duels, for `crowd_weights`, and for `crowd_quiet_turns`: it
-    looks as far with many snakes as with two.
+    looks as far with many snakes as with two. The last two of a larger game aren't a duel here.
 
     Each move is searched on its own, so that even the worst has a score; alpha-beta by itself only
     proves that it is worse. All share one transposition table and go deeper turn by turn. The

@@ -144,6 +144,8 @@ class AlphaBeta(Agent):
         return new_workspace(state, table_bits=self.table_bits, learned=learned)
 
     def evaluation_in_words(self, state: State | None = None) -> str | None:
+        if state is not None and state.arrays.num_alive[0]:
+            state = state.select_living(0)
         return evaluation_in_words(self.learned, state)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -287,7 +289,7 @@ class AlphaBeta(Agent):
 
 def _among_the_living(state: State, board: int, you: int) -> tuple[State, int]:
     """Return a copy of one board without the slots of dead snakes, and my slot there. So the last
-    two snakes of a larger game play a duel.
+    two snakes of a larger game play a duel. If I am dead myself, all slots are kept.
     """
     cause = state.arrays.cause[board]
     if cause[you] != ALIVE:

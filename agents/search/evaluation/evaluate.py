@@ -54,16 +54,16 @@ class Weights(NamedTuple):
     hazard: Annotated[int, Range(0, 10, 0.5, is_linear=True)] = 1
     """Points for each point of health on a board that has hazards, because they take health."""
     prize: Annotated[int, Range(0, 20_000, 500, is_linear=True)] = 0
-    """Points that the living snakes share, less my share among four: a rival that dies leaves more
-    for me.
+    """With n living snakes, `prize` · (1/n − 1/4) points are added, because one of n equal snakes
+    wins one game in n. So a rival's death is worth points. In a duel this is a constant.
     """
     draw: Annotated[int, Range(-6000, 0, 200)] = -2000
     """The score if I die together with one of the snakes that try to prevent my best."""
 
 
 CROWD = Weights(length=300, prize=7000)
-"""The default weights in a search that begins with more than two living snakes. docs/search.md says
-why they differ.
+"""The default weights in a search that begins with more than two living snakes. docs/lab/search.md
+says why they differ.
 """
 
 

@@ -54,7 +54,7 @@ class LearnedEvaluation:
     size, without hazards.
 
     A duel is a game of two snakes. The last two snakes of a larger game aren't a duel here, as long
-    as the state still holds the others."""
+    as the state still holds the others; `AlphaBeta` leaves these out first."""
 
     width: int
     height: int

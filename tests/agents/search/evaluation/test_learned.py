@@ -285,9 +285,17 @@ def test_the_last_two_of_four_snakes_play_a_duel_as_a_server_does():
         here = AlphaBeta(nodes=300).act(one, int(slots[0]))
         there = AlphaBeta(nodes=300).act(duel, int(np.flatnonzero(living == slots[0])[0]))
         assert here.note["evaluation"] == "learned"
+        assert make("alphabeta").evaluation_in_words(one) == "learned (duel-units)"
         assert (here.move, here.note) == (there.move, there.note)
         compared += 1
     assert compared > 3
+
+
+def test_a_dead_snake_has_lost_whoever_else_lives():
+    states = (s.select(boards[[0]]) for s, boards, _ in played_boards(60, num_snakes=4))
+    state = next(s for s in states if s.arrays.num_alive[0] == 3)
+    dead = int(np.flatnonzero(state.arrays.cause[0] != ALIVE)[0])
+    assert AlphaBeta(nodes=300).act(state, dead).note["score"] < -SURE
 
 
 @pytest.mark.parametrize("ruleset", ["constrictor", "royale", "wrapped", "solo"])
