@@ -313,6 +313,7 @@ def test_games_lists_results_and_filters_them(arena, command):
             {"winner": mine},
             {"winner": rival},
             {"winner": "Rival"},
+            {"winner": {"name": "Rival"}},
             {"status": "failed"},
             {"status": "running"},
         ],
@@ -324,9 +325,10 @@ def test_games_lists_results_and_filters_them(arena, command):
         games = json.loads(command("games", *words, "--json")[1])
         return [(game["created_at"][8:10], game["result"]) for game in games]
 
-    assert listed() == [("05", ""), ("04", ""), ("03", "lost"), ("02", "lost"), ("01", "won")]
-    assert listed("--lost", "--since", "2026-11-03") == [("03", "lost")]
-    assert listed("--since", "2026-11-04T11:00:00") == [("05", ""), ("04", "")]
+    lost = [("04", "lost"), ("03", "lost"), ("02", "lost")]
+    assert listed() == [("06", ""), ("05", ""), *lost, ("01", "won")]
+    assert listed("--lost", "--since", "2026-11-03") == lost[:2]
+    assert listed("--since", "2026-11-05T11:00:00") == [("06", ""), ("05", "")]
     assert "Hisser, Rival" in command("games")[1]
 
 

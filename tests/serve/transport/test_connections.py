@@ -146,6 +146,20 @@ class Known:
         self.is_open = False
 
 
+def test_no_more_connections_are_kept_open_than_there_are_files():
+    resource = pytest.importorskip("resource", reason="Windows has no limit of files")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = connections._RESERVED_FILES + 40
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, before[1]))
+    try:
+        most = Connections(most=10_000).most
+        raised, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert files < raised
+        assert most == raised - connections._RESERVED_FILES
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
 def test_of_one_address_the_quietest_gives_way():
     now = count()
     kept = Connections(per_address=3, clock=lambda: next(now))

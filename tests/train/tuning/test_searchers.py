@@ -53,11 +53,17 @@ def test_later_trials_are_near_the_best_of_the_earlier_ones(mode):
 def test_values_are_those_of_the_spaces():
     made = draws(
         spaces_of(
-            ppo__num_epochs="2..4", ppo__gamma="0.5..0.9", seed="1e-4..1e-2:log", env=["a", [1, 2]]
+            ppo__num_epochs="2..4",
+            ppo__gamma="0.5..0.9",
+            ppo__gae_lambda="0.9..0.999:discount",
+            seed="1e-4..1e-2:log",
+            env=["a", [1, 2]],
         )
     )
     assert {values["ppo.num_epochs"] for values in made} == {2, 3, 4}
     assert all(0.5 <= values["ppo.gamma"] <= 0.9 for values in made)
+    assert all(0.9 <= values["ppo.gae_lambda"] <= 0.999 for values in made)
+    assert 0.3 < sum(values["ppo.gae_lambda"] > 0.99 for values in made) / len(made) < 0.7
     assert 0.3 < sum(values["seed"] < 1e-3 for values in made) / len(made) < 0.7
     assert all(values["env"] in ("a", [1, 2]) for values in made)
 

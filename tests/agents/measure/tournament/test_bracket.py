@@ -73,6 +73,16 @@ def test_if_the_worse_always_wins_the_last_seed_does(num):
     assert standings(tournament, games)[0].player == num - 1
 
 
+def test_who_came_further_stands_higher_whatever_the_ratings_say():
+    """Player 0 has a bye and loses the final 0:2; player 2 lost the first round 1:2."""
+    tournament = of(3, form="bracket", games=3)
+    results = iter([1, 2, 1, 1, 1])
+    games, _ = played(tournament, lambda pair: next(results))
+    rows = standings(tournament, games)
+    assert [row.player for row in rows] == [1, 0, 2]
+    assert rows[1].skill.ordinal < rows[2].skill.ordinal
+
+
 @pytest.mark.parametrize(("best_of", "least", "most"), [(1, 1, 1), (3, 2, 3), (5, 3, 5)])
 def test_a_match_ends_when_it_is_decided(best_of, least, most):
     tournament = of(2, form="bracket", games=best_of)
