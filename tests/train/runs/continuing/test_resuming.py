@@ -95,6 +95,12 @@ def test_a_damaged_best_checkpoint_is_no_longer_the_best(tmp_path):
     assert run.best_checkpoint() is None
 
 
+def test_what_is_forgotten_are_the_checkpoints_after_an_iteration(tmp_path):
+    run = a_run(tmp_path, num_checkpoints=4)
+    run.forget_after(2)
+    assert [int(checkpoint.name) for checkpoint in run.checkpoints()] == [1, 2]
+
+
 def test_a_run_of_which_every_checkpoint_is_damaged_does_not_begin_anew(tmp_path):
     run = a_run(tmp_path, 2)
     for checkpoint in run.checkpoints():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import t
@@ -11,6 +13,7 @@ from tests.train.runs.report.test_page import a_run
 from train.config import Experiment
 from train.metrics.words import title_of
 from train.runs.curves.plot import groups_of, rows_of, usual, write_curves
+from train.runs.curves.statistics import mean_line
 from train.runs.folder import RunError, RunFolder
 
 
@@ -69,6 +72,16 @@ def test_what_is_told_of_seeds_is_of_the_time_that_all_of_them_had(tmp_path):
     assert told["episode_return_mean"].startswith(f"{(54.5 / 60 + 54.5 / 600) / 2:.3g} ")
     # Every tenth iteration has a win rate, the same share: the fiftieth and the sixtieth count.
     assert told["win_rate"].startswith(f"{(55 / 60 + 55 / 600) / 2:.3g} ")
+
+
+def test_a_metric_that_was_measured_once_is_one_point():
+    columns = {
+        "minutes": np.array([1.0, 2.0, 3.0]),
+        "agent_steps": np.array([10.0, 20.0, 30.0]),
+        "win_rate": np.array([math.nan, 0.25, math.nan]),
+    }
+    line = mean_line("once", [columns], "win_rate")
+    assert (line.x.tolist(), line.y.tolist()) == ([2.0], [0.25])
 
 
 def test_shares_are_said_to_be_shares_and_each_axis_has_a_name(runs, tmp_path):

@@ -1,0 +1,77 @@
+"""Keeps and draws how the snake experiments learn: the games that each won against three flood
+snakes, by minutes of training, three seeds each.
+
+    python docs/pictures/snake_curves.py RUN …    # writes data/snakes/curves.json
+
+The runs are those of `procsnake train EXPERIMENT --set evaluation.every_minutes=0.5 --set
+'evaluation.opponents=[[flood, flood, flood]]' --set evaluation.games=200 --set seed=N`. The
+laboratory notes say on which machine: docs/lab/first-minutes.md."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.measure.pages import Chart, Line
+from agents.measure.pages.figure import save_charts
+
+RESULT = Path(__file__).parent / "data" / "snakes" / "curves.json"
+METRIC = "win_rate_vs_3xflood"
+
+
+def main(runs: list[str]) -> None:
+    """Write what these runs' folders hold: [minutes, decisions, share of games won] by seed."""
+    from train.runs.curves.history import read_columns, read_config
+
+    experiments: dict[str, dict[str, list[list[float]]]] = {}
+    for run in runs:
+        config = read_config(Path(run))
+        columns = read_columns(Path(run))
+        measured = np.isfinite(columns[METRIC])
+        rows = np.column_stack([columns[name] for name in ("minutes", "agent_steps", METRIC)])
+        by_seed = experiments.setdefault(config["name"], {})
+        by_seed[str(config["seed"])] = [
+            [round(minutes, 2), int(decisions), won] for minutes, decisions, won in rows[measured]
+        ]
+    text = json.dumps({"games": 200, "experiments": experiments})
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(text.replace('"battlesnake', '\n"battlesnake') + "\n", encoding="utf-8")
+
+
+def line_of(name: str, by_seed: dict[str, list[list[float]]]) -> Line:
+    """The mean over seeds at each half minute, between the lowest and the highest seed."""
+    seeds = [np.array(rows) for rows in by_seed.values()]
+    end = min(rows[-1, 0] for rows in seeds)
+    minutes = np.arange(0.5, end + 0.01, 0.5)
+    won = np.array([np.interp(minutes, rows[:, 0], rows[:, 2]) for rows in seeds])
+    return Line(
+        name=name.removeprefix("battlesnake-"),
+        x=minutes,
+        y=won.mean(axis=0),
+        low=won.min(axis=0),
+        high=won.max(axis=0),
+    )
+
+
+def chart() -> Chart:
+    """The curves of all experiments, the best at the end first."""
+    data: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
+    lines = [line_of(name, by_seed) for name, by_seed in data["experiments"].items()]
+    return Chart(
+        title="games won against three flood snakes",
+        x_label="minutes of training",
+        y_label="share of games",
+        lines=sorted(lines, key=lambda line: -line.y[-1]),
+        from_zero=True,
+        shares=True,
+    )
+
+
+MAKERS = {"snake-curves.png": lambda path: save_charts(path, [chart()])}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
