@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import cycle
+from itertools import cycle, product
 
 import numpy as np
 
 from agents.agent import Agent
 from agents.heuristics import FloodFill
 from agents.search import MCTS, AlphaBeta
-from agents.search.alphabeta.agent import DEFAULT_NODES
+from agents.search.alphabeta.agent import DEFAULT_EVALUATION, DEFAULT_NODES
 from agents.search.evaluation.learned import HAND_WRITTEN
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
@@ -23,7 +23,8 @@ from tests.benchmarks.measure import Rate, arguments, machine, rate, tell
 
 NODES = 50_000
 SIMULATIONS = 10_000
-THINKING_S = 0.05
+THINKING_MS = (50, 450)
+"""Wall time for a move: a short one, and about what is left of an arena's 500 ms."""
 
 
 def duels(count: int = 64, *, turn: int = 60) -> list[State]:
@@ -50,13 +51,16 @@ def thinking(agent: Agent, positions: Iterator[State], key: str) -> Callable[[],
     return lambda: agent.act(next(positions), 0).note[key]
 
 
-def in_time(positions: list[State], threads: int) -> tuple[float, float]:
-    """Turns that alpha-beta looks ahead in 50 ms, and nodes that it sees: means over the
+def in_time(positions: list[State], milliseconds: int, threads: int) -> tuple[float, float]:
+    """Turns that alpha-beta looks ahead in this wall time, and nodes that it sees: means over the
     positions.
     """
     agent = AlphaBeta(margin_ms=0.0, threads=threads)
     agent.act(positions[0], 0)
-    notes = [agent.act(s, 0, time.monotonic() + THINKING_S).note for s in positions]
+    notes = [
+        agent.act(position, 0, time.monotonic() + milliseconds / 1000).note
+        for position in positions
+    ]
     return float(np.mean([note["depth"] for note in notes])), float(
         np.mean([note["nodes"] for note in notes])
     )
@@ -68,7 +72,7 @@ def share_of_speed(positions: list[State], runs: int) -> list[float]:
     """
     players = [
         AlphaBeta(nodes=DEFAULT_NODES, evaluation=evaluation)
-        for evaluation in (HAND_WRITTEN, "duel")
+        for evaluation in (HAND_WRITTEN, DEFAULT_EVALUATION)
     ]
     shares = []
     for run in range(1 + runs):
@@ -136,15 +140,18 @@ def main() -> None:
         f" ({spread})",
         flush=True,
     )
-    for threads in (1, 2):
-        depth, nodes = in_time(positions[::4] if options.quick else positions, threads)
+    for milliseconds, threads in product(THINKING_MS, (1, 2)):
+        depth, nodes = in_time(
+            positions[::4] if options.quick else positions, milliseconds, threads
+        )
         figures |= {
-            f"alphabeta_depth_50_ms_{threads}_threads": depth,
-            f"alphabeta_nodes_50_ms_{threads}_threads": nodes,
+            f"alphabeta_depth_{milliseconds}_ms_{threads}_threads": depth,
+            f"alphabeta_nodes_{milliseconds}_ms_{threads}_threads": nodes,
         }
         print(
-            f"alpha-beta in 50 ms of wall time, threads={threads}: {depth:.2f} turns ahead,"
-            f" {nodes:,.0f} nodes"
+            f"alpha-beta in {milliseconds} ms of wall time, threads={threads}: {depth:.2f} turns"
+            f" ahead, {nodes:,.0f} nodes",
+            flush=True,
         )
     tell(options, figures)
 
