@@ -1,4 +1,6 @@
-"""Chooses the snakes whose moves are searched: mine and the nearest others."""
+"""Chooses the snakes that a search sees, and those whose moves it tries: mine and the nearest
+others.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,17 @@ import numpy as np
 
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import Boards, head_cell, is_alive
+from envs.battlesnake.state import ALIVE, Boards, State, head_cell, is_alive
+
+
+def among_the_living(state: State, board: int, you: int) -> tuple[State, int]:
+    """Return a copy of one board without the slots of dead snakes, and my slot there. So the last
+    two snakes of a larger game play a duel. If I am dead myself, all slots are kept.
+    """
+    cause = state.arrays.cause[board]
+    if cause[you] != ALIVE:
+        return state.select(np.array([board])), int(you)
+    return state.select_living(board), int((cause[:you] == ALIVE).sum())
 
 
 @kernel

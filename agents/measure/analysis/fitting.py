@@ -88,10 +88,11 @@ class Measured:
 def fit(
     stores: Sequence[Path], *, nodes: int, pool: ProcessPoolExecutor | None, tell: Tell
 ) -> tuple[WinProbability, dict[str, Measured]]:
-    """Fit all curves to the games of these stores, and measure them by group.
+    """Fit the curves to the games of these stores, and measure them by group. A group of which the
+    games have too few positions keeps the built-in curve, and isn't measured.
 
-    Raises `StoreError` for files that are not stores, and `ConfigError` if there are too few
-    positions of some group."""
+    Raises `StoreError` for files that are not stores, and `ConfigError` if all groups have too few
+    positions."""
     recorded = [read_games(path) for path in stores]
     games = list[tuple[Match, Game, bool]]()
     for match, all_games in recorded:
@@ -99,12 +100,19 @@ def fit(
     positions = list(
         chain.from_iterable(spread(pool, partial(positions_of, nodes=nodes), games, tell))
     )
-    curves = {}
+    curves = dict(WinProbability.shipped().curves)
     measured = {}
     for group in GROUPS:
         own = [one for one in positions if one.group == group]
-        curves[group] = fit_curve(group, [one for one in own if not one.is_held_out])
-        measured[group] = measure(curves[group], [one for one in own if one.is_held_out])
+        seen = [one for one in own if not one.is_held_out]
+        if sum(abs(one.score) <= SURE for one in seen) >= _LEAST:
+            curves[group] = fit_curve(group, seen)
+            measured[group] = measure(curves[group], [one for one in own if one.is_held_out])
+    if not measured:
+        raise ConfigError(
+            f"these games have {len(positions)} positions, and no kind of position has the"
+            f" {_LEAST} without a proven score that a curve needs; add stores with more games"
+        )
     training = {
         "stores": [
             {**match.to_dict(), "games_kept": len(all_games)} for match, all_games in recorded
@@ -139,17 +147,9 @@ def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Posi
 
 
 def fit_curve(group: str, positions: Sequence[Position]) -> Curve:
-    """Fit a group's curve. Raises `ConfigError` if there are too few positions, or if their scores
-    don't predict the results.
-    """
+    """Fit a group's curve. Raises `ConfigError` if the scores don't predict the results."""
     scores, results = _columns(positions)
     open_ones = np.abs(scores) <= SURE
-    if open_ones.sum() < _LEAST:
-        raise ConfigError(
-            f"there are {open_ones.sum()} positions of the group {group!r} with no proven score;"
-            f" at least {_LEAST} are needed. Add stores of duels on 11×11 and of four-snake"
-            " games"
-        )
     features = np.column_stack([scores[open_ones] / _UNIT, np.ones(open_ones.sum())])
     slope, offset = ridge_regression(features, results[open_ones], np.zeros(len(features)), _RIDGE)
     if slope <= 0:
@@ -209,7 +209,11 @@ def _logit(share: float) -> float:
 def table(curves: WinProbability, measured: dict[str, Measured]) -> str:
     """Return the curves and their calibration in words and columns."""
     lines: list[str] = []
-    for group, one in measured.items():
+    for group in GROUPS:
+        if group not in measured:
+            lines.append(f"{group}: the built-in curve, because there are too few positions")
+            continue
+        one = measured[group]
         curve: Any = curves.curves[group]
         shape = f"scale {curve.scale:.0f}, offset {curve.offset:+.2f}"
         proven = f"proven losses {curve.proven_loss:.1%} won, proven wins {curve.proven_win:.1%}"

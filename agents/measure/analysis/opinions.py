@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from agents.measure.analysis.win_probability import CROWD_WEIGHTS, EVALUATION
+from agents.measure.analysis.win_probability import EVALUATION
 from agents.search.alphabeta.iterative_deepening import WINDOW
 from agents.search.alphabeta.search import begin, prepare, run
 from agents.search.alphabeta.stack import (
@@ -19,9 +19,10 @@ from agents.search.alphabeta.stack import (
     AlphaBetaWorkspace,
     new_workspace,
 )
-from agents.search.evaluation.evaluate import SURE, WIN, Weights
+from agents.search.evaluation.evaluate import CROWD, SURE, WIN, Weights
 from agents.search.evaluation.learned import evaluation_in_words, find_evaluation
 from agents.search.make_unmake import search_rules
+from agents.search.players import among_the_living
 from agents.search.time_management import WorkspacePool
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State
@@ -69,8 +70,7 @@ def by_move(value: Callable[[int], T]) -> tuple[T, T, T, T]:
 
 class MoveSearch:
     """Scores all moves of a snake with `nodes` nodes per position, as alpha-beta does with its
-    defaults, but for the evaluation of duels, for `crowd_weights`, and for `crowd_quiet_turns`: it
-    looks as far with many snakes as with two. The last two of a larger game aren't a duel here.
+    defaults, but for `crowd_quiet_turns`: it looks as far with many snakes as with two.
 
     Each move is searched on its own, so that even the worst has a score; alpha-beta by itself only
     proves that it is worse. All share one transposition table and go deeper turn by turn. The
@@ -82,23 +82,24 @@ class MoveSearch:
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
 
     def _new_workspace(self, state: State) -> AlphaBetaWorkspace:
-        return new_workspace(state, table_bits=_TABLE_BITS, learned=self._learned)
+        learned = self._learned if state.num_snakes == 2 else None
+        return new_workspace(state, table_bits=_TABLE_BITS, learned=learned)
 
     def is_learned(self, state: State) -> bool:
         """Return whether the learned evaluation of duels applies to board 0, so that scores are on
         its scale.
         """
-        return self._learned is not None and self._learned.applies_to(state)
+        return self._learned is not None and self._learned.applies_to(state.select_living(0))
 
     def evaluation_in_words(self, state: State) -> str:
         """Return which evaluation the search uses on board 0, and why."""
-        return evaluation_in_words(self._learned, state)
+        return evaluation_in_words(self._learned, state.select_living(0))
 
     def __call__(self, state: State, me: int) -> Opinions:
         """Return the opinions on board 0 for the living snake in slot `me`, of a game that isn't
         over.
         """
-        here = state.select(np.zeros(1, np.int64))
+        here, me = among_the_living(state, 0, me)
         safe = safe_moves(here, np.zeros(1, np.int64), np.array([me]))[0]
         if safe.all() and _all_deadly(here, me):
             safe = np.zeros(4, np.bool_)
@@ -113,7 +114,7 @@ class MoveSearch:
                 _NEAR,
                 QUIET_TURNS,
             )
-            weights = CROWD_WEIGHTS if here.arrays.num_alive[0] > 2 else Weights()
+            weights = CROWD if here.num_snakes > 2 else Weights()
             scores, depth = _deepen(here, space, weights, np.flatnonzero(safe), self.nodes)
         return Opinions(
             scores=by_move(lambda move: scores.get(move, CERTAIN_DEATH)),

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.measure.analysis.win_probability import CROWD_WEIGHTS, EVALUATION
-from agents.search.evaluation.evaluate import SCALE, Weights
+from agents.measure.analysis.win_probability import EVALUATION
+from agents.search.evaluation.evaluate import CROWD, SCALE, Weights
 from agents.search.evaluation.hidden_units import add_up, new_hidden_units
 from agents.search.evaluation.learned import (
     LearnedEvaluation,
@@ -19,6 +19,7 @@ from agents.search.evaluation.learned_features import OWN, SHARED
 from agents.search.evaluation.learned_weights import UNIT
 from agents.search.evaluation.territory import REACHED_AFTER, new_territory, survey
 from agents.search.make_unmake import search_rules
+from agents.search.players import among_the_living
 from agents.search.tuning.positions import LINEAR, features_of
 from agents.search.tuning.positions import UNIT as WHOLE
 from agents.search.tuning.self_play import Viewer
@@ -160,8 +161,8 @@ def explain(state: State, me: int, learned: LearnedEvaluation | None = None) -> 
 
     `learned` is the learned evaluation, used where it applies; by default `EVALUATION`."""
     learned = learned or find_evaluation(EVALUATION)
-    is_crowd = state.arrays.num_alive[0] > 2
-    weights = CROWD_WEIGHTS if is_crowd else Weights()
+    state, me = among_the_living(state, 0, me)
+    weights = CROWD if state.num_snakes > 2 else Weights()
     shares = _by_hand(state, me, weights)
     if learned is not None and learned.applies_to(state):
         shares += _learned(state, me, weights, learned)

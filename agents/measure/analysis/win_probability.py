@@ -15,19 +15,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.search.evaluation.evaluate import SURE, Weights
+from agents.search.evaluation.evaluate import SURE
 from envs.common.errors import ConfigError, reason
 from envs.common.strangers.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 
 GROUPS = ("duel", "2", "3", "4")
-"""The kinds of positions that have curves of their own: duels that the learned evaluation of duels
-scores, and others by the number of living snakes. Positions of more than four snakes have the curve
-of four."""
-EVALUATION = "duel"
-"""The learned evaluation by which positions are analysed: the curves are fitted to its scores."""
-CROWD_WEIGHTS = Weights(length=300)
-"""The weights by which positions of more than two living snakes are analysed, likewise."""
+"""The kinds of positions that have curves of their own: duels that the learned evaluation scores,
+and others by the number of living snakes. Positions of more than four snakes have the curve of
+four."""
+EVALUATION = "duel-units"
+"""The learned evaluation by which duels are analysed: their curve is fitted to its scores."""
 _SHIPPED = Path(__file__).with_name("win_probability.json")
 _VERSION = 1
 _MAX_BYTES = 1 << 20

@@ -42,6 +42,7 @@ from agents.search.evaluation.learned import (
 )
 from agents.search.make_unmake import search_rules
 from agents.search.options import Range, check_options
+from agents.search.players import among_the_living
 from agents.search.time_management import (
     MAX_CPU_MS,
     MAX_NEAR,
@@ -53,7 +54,7 @@ from agents.search.time_management import (
     cpu_due,
 )
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import ALIVE, State
+from envs.battlesnake.state import State
 
 DEFAULT_NODES = 20_000
 DEFAULT_EVALUATION = "duel-units"
@@ -173,7 +174,7 @@ class AlphaBeta(Agent):
         if not nodes:
             return []
         positions: list[State] = []
-        scratch, me = _among_the_living(state, 0, you)
+        scratch, me = among_the_living(state, 0, you)
         with self._idle.borrow(scratch) as space:
             stops = Stops(nodes, lambda: positions.append(scratch.copy()))
             self._begin(scratch, me, space, stops).run()
@@ -189,7 +190,7 @@ class AlphaBeta(Agent):
         safe = safe_moves(state, boards, slots)
         scores = np.full((len(boards), 4), NEVER)
         for n, (board, you) in enumerate(zip(boards, slots, strict=True)):
-            scratch, me = _among_the_living(state, board, you)
+            scratch, me = among_the_living(state, board, you)
             with self._idle.borrow(scratch) as space:
                 limits = SearchLimits(self.nodes or DEFAULT_NODES, None)
                 search = self._begin(scratch, me, space, limits)
@@ -203,7 +204,7 @@ class AlphaBeta(Agent):
         nodes = self.nodes
         if nodes is None and deadline is None and self.cpu_ms is None:
             nodes = DEFAULT_NODES
-        here, me = _among_the_living(state, board, you)
+        here, me = among_the_living(state, board, you)
         with ExitStack() as stack:
             spaces = [stack.enter_context(self._idle.borrow(here)) for _ in range(self.threads)]
             searches = []
@@ -285,16 +286,6 @@ class AlphaBeta(Agent):
         move = best_reply(self.policy, here, search.me, rival, score, allowed=search.allowed)
         self._has_guessed |= move is not None
         return move if is_lost else None
-
-
-def _among_the_living(state: State, board: int, you: int) -> tuple[State, int]:
-    """Return a copy of one board without the slots of dead snakes, and my slot there. So the last
-    two snakes of a larger game play a duel. If I am dead myself, all slots are kept.
-    """
-    cause = state.arrays.cause[board]
-    if cause[you] != ALIVE:
-        return state.select(np.array([board])), int(you)
-    return state.select_living(board), int((cause[:you] == ALIVE).sum())
 
 
 def _note(outcome: Outcome, spaces: Sequence[AlphaBetaWorkspace]) -> dict[str, Any]:

@@ -54,12 +54,10 @@ def test_the_right_curve_is_calibrated_and_a_wrong_one_is_not():
     assert right.loss < right.loss_of_the_mean < wrong.loss
 
 
-def test_scores_that_predict_nothing_and_too_few_positions_are_refused():
+def test_scores_that_predict_nothing_are_refused():
     upside_down = [one._replace(result=1 - one.result) for one in made_positions(2000)]
     with pytest.raises(ConfigError, match="scores don't predict"):
         fit_curve("2", upside_down)
-    with pytest.raises(ConfigError, match=r"are 9\d positions|are [0-8]?\d positions"):
-        fit_curve("2", made_positions(90))
 
 
 def test_positions_of_a_store_are_seen_by_every_living_snake(tmp_path):
@@ -75,8 +73,23 @@ def test_positions_of_a_store_are_seen_by_every_living_snake(tmp_path):
     assert len(positions) == sum(
         1 + (seat.died - 1 if seat.died else game.turns - 1) // 16 for seat in game.seats
     )
-    with pytest.raises(ConfigError, match="group 'duel'"):
+    with pytest.raises(ConfigError, match=r"no kind of position has the 100"):
         fit([tmp_path / "games.db"], nodes=200, pool=None, tell=lambda done, of: None)
+
+
+def test_kinds_of_positions_that_are_too_rare_keep_the_built_in_curves(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "EVERY", 1)
+    players = tuple(Player(name, name) for name in ("flood", "random"))
+    tournament = Tournament(players=players, games=30, width=7, height=7, seed=3)
+    with Store(tmp_path / "games.db", Tournament) as store:
+        play_tournament(tournament, store)
+    curves, measured = fit([tmp_path / "games.db"], nodes=50, pool=None, tell=lambda done, of: None)
+    shipped = WinProbability.shipped()
+    assert list(measured) == ["2"]
+    assert curves.curves["2"] != shipped.curves["2"]
+    rare = [group for group in GROUPS if group != "2"]
+    assert [curves.curves[group] for group in rare] == [shipped.curves[group] for group in rare]
+    assert "duel: the built-in curve" in table(curves, measured)
 
 
 def test_of_a_test_from_a_book_each_openings_own_turns_are_left_out(tmp_path, monkeypatch):
@@ -93,7 +106,8 @@ def test_of_a_test_from_a_book_each_openings_own_turns_are_left_out(tmp_path, mo
 
 def test_files_keep_of_a_bin_what_the_table_says():
     measured = measure(TRUE, made_positions(200))
-    printed = table(WinProbability(dict.fromkeys(GROUPS, TRUE)), {"2": measured}).splitlines()[2:]
+    curves = WinProbability(dict.fromkeys(GROUPS, TRUE))
+    printed = [line for line in table(curves, {"2": measured}).splitlines() if "% to" in line]
     rows = [one.row for one in measured.bins]
     kept = [(str(positions), f"{expected:.1%}", f"{won:.1%}") for positions, expected, won in rows]
     assert [tuple(line.split()[3:]) for line in printed] == kept

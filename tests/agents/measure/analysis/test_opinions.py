@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from agents.measure.analysis.opinions import CERTAIN_DEATH, MoveSearch
 from agents.search.evaluation.evaluate import SURE, Weights
-from tests.agents.boards import board
+from envs.battlesnake.state import ALIVE
+from tests.agents.boards import board, played_boards
 from tests.agents.tactics.test_tactics import PUZZLES
 
 
@@ -49,6 +51,19 @@ def test_necks_and_walls_are_certain_death_and_the_rest_is_scored(search):
     assert [score == CERTAIN_DEATH for score in opinions.scores] == [False, True, True, False]
     assert all(abs(opinions.scores[move]) < SURE for move in (0, 3))
     assert opinions.depth > 3
+
+
+def test_the_last_two_of_a_larger_game_are_judged_as_a_duel(search):
+    compared = 0
+    for state, boards, slots in played_boards(40):
+        for here, slot in zip(boards, slots, strict=True):
+            if state.arrays.num_alive[here] == 2 and compared < 6:
+                larger = state.select(np.array([here]))
+                is_second = (larger.arrays.cause[0, :slot] == ALIVE).any()
+                assert search.is_learned(larger)
+                assert search(larger, slot) == search(larger.select_living(0), int(is_second))
+                compared += 1
+    assert compared == 6
 
 
 def test_the_answer_depends_on_position_and_nodes_alone(search):

@@ -8,8 +8,7 @@ from itertools import islice
 import pytest
 
 from agents.measure.analysis.shares import HAND, LEARNED, explain, in_words
-from agents.measure.analysis.win_probability import CROWD_WEIGHTS
-from agents.search.evaluation.evaluate import Weights
+from agents.search.evaluation.evaluate import CROWD, Weights
 from agents.search.evaluation.learned import LearnedEvaluation
 from agents.search.evaluation.learned_features import NUM_FEATURES, OWN, SHARED
 from agents.search.evaluation.learned_weights import INPUT_UNIT, UNIT, HiddenUnit, Phase
@@ -52,14 +51,12 @@ def test_among_four_the_hand_written_shares_are_those_of_a_crowd():
         me = int(slots[0])
         if one.arrays.num_alive[0] > 2:
             found = explain(one, me)
-            assert (
-                found.evaluation
-                == "hand-written, because the game has 4 snakes, and duel is for duels"
+            living = int(one.arrays.num_alive[0])
+            assert found.evaluation == (
+                f"hand-written, because the game has {living} snakes, and duel-units is for duels"
             )
             assert {share.source for share in found.shares} == {HAND}
-            assert found.sum() == pytest.approx(
-                evaluate(one, me, new_territory(one), CROWD_WEIGHTS), abs=4
-            )
+            assert found.sum() == pytest.approx(evaluate(one, me, new_territory(one), CROWD), abs=4)
             compared += 1
     assert compared > 7
 

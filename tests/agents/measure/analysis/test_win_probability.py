@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.measure.analysis.win_probability import GROUPS, Curve, WinProbability, group_of
-from agents.search.evaluation.evaluate import WIN
+from agents.search.evaluation.evaluate import CROWD, WIN
 from envs.common.errors import ConfigError
 
 CURVE = Curve(scale=500, offset=0.5, proven_loss=0.03, proven_win=0.98)
@@ -24,8 +24,12 @@ def test_a_curve_is_logistic_and_never_below_proven_losses():
 def test_the_shipped_curves_rise_and_give_even_snakes_about_equal_chances():
     curves = WinProbability.shipped()
     for snakes, is_learned in ((2, True), (2, False), (3, False), (4, False)):
+        # Where three live, the evaluation adds the same to all for the rival that has died.
+        even = 0
+        if snakes > 2:
+            even = round(CROWD.prize * (1 / snakes - 1 / 4))
         chances = [
-            curves(score, snakes=snakes, is_learned=is_learned)
+            curves(even + score, snakes=snakes, is_learned=is_learned)
             for score in (-2000, -500, 0, 500, 2000)
         ]
         assert chances == sorted(set(chances))
