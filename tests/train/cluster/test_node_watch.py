@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from train.cluster import memory
-from train.cluster.node_watch import NodeWatch
+from train.cluster import memory, node_watch
+from train.cluster.node_watch import NodeWatch, is_running
 
 ADDRESS = "127.9.8.7"
 OTHER = "127.9.8.6"
@@ -62,3 +62,22 @@ def test_nodes_at_other_addresses_and_other_programs_are_not_watched(start):
     start("worker", ADDRESS)
     assert NodeWatch.of(ADDRESS).processes == ()
     assert NodeWatch.of(ADDRESS).died() == ""
+
+
+def test_a_node_runs_where_this_user_has_a_living_process_of_it(start, tmp_path, monkeypatch):
+    seen = tmp_path / "proc"
+    seen.mkdir()
+    monkeypatch.setattr(node_watch, "_PROC", seen)
+    other = start("python", ADDRESS)
+    (seen / str(other.pid)).symlink_to(f"/proc/{other.pid}")
+    assert not is_running()
+    raylet = start("raylet", ADDRESS)
+    (seen / str(raylet.pid)).symlink_to(f"/proc/{raylet.pid}")
+    assert is_running()
+    monkeypatch.setattr(node_watch.os, "getuid", lambda: 4711)
+    assert not is_running()
+    monkeypatch.undo()
+    monkeypatch.setattr(node_watch, "_PROC", seen)
+    raylet.kill()
+    raylet.wait()
+    assert not is_running()
