@@ -1,7 +1,7 @@
 """Who finds the tactics suite's moves, in 50 ms each: `python -m tests.benchmarks.tactics [AGENT…]
 [--json]`.
 
-123 positions of `tests/agents/tactics`, each with one right move that trying everything confirms. A
+131 positions of `tests/agents/tactics`, each with one right move that trying everything confirms. A
 policy, or whatever looks at the board and moves, takes no more time than it needs. Policies made
 for 11×11 boards skip those that they can't see."""
 
