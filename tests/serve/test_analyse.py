@@ -148,7 +148,7 @@ def test_a_turn_is_explained_by_the_shares_of_its_evaluation(capsys, game):
 
 def test_the_evaluation_behind_the_scores_is_told(capsys):
     _, out, _ = run(capsys, "analyse", OFFICIAL, *FEW)
-    assert out.endswith("\npositions are evaluated by: learned (duel)\n")
+    assert out.endswith("\npositions are evaluated by: learned (duel-units)\n")
 
 
 def test_a_kept_game_is_found_by_its_id(capsys, archive):
