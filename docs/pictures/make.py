@@ -56,6 +56,12 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "report-dark.png": _RUN_REPORT,
     "report-phone.png": _RUN_REPORT,
     "rulesets.png": _BOARD,
+    "snake-curves.png": (
+        "docs/pictures/snake_curves.py",
+        "docs/pictures/data/snakes/curves.json",
+        "agents/measure/pages/figure.py",
+        *_LOOK,
+    ),
     "sprt.png": (*_REPORT, "docs/pictures/data/sprt.db"),
     "tournament.png": (*_REPORT, "docs/pictures/data/tournament.db"),
     "viewer.png": _VIEWER,
@@ -95,9 +101,16 @@ def main(names: list[str]) -> None:
     import draw
     import procgen_scores
     import screens
+    import snake_curves
 
     names = names or stale()
-    makers = {**dict(draw.makers()), **boards.MAKERS, **diagrams.MAKERS, **procgen_scores.MAKERS}
+    makers = {
+        **dict(draw.makers()),
+        **boards.MAKERS,
+        **diagrams.MAKERS,
+        **procgen_scores.MAKERS,
+        **snake_curves.MAKERS,
+    }
     for name in names:
         if name in makers:
             makers[name](HERE / name)

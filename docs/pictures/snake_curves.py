@@ -3,9 +3,9 @@ snakes, by minutes of training, three seeds each.
 
     python docs/pictures/snake_curves.py RUN …    # writes data/snakes/curves.json
 
-The runs are those of `procsnake train EXPERIMENT --set evaluation.every_minutes=0.5 --set
+The runs are those of `procsnake train EXPERIMENT --set evaluation.every_minutes=1 --set
 'evaluation.opponents=[[flood, flood, flood]]' --set evaluation.games=200 --set seed=N`. The
-laboratory notes say on which machine: docs/lab/first-minutes.md."""
+laboratory notes say on which machine: docs/lab/compare.md."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ def main(runs: list[str]) -> None:
 
 
 def line_of(name: str, by_seed: dict[str, list[list[float]]]) -> Line:
-    """The mean over seeds at each half minute, between the lowest and the highest seed."""
+    """The mean over seeds after each minute, between the lowest and the highest seed."""
     seeds = [np.array(rows) for rows in by_seed.values()]
-    end = min(rows[-1, 0] for rows in seeds)
-    minutes = np.arange(0.5, end + 0.01, 0.5)
+    minutes = np.arange(1.0, min(rows[-1, 0] for rows in seeds) + 0.01)
     won = np.array([np.interp(minutes, rows[:, 0], rows[:, 2]) for rows in seeds])
     return Line(
         name=name.removeprefix("battlesnake-"),
