@@ -37,7 +37,7 @@ def main(runs: list[str]) -> None:
         by_seed[str(config["seed"])] = [
             [round(minutes, 2), int(decisions), won] for minutes, decisions, won in rows[measured]
         ]
-    text = json.dumps({"games": 200, "experiments": experiments})
+    text = json.dumps({"experiments": experiments})
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     RESULT.write_text(text.replace('"battlesnake', '\n"battlesnake') + "\n", encoding="utf-8")
 

@@ -110,8 +110,9 @@ def fit(
             measured[group] = measure(curves[group], [one for one in own if one.is_held_out])
     if not measured:
         raise ConfigError(
-            f"these games have {len(positions)} positions, and no kind of position has the"
-            f" {_LEAST} without a proven score that a curve needs; add stores with more games"
+            f"a curve needs {_LEAST} positions of its kind whose score isn't proven, and of the"
+            f" {len(positions)} positions of these games no kind has so many; add stores with more"
+            " games"
         )
     training = {
         "stores": [

@@ -73,7 +73,7 @@ def test_positions_of_a_store_are_seen_by_every_living_snake(tmp_path):
     assert len(positions) == sum(
         1 + (seat.died - 1 if seat.died else game.turns - 1) // 16 for seat in game.seats
     )
-    with pytest.raises(ConfigError, match=r"no kind of position has the 100"):
+    with pytest.raises(ConfigError, match="a curve needs 100 positions of its kind"):
         fit([tmp_path / "games.db"], nodes=200, pool=None, tell=lambda done, of: None)
 
 
