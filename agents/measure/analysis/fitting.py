@@ -105,9 +105,10 @@ def fit(
     for group in GROUPS:
         own = [one for one in positions if one.group == group]
         seen = [one for one in own if not one.is_held_out]
-        if sum(abs(one.score) <= SURE for one in seen) >= _LEAST:
+        held_out = [one for one in own if one.is_held_out]
+        if held_out and sum(abs(one.score) <= SURE for one in seen) >= _LEAST:
             curves[group] = fit_curve(group, seen)
-            measured[group] = measure(curves[group], [one for one in own if one.is_held_out])
+            measured[group] = measure(curves[group], held_out)
     if not measured:
         raise ConfigError(
             f"a curve needs {_LEAST} positions of its kind whose score isn't proven, and of the"

@@ -92,6 +92,13 @@ def test_kinds_of_positions_that_are_too_rare_keep_the_built_in_curves(tmp_path,
     assert "duel: the built-in curve" in table(curves, measured)
 
 
+def test_a_curve_that_no_held_out_game_could_measure_is_not_fitted(tmp_path, monkeypatch):
+    sprt.play(sprt.with_book(1, 8), tmp_path / "sprt.db")
+    monkeypatch.setattr(fitting, "positions_of", lambda game, nodes: made_positions(200))
+    with pytest.raises(ConfigError, match="a curve needs 100 positions"):
+        fit([tmp_path / "sprt.db"], nodes=200, pool=None, tell=lambda done, of: None)
+
+
 def test_of_a_test_from_a_book_each_openings_own_turns_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(fitting, "EVERY", 1)
     sprt.play(sprt.with_book(1, 8), tmp_path / "sprt.db")
