@@ -60,6 +60,10 @@ DEFAULT_NODES = 20_000
 DEFAULT_EVALUATION = "duel-units"
 SOON = 3
 """A loss within this many turns is answered by a guess, if there is a policy."""
+SPARE_BITS = 3
+"""A table has room for at least 2**`SPARE_BITS` times as many positions as are searched, where
+`table_bits` allows it, so that few share a place.
+"""
 _EVERY_MOVE = np.ones(4, np.bool_)
 
 
@@ -107,7 +111,8 @@ class AlphaBeta(Agent):
     """The most turns that it looks ahead."""
     table_bits: Annotated[int, Range(8, 24, step=1)] = 17
     """The transposition table has 2**`table_bits` positions of 16 bytes, and as many again for each
-    further thread.
+    further thread. A single thread that is limited to few `nodes` has a smaller one, because
+    emptying it takes time.
     """
     threads: Annotated[int, Range(1, 16)] = 1
     """The number of threads. Those above 1 search ahead of the first through the same table as long
@@ -142,7 +147,10 @@ class AlphaBeta(Agent):
         # A learned evaluation is for duels, so searches of other games are compiled without one's
         # hidden units.
         learned = self.learned if state.num_snakes == 2 else None
-        return new_workspace(state, table_bits=self.table_bits, learned=learned)
+        table_bits = self.table_bits
+        if self.nodes is not None and self.threads == 1:
+            table_bits = min(table_bits, self.nodes.bit_length() + SPARE_BITS)
+        return new_workspace(state, table_bits=table_bits, learned=learned)
 
     def evaluation_in_words(self, state: State | None = None) -> str | None:
         if state is not None and state.arrays.num_alive[0]:
@@ -207,6 +215,8 @@ class AlphaBeta(Agent):
         here, me = among_the_living(state, board, you)
         with ExitStack() as stack:
             spaces = [stack.enter_context(self._idle.borrow(here)) for _ in range(self.threads)]
+            # A search that is ended leaves its board as it was at its last node.
+            is_shared = self.threads > 1 or self.policy is not None
             searches = []
             for thread, space in enumerate(spaces):
                 # The helpers go on until the first thread is through.
@@ -214,7 +224,7 @@ class AlphaBeta(Agent):
                 if thread == 0:
                     limits = SearchLimits(nodes, deadline, cpu_due(self.cpu_ms))
                 search = self._begin(
-                    here.copy(),
+                    here.copy() if is_shared else here,
                     me,
                     share_table(space, spaces[0]),
                     limits,

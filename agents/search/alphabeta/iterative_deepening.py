@@ -12,12 +12,27 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.search.alphabeta.search import begin, run
-from agents.search.alphabeta.stack import NODES, VALUE, AlphaBetaWorkspace
+from agents.search.alphabeta.stack import (
+    FINISHED,
+    HIGH,
+    ITERATION,
+    LOW,
+    MOVE,
+    NODES,
+    SCORE,
+    VALUE,
+    AlphaBetaWorkspace,
+    Stack,
+)
 from agents.search.alphabeta.transposition_table import NO_MOVE
+from agents.search.evaluation.correction import Correction
 from agents.search.evaluation.evaluate import SURE, WIN, Weights
-from agents.search.make_unmake import drift, search_rules
+from agents.search.evaluation.territory import Territory
+from agents.search.make_unmake import Turns, drift, search_rules
 from agents.search.time_management import SearchLimits
-from envs.battlesnake.state import State
+from envs.battlesnake.jit import kernel
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, State
 
 WINDOW = 150
 """How far from the last score the next iteration looks for the score, up and down."""
@@ -25,6 +40,81 @@ INFINITE = 3 * WIN
 """A score that is larger than any."""
 NEVER = -INFINITE
 """The score of a move that isn't considered; all others are larger."""
+
+
+@kernel
+def begin_deepening(s: Boards, r: Rules, x: Stack, me: int, first_depth: int) -> None:
+    """Begin the first iteration, `first_depth` turns deep, with moves that `x.allowed` permits.
+
+    Without any iteration the move would be straight on, or another that is allowed."""
+    move = drift(s, r, me)
+    if not x.allowed[move]:
+        move = x.allowed.argmax()
+    x.reg[MOVE] = move
+    x.reg[SCORE] = 0
+    x.reg[FINISHED] = 0
+    _begin_iteration(x, first_depth, -INFINITE, INFINITE)
+
+
+@kernel
+def deepen(
+    s: Boards,
+    r: Rules,
+    x: Stack,
+    u: Turns,
+    f: Territory,
+    w: Weights,
+    c: Correction,
+    max_depth: int,
+    until: int,
+) -> bool:
+    """Search one turn deeper again and again. Return True if more depth can't change the move, or
+    isn't wanted, and False once `until` nodes were visited in all.
+
+    After False, another call continues. `x.reg` has the `MOVE`, and the `SCORE` and the depth of
+    the last iteration that was `FINISHED`."""
+    while x.reg[ITERATION] <= max_depth:
+        # Step 1. Search in a narrow window around the last score, which cuts more.
+        if not run(s, r, x, u, f, w, c, until):
+            _note_move(x, x.best[0])
+            return False
+        # Not the best of the root: a game that is over has a score, but no move.
+        best = x.reg[VALUE]
+        _note_move(x, best)
+        # Step 2. If the score lies outside of the window, open that side, and search again.
+        depth = x.reg[ITERATION]
+        if best <= x.reg[LOW]:
+            _begin_iteration(x, depth, -INFINITE, x.reg[HIGH])
+            continue
+        if best >= x.reg[HIGH]:
+            _begin_iteration(x, depth, x.reg[LOW], INFINITE)
+            continue
+        x.reg[SCORE] = best
+        x.reg[FINISHED] = depth
+        # Step 3. Stop early, if more depth can't change the move.
+        is_forced = x.num_choices[0] == 1 and depth >= 2
+        if abs(best) > SURE or is_forced:
+            break
+        _begin_iteration(x, depth + 1, best - WINDOW, best + WINDOW)
+    return True
+
+
+@kernel
+def _begin_iteration(x: Stack, depth: int, low: int, high: int) -> None:
+    x.reg[ITERATION] = depth
+    x.reg[LOW] = low
+    x.reg[HIGH] = high
+    begin(x, depth, low, high)
+
+
+@kernel
+def _note_move(x: Stack, best: int) -> None:
+    """Take over the root's move. A better one counts at once, even if the iteration isn't
+    finished.
+    """
+    move = x.best_move[0]
+    if move != NO_MOVE and best > x.reg[LOW] and x.allowed[move]:
+        x.reg[MOVE] = move
 
 
 class Outcome(NamedTuple):
@@ -61,47 +151,17 @@ class IterativeDeepening:
 
     def run(self) -> Outcome:
         """Search until the limits are spent, a win or loss is proven, or `max_depth` is reached."""
-        x = self.space.stack
-        # Step 1. Without any iteration the move would be straight on, or another that is allowed.
-        move = drift(self.state.arrays, self.rules, self.me)
-        if not self.allowed[move]:
-            move = int(self.allowed.argmax())
-        score = 0
-        finished_depth = 0
-        window = INFINITE
-        for depth in range(self.first_depth, self.max_depth + 1):
-            # Step 2. Search one turn deeper, in a narrow window around the last score, which cuts
-            # more.
-            low = score - window
-            high = score + window
-            while True:
-                is_finished = self._iterate(depth, low, high)
-                if is_finished:
-                    # Not the best of the root: a game that is over has a score, but no move.
-                    best = int(x.reg[VALUE])
-                else:
-                    best = int(x.best[0])
-                # Step 3. A better move counts at once, even if the iteration can't be finished.
-                best_move = int(x.best_move[0])
-                if best_move != NO_MOVE and best > low and self.allowed[best_move]:
-                    move = best_move
-                if not is_finished or low < best < high:
-                    break
-                # Step 4. The score lies outside of the window: open that side, and search again.
-                if best <= low:
-                    low = -INFINITE
-                else:
-                    high = INFINITE
-            if not is_finished:
+        x, u, f, c = self.space
+        s = self.state.arrays
+        begin_deepening(s, self.rules, x, self.me, self.first_depth)
+        until = self.limits.pause(0)
+        # It always makes a start, so that a first call compiles all.
+        while not deepen(s, self.rules, x, u, f, self.weights, c, self.max_depth, until):
+            nodes = int(x.reg[NODES])
+            if self.limits.is_spent(nodes):
                 break
-            score = best
-            finished_depth = depth
-            window = WINDOW
-            # Step 5. Stop early, if more depth can't change the move.
-            is_forced = x.num_choices[0] == 1 and depth >= 2
-            if abs(score) > SURE or is_forced:
-                break
-        return Outcome(move, score, finished_depth)
+            until = self.limits.pause(nodes)
+        return Outcome(int(x.reg[MOVE]), int(x.reg[SCORE]), int(x.reg[FINISHED]))
 
     def score_moves(self, moves: np.ndarray) -> np.ndarray:
         """Return the scores of these moves, int64 (4,), at the last depth completed for all of

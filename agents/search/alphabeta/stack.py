@@ -24,7 +24,7 @@ QUIET_TURNS = 4
 MAX_TURNS = MAX_DEPTH + QUIET_TURNS + 1
 
 # These constants are compiled into every kernel. (The word keeps this file in the cache's hash.)
-# The entries of `Stack.reg`: where an interrupted search stands, and what it has counted.
+# The entries of `Stack.reg`: where an interrupted search stands, and what it has counted and found.
 PLY = 0
 TURN = 1
 NODES = 2
@@ -33,7 +33,13 @@ VALUE = 4
 RETURNING = 5
 PLAYERS = 6
 QUIET = 7
-_NUM_REGISTERS = 8
+ITERATION = 8
+LOW = 9
+HIGH = 10
+MOVE = 11
+SCORE = 12
+FINISHED = 13
+_NUM_REGISTERS = 14
 
 
 class Stack(NamedTuple):
@@ -45,7 +51,7 @@ class Stack(NamedTuple):
     """
 
     reg: np.ndarray
-    """int64 (8,): the registers, from `PLY` to `QUIET`."""
+    """int64 (14,): the registers, from `PLY` to `FINISHED`."""
     players: np.ndarray
     """int64 (S,): the slots of the snakes that are searched, mine first."""
     moves: np.ndarray
