@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.battlesnake.jit import kernel
-from envs.battlesnake.reach import ReachArrays, fill, new_reach_arrays, note_bodies
+from envs.battlesnake.reach import ReachArrays, fill, health_on, new_reach_arrays, note_bodies
+from envs.battlesnake.reach_bitboards import (
+    ReachBitboards,
+    fits,
+    new_reach_bitboards,
+    note_open,
+    spread,
+)
 from envs.battlesnake.safety import write_safe_moves
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import MAX_SNAKES, Boards, State, head_cell, is_alive, step_offset
@@ -23,11 +30,21 @@ _LOWEST = -(1 << 62)
 
 
 class Scratch(NamedTuple):
-    """Scratch arrays of `flood_moves`. Each call makes them once."""
+    """Scratch arrays of `flood_moves`. Each call makes them once (`new_scratch`)."""
 
     reach: ReachArrays
+    bitboards: ReachBitboards
     safe: np.ndarray
     """bool (1, 4): the moves that are not certain death."""
+
+
+def new_scratch(state: State) -> Scratch:
+    """Allocate the arrays for boards of this state's shape."""
+    return Scratch(
+        new_reach_arrays(state.arrays.occupied.shape[1]),
+        new_reach_bitboards(state, 1),
+        np.zeros((1, 4), np.bool_),
+    )
 
 
 def flood_moves(
@@ -45,7 +62,7 @@ def flood_moves(
     `allowed` is bool (4,) with at least one True. If all allowed moves are certain death, it is the
     first of them."""
     out = np.full(len(boards), allowed.argmax(), np.int8)
-    scratch = Scratch(new_reach_arrays(state.arrays.occupied.shape[1]), np.zeros((1, 4), np.bool_))
+    scratch = new_scratch(state)
     boards = np.asarray(boards, np.int64)
     slots = np.asarray(slots, np.int64)
     _flood_rows(state.arrays, state.rules, boards, slots, allowed, hungry, ample, scratch, out)
@@ -72,12 +89,17 @@ def _flood_rows(
         write_safe_moves(s, b, i, r, scratch.safe, 0)
         highest = _LOWEST
         best = out[n]
+        noted = -1
         for move in range(4):
             ahead = head_cell(s, b, i) + step_offset(r.width, move)
             target = s.opposite[ahead]
             # If every move is death, all count as safe. A body may still vanish with its owner; a
             # wall won't.
             if allowed[move] and scratch.safe[0, move] and (r.wrapped or target == ahead):
+                grown = np.int64(s.food[b, target])
+                if grown != noted:
+                    noted = grown
+                    begin_fills(s, b, i, r, grown, scratch)
                 score = _score(s, b, i, r, target, hungry, ample, scratch)
                 if score > highest:
                     highest = score
@@ -86,12 +108,33 @@ def _flood_rows(
 
 
 @kernel
+def begin_fills(s: Boards, b: int, i: int, r: Rules, grown: int, scratch: Scratch) -> None:
+    """Note what the fills of snake i have in common if it eats `grown` food on its next move."""
+    note_bodies(s, b, i, r, grown, scratch.reach)
+    if fits(s, b, r, scratch.bitboards):
+        note_open(s, b, r, grown, scratch.reach.free_at, scratch.bitboards, 0)
+
+
+@kernel
+def fill_from(
+    s: Boards, b: int, i: int, r: Rules, target: int, scratch: Scratch
+) -> tuple[int, int, int]:
+    """Return `area`, `food` and `relief` of a `Reach` from a cell, after `begin_fills`."""
+    x = scratch.bitboards
+    if fits(s, b, r, x):
+        area, _, food, moves = spread(r, target, x, 0)
+        if r.constrictor or moves <= max(1, health_on(s, b, r, target, s.health[b, i])):
+            return area, food, 0
+    area, food, relief, _, _ = fill(s, b, i, r, target, scratch.reach)
+    return area, food, relief
+
+
+@kernel
 def _score(
     s: Boards, b: int, i: int, r: Rules, target: int, hungry: int, ample: float, scratch: Scratch
 ) -> int:
     """Return how good it is to move to a cell: the rules of `FloodFill` as one integer."""
-    note_bodies(s, b, i, r, s.food[b, target], scratch.reach)
-    area, food, relief, _, _ = fill(s, b, i, r, target, scratch.reach)
+    area, food, relief = fill_from(s, b, i, r, target, scratch)
     length = s.length[b, i]
     rivals = _count_rivals(s, b, i, r, target)
     # Too little room: prefer a cell where few can meet me, then the larger area.

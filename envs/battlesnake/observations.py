@@ -157,7 +157,7 @@ class EgocentricPlanes:
         """
         view = self.kernel_view(state.width, state.height, state.rules.wrapped)
         pictures = make_pictures(len(boards), view.size)
-        scene = make_scene(state.arrays, 1)
+        scene = make_scene(state, 1)
         _observe_rows(
             state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures
         )

@@ -169,7 +169,7 @@ class BattlesnakeVectorEnv(BatchEnv):
             ate=np.zeros((self.num_games, num_snakes), np.int16),
             pictures=pictures[0],
             final_pictures=pictures[1],
-            scene=make_scene(self.state.arrays, self._num_threads),
+            scene=make_scene(self.state, self._num_threads),
             mask=mask,
             valid=self.valid,
             rewards=self.rewards,

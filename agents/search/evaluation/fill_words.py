@@ -1,9 +1,8 @@
 """The territory fill for boards of up to 128 cells that aren't wrapped: a region is two 64-bit
-words.
+words (`envs.battlesnake.bitboards`).
 
-Bit y * width + x of the 128 is the cell (x, y), without padding. A region of an 11×11 board grows
-by a move in a dozen shifts, where `fill_rows` works through sixteen rows. Both fills come to the
-same result, cell by cell."""
+It grows by a move in a dozen shifts, where `fill_rows` works through sixteen rows. Both fills come
+to the same result, cell by cell."""
 
 from __future__ import annotations
 
@@ -15,21 +14,12 @@ from agents.search.evaluation.territory import (
     Territory,
     serve_longest_first,
 )
+from envs.battlesnake.bitboards import beside, bits_in
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, body_cell, head_cell, is_alive
 
 _0 = np.uint64(0)
-_1 = np.uint64(1)
-_63 = np.uint64(63)
-_64 = np.uint64(64)
-_55 = np.uint64(0x5555555555555555)
-_33 = np.uint64(0x3333333333333333)
-_0F = np.uint64(0x0F0F0F0F0F0F0F0F)
-_01 = np.uint64(0x0101010101010101)
-_S2 = np.uint64(2)
-_S4 = np.uint64(4)
-_S56 = np.uint64(56)
 
 
 @kernel
@@ -63,7 +53,7 @@ def _spread_all(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
             i = f.order[n]
             a = f.words[i, 0]
             b = f.words[i, 1]
-            new0, new1 = beside(r, f, a, b)
+            new0, new1 = beside(r, f.columns, a, b)
             new0 = new0 & open0
             new1 = new1 & open1
             f.words[i, 0] = a | new0
@@ -107,7 +97,7 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
             more0, more1 = _freed(s, f, j, k)
             open0 = open0 | freed0 | more0
             open1 = open1 | freed1 | more1
-        new0, new1 = beside(r, f, a0, a1)
+        new0, new1 = beside(r, f.columns, a0, a1)
         new0 = new0 & open0
         new1 = new1 & open1
         a0 = a0 | new0
@@ -117,7 +107,7 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
         changed = new0 | new1
         if new0 & food0 | new1 & food1:
             eaten_a = min(eaten_a, k)
-        new0, new1 = beside(r, f, b0, b1)
+        new0, new1 = beside(r, f.columns, b0, b1)
         new0 = new0 & open0
         new1 = new1 & open1
         b0 = b0 | new0
@@ -144,28 +134,6 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
     for n in range(stage, f.reached.shape[0]):
         f.reached[n, 0] = bits_in(a0) + bits_in(a1)
         f.reached[n, 1] = bits_in(b0) + bits_in(b1)
-
-
-@kernel
-def beside(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the cells beside a region: right and left of it within the rows, a row above it and a
-    row below.
-    """
-    width = np.uint64(r.width)
-    back = _64 - width
-    low = (
-        (a << _1 & f.columns[0, 0])
-        | ((a >> _1 | b << _63) & f.columns[1, 0])
-        | a << width
-        | (a >> width | b << back)
-    )
-    high = (
-        ((b << _1 | a >> _63) & f.columns[0, 1])
-        | (b >> _1 & f.columns[1, 1])
-        | (b << width | a >> back)
-        | b >> width
-    )
-    return low, high
 
 
 @kernel
@@ -215,14 +183,3 @@ def _freed(s: Boards, f: Territory, i: int, k: int) -> tuple[np.uint64, np.uint6
         leaves * f.word[cell, 0] & f.enterable_words[0],
         leaves * f.word[cell, 1] & f.enterable_words[1],
     )
-
-
-@kernel
-def bits_in(word: np.uint64) -> np.int64:
-    """Return how many bits of a uint64 are set, in a form that the compiler turns into the
-    processor's instruction.
-    """
-    word = word - (word >> _1 & _55)
-    word = (word & _33) + (word >> _S2 & _33)
-    word = (word + (word >> _S4)) & _0F
-    return np.int64(np.uint64(word * _01) >> _S56)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.search.evaluation.fill_words import bits_in
 from agents.search.evaluation.territory import NO_FOOD, REACHED_AFTER, Territory
 from agents.search.players import head_distance
+from envs.battlesnake.bitboards import bits_in
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State, head_cell, tail_cell
@@ -180,7 +180,7 @@ def _write_own(
 def _surroundings(
     r: Rules, f: Territory, a: np.uint64, b: np.uint64
 ) -> tuple[np.uint64, np.uint64, int]:
-    """Return the cells beside a region (`a`, `b`), as `fill_words.beside` does, and how many pairs
+    """Return the cells beside a region (`a`, `b`), as `bitboards.beside` does, and how many pairs
     of its own cells are neighbours.
     """
     width = np.uint64(r.width)

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from envs.battlesnake.bitboards import make_bitboards
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import FULL_HEALTH, Boards, State, is_alive
 
 _ROWS = 32 + 2
-_WORD_BITS = 64
 NO_FOOD = 1000
 REACHED_AFTER = (1, 2, 4, 8, 14)
 """The moves after which a learned evaluation counts the cells that a snake has reached."""
@@ -82,7 +82,7 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
     snakes = state.num_snakes
     cells = state.arrays.occupied.shape[1]
     rows, columns = np.divmod(np.arange(cells), state.width + 2)
-    word, but_first_column, but_last_column = _two_words(state.width, state.height)
+    bitboards = make_bitboards(state.width, state.height)
     num_stages = 0
     if with_stages:
         num_stages = len(REACHED_AFTER)
@@ -96,8 +96,8 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
         food=np.zeros(_ROWS, np.uint32),
         open=np.zeros(_ROWS, np.uint32),
         regions=np.zeros((2, snakes, _ROWS), np.uint32),
-        word=word,
-        columns=np.stack([but_first_column, but_last_column]),
+        word=bitboards.of_cell,
+        columns=bitboards.columns,
         enterable_words=np.zeros(2, np.uint64),
         clean_words=np.zeros(2, np.uint64),
         words=np.zeros((snakes, 2), np.uint64),
@@ -109,23 +109,6 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
         clean_area=np.zeros(snakes, np.int64),
         food_distance=np.zeros(snakes, np.int64),
         steps=np.full(1, steps, np.int64),
-    )
-
-
-def _two_words(width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return `Territory.word`, all cells but the leftmost column, and all but the rightmost one.
-
-    Bit y * width + x stands for the cell (x, y). All are zeros if the board has too many cells."""
-    y, x = np.divmod(np.arange((width + 2) * (height + 2)), width + 2)
-    word = np.zeros((len(x), 2), np.uint64)
-    on_board = (x > 0) & (x <= width) & (y > 0) & (y <= height)
-    if width * height <= 2 * _WORD_BITS:
-        place, bit = np.divmod((y - 1) * width + x - 1, _WORD_BITS)
-        word[on_board, place[on_board]] = np.uint64(1) << bit[on_board].astype(np.uint64)
-    return (
-        word,
-        word[on_board & (x > 1)].sum(axis=0, dtype=np.uint64),
-        word[on_board & (x < width)].sum(axis=0, dtype=np.uint64),
     )
 
 

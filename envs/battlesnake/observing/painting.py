@@ -22,8 +22,17 @@ from envs.battlesnake.reach import (
     note_bodies,
     note_latest,
 )
+from envs.battlesnake.reach_bitboards import (
+    ReachBitboards,
+    fits,
+    new_reach_bitboards,
+    note_open,
+    note_region,
+    note_rivals,
+    spread,
+)
 from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import Boards, head_cell, is_alive, opposite_cells, step_offset
+from envs.battlesnake.state import Boards, State, head_cell, is_alive, opposite_cells, step_offset
 
 PLANES = (
     "edge",
@@ -202,15 +211,18 @@ class Scene(NamedTuple):
     """
     fills: np.ndarray
     """int16 (places, 5, cells): the `ReachArrays`."""
+    has_arrivals: np.ndarray
+    """bool (places,): whether `arrivals` are of the board that is painted."""
+    bitboards: ReachBitboards
 
 
-def make_scene(boards: Boards, threads: int) -> Scene:
-    """Allocate the lists for boards with the shapes of `boards`. Thread t writes at the place
+def make_scene(state: State, threads: int) -> Scene:
+    """Allocate the lists for boards of this state's shape. Thread t writes at the place
     t * `PLACES_APART`.
     """
     places = threads * PLACES_APART
-    num_boards, snakes, ring = boards.body.shape
-    cells = boards.food.shape[1]
+    num_boards, snakes, ring = state.arrays.body.shape
+    cells = state.arrays.food.shape[1]
     items = 2 * cells + (snakes + 1) * (ring + 1)
     return Scene(
         things=np.zeros((num_boards, 1 + cells), np.int16),
@@ -218,6 +230,8 @@ def make_scene(boards: Boards, threads: int) -> Scene:
         heads=np.zeros((places, snakes, 5), np.int16),
         arrivals=np.zeros((places, snakes, cells), np.int16),
         fills=np.zeros((places, len(ReachArrays._fields), cells), np.int16),
+        has_arrivals=np.zeros(places, np.bool_),
+        bitboards=new_reach_bitboards(state, places),
     )
 
 
@@ -231,7 +245,7 @@ def make_pictures(rows: int, size: int) -> np.ndarray:
 def list_scene(s: Boards, b: int, r: Rules, view: View, scene: Scene, place: int) -> int:
     """List what is on board b, for `paint_observation`. Returns the number of items."""
     if view.num_planes == _MOST_PLANES:
-        note_bodies(s, b, 0, r, 0, _fills(scene, place))
+        _begin_reach(s, b, r, scene, place)
     things = scene.things[b]
     items = scene.items[place]
     n, complete = _list_things(s, b, things, items)
@@ -241,10 +255,34 @@ def list_scene(s: Boards, b: int, r: Rules, view: View, scene: Scene, place: int
     for j in range(s.cause.shape[1]):
         if is_alive(s, b, j):
             n = _list_body(s, b, j, OTHER_BODY, j, n, items)
-            if view.num_planes == _MOST_PLANES:
-                note_arrivals(s, b, j, r, _fills(scene, place), scene.arrivals[place, j])
         _list_head(s, b, j, r, scene.heads[place, j])
     return n
+
+
+@kernel
+def _begin_reach(s: Boards, b: int, r: Rules, scene: Scene, place: int) -> None:
+    """Note what all snakes' fills have in common."""
+    fills = _fills(scene, place)
+    note_bodies(s, b, 0, r, 0, fills)
+    scene.has_arrivals[place] = False
+    x = scene.bitboards
+    if fits(s, b, r, x):
+        note_open(s, b, r, 0, fills.free_at, x, place)
+        for j in range(s.cause.shape[1]):
+            if is_alive(s, b, j):
+                note_region(s, b, j, r, x, place)
+
+
+@kernel
+def _begin_cell_by_cell(s: Boards, b: int, i: int, r: Rules, scene: Scene, place: int) -> None:
+    """Note what the fills of snake i need if they go cell by cell."""
+    fills = _fills(scene, place)
+    if not scene.has_arrivals[place]:
+        for j in range(s.cause.shape[1]):
+            if is_alive(s, b, j):
+                note_arrivals(s, b, j, r, fills, scene.arrivals[place, j])
+        scene.has_arrivals[place] = True
+    note_latest(s, b, i, scene.arrivals[place], fills)
 
 
 @kernel
@@ -388,16 +426,32 @@ def _paint_reach(
 ) -> None:
     """Paint what snake i reaches from each cell that it can move to."""
     fills = _fills(scene, place)
-    note_latest(s, b, i, scene.arrivals[place], fills)
+    x = scene.bitboards
+    is_fast = fits(s, b, r, x)
+    if is_fast:
+        note_rivals(s, b, i, x, place)
+    has_latest = False
     for move in range(4):
         target = head_cell(s, b, i) + step_offset(r.width, move)
         start = s.opposite[target]
         is_off = start != target and not r.wrapped
+        health = health_on(s, b, r, start, s.health[b, i])
         # As `envs.battlesnake.safety` has it, but that counts tails, which may be off the board
         # now.
-        if is_off or fills.free_at[start] > 1 or health_on(s, b, r, start, s.health[b, i]) <= 0:
+        if is_off or fills.free_at[start] > 1 or health <= 0:
             continue
-        area, _, _, first, food = fill(s, b, i, r, start, fills)
+        area = 0
+        first = 0
+        food = FAR
+        moves = FAR
+        if is_fast:
+            area, first, food, moves = spread(r, start, x, place)
+        if moves > health and not (is_fast and r.constrictor):
+            # The snake may starve on the way, or the board isn't one for bitboards.
+            if not has_latest:
+                _begin_cell_by_cell(s, b, i, r, scene, place)
+                has_latest = True
+            area, _, _, first, food = fill(s, b, i, r, start, fills)
         at = byte_of[np.uint64(start)]
         picture[np.uint64(at + SPACE)] = min(MAX_COUNT, area)
         picture[np.uint64(at + REACHED_FIRST)] = min(MAX_COUNT, first)

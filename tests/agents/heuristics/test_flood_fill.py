@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from agents.heuristics import FloodFill
+from agents.heuristics.flood_kernels import begin_fills, fill_from, new_scratch
 from envs.battlesnake.reach import reach
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import DOWN, LEFT, MOVE_STEPS, RIGHT, UP
+from envs.battlesnake.state import DOWN, LEFT, MOVE_STEPS, RIGHT, UP, step_offset
 from tests.agents.boards import board, played_boards
 from tests.envs.battlesnake.positions import neighbours
 
@@ -80,10 +81,21 @@ def reference_reach(state, board_, slot, move):
     )
 
 
+def filled_by_flood(state, board_, slot, move):
+    """(area, food, relief), as the snake itself looks."""
+    a = state.arrays
+    scratch = new_scratch(state)
+    target = a.opposite[a.body[board_, slot, a.head[board_, slot]] + step_offset(state.width, move)]
+    where = a, board_, slot, state.rules
+    begin_fills(*where, int(a.food[board_, target]), scratch)
+    return fill_from(*where, target, scratch)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         {"ruleset": "standard"},
+        {"ruleset": "standard", "hazard_damage": 0},  # filled by bitboards
         {"ruleset": "standard", "hazard_damage": 20},
         {"ruleset": "standard", "hazard_damage": -5},
         {"ruleset": "wrapped", "hazard_damage": 40},
@@ -91,7 +103,7 @@ def reference_reach(state, board_, slot, move):
     ],
     ids=str,
 )
-def test_reach_agrees_with_an_independent_search(settings):
+def test_fills_agree_with_an_independent_search(settings):
     rng = np.random.default_rng(1)
     compared = 0
     for state, boards, slots in played_boards(12, width=9, height=8, **settings):
@@ -100,7 +112,9 @@ def test_reach_agrees_with_an_independent_search(settings):
         safe[safe.all(axis=1)] = False  # all four means that all are death
         for row, move in np.argwhere(safe):
             where = boards[row], slots[row], move
-            assert tuple(reach(state, *where))[:3] == reference_reach(state, *where)
+            expected = reference_reach(state, *where)
+            assert tuple(reach(state, *where))[:3] == expected
+            assert filled_by_flood(state, *where) == expected
             compared += 1
     assert compared >= 100
 
