@@ -209,6 +209,7 @@ def main() -> None:
     kinds = {
         "board": EgocentricPlanes(view="board"),
         "window_11": EgocentricPlanes(radius=5, rotate=True),
+        "window_11_reach": EgocentricPlanes(radius=5, rotate=True, reach=True),
         "window_21": EgocentricPlanes(rotate=True),
     }
     for name, kind in kinds.items():

@@ -74,6 +74,7 @@ MAX_COUNT = 255
 _LENGTH_SPAN = 10
 _NOBODYS = 255
 """The owner of items that look the same to every snake."""
+_NOT_NOTED = -1
 
 
 class View(NamedTuple):
@@ -211,8 +212,10 @@ class Scene(NamedTuple):
     """
     fills: np.ndarray
     """int16 (places, 5, cells): the `ReachArrays`."""
-    has_arrivals: np.ndarray
-    """bool (places,): whether `arrivals` are of the board that is painted."""
+    latest_of: np.ndarray
+    """int64 (places,): the snake for which `fills` has what is `latest`, or `_NOT_NOTED` if
+    `arrivals` are of another board.
+    """
     bitboards: ReachBitboards
 
 
@@ -230,7 +233,7 @@ def make_scene(state: State, threads: int) -> Scene:
         heads=np.zeros((places, snakes, 5), np.int16),
         arrivals=np.zeros((places, snakes, cells), np.int16),
         fills=np.zeros((places, len(ReachArrays._fields), cells), np.int16),
-        has_arrivals=np.zeros(places, np.bool_),
+        latest_of=np.zeros(places, np.int64),
         bitboards=new_reach_bitboards(state, places),
     )
 
@@ -264,25 +267,13 @@ def _begin_reach(s: Boards, b: int, r: Rules, scene: Scene, place: int) -> None:
     """Note what all snakes' fills have in common."""
     fills = _fills(scene, place)
     note_bodies(s, b, 0, r, 0, fills)
-    scene.has_arrivals[place] = False
+    scene.latest_of[place] = _NOT_NOTED
     x = scene.bitboards
     if fits(s, b, r, x):
         note_open(s, b, r, 0, fills.free_at, x, place)
         for j in range(s.cause.shape[1]):
             if is_alive(s, b, j):
                 note_region(s, b, j, r, x, place)
-
-
-@kernel
-def _begin_cell_by_cell(s: Boards, b: int, i: int, r: Rules, scene: Scene, place: int) -> None:
-    """Note what the fills of snake i need if they go cell by cell."""
-    fills = _fills(scene, place)
-    if not scene.has_arrivals[place]:
-        for j in range(s.cause.shape[1]):
-            if is_alive(s, b, j):
-                note_arrivals(s, b, j, r, fills, scene.arrivals[place, j])
-        scene.has_arrivals[place] = True
-    note_latest(s, b, i, scene.arrivals[place], fills)
 
 
 @kernel
@@ -425,12 +416,9 @@ def _paint_reach(
     picture: np.ndarray,
 ) -> None:
     """Paint what snake i reaches from each cell that it can move to."""
-    fills = _fills(scene, place)
-    x = scene.bitboards
-    is_fast = fits(s, b, r, x)
-    if is_fast:
-        note_rivals(s, b, i, x, place)
-    has_latest = False
+    free_at = _fills(scene, place).free_at
+    if fits(s, b, r, scene.bitboards):
+        note_rivals(s, b, i, scene.bitboards, place)
     for move in range(4):
         target = head_cell(s, b, i) + step_offset(r.width, move)
         start = s.opposite[target]
@@ -438,25 +426,48 @@ def _paint_reach(
         health = health_on(s, b, r, start, s.health[b, i])
         # As `envs.battlesnake.safety` has it, but that counts tails, which may be off the board
         # now.
-        if is_off or fills.free_at[start] > 1 or health <= 0:
+        if is_off or free_at[start] > 1 or health <= 0:
             continue
-        area = 0
-        first = 0
-        food = FAR
-        moves = FAR
-        if is_fast:
-            area, first, food, moves = spread(r, start, x, place)
-        if moves > health and not (is_fast and r.constrictor):
-            # The snake may starve on the way, or the board isn't one for bitboards.
-            if not has_latest:
-                _begin_cell_by_cell(s, b, i, r, scene, place)
-                has_latest = True
-            area, _, _, first, food = fill(s, b, i, r, start, fills)
+        area, first, food = _reach_from(s, b, i, r, start, health, scene, place)
         at = byte_of[np.uint64(start)]
         picture[np.uint64(at + SPACE)] = min(MAX_COUNT, area)
         picture[np.uint64(at + REACHED_FIRST)] = min(MAX_COUNT, first)
         picture[np.uint64(at + ROOMY)] = area >= s.length[b, i]
         picture[np.uint64(at + NEAR_FOOD)] = 0 if food == FAR else MAX_COUNT // food
+
+
+@kernel
+def _reach_from(
+    s: Boards, b: int, i: int, r: Rules, start: int, health: int, scene: Scene, place: int
+) -> tuple[int, int, int]:
+    """Return `area`, `first` and `first_food` of a `Reach` of snake i, which has `health` after its
+    move to `start`.
+    """
+    x = scene.bitboards
+    if fits(s, b, r, x):
+        area, first, food, moves = spread(r, start, x, place)
+        if r.constrictor or moves <= health:
+            return area, first, food
+    # The snake may starve on the way, or the board isn't one for bitboards.
+    fills = _fills(scene, place)
+    if scene.latest_of[place] != i:
+        _note_latest(s, b, i, r, scene, place)
+    area, _, _, first, food = fill(s, b, i, r, start, fills)
+    return area, first, food
+
+
+@kernel
+def _note_latest(s: Boards, b: int, i: int, r: Rules, scene: Scene, place: int) -> None:
+    """Note when snake i must come to each cell to be first, and before that, once for each board,
+    when each snake comes there.
+    """
+    fills = _fills(scene, place)
+    if scene.latest_of[place] == _NOT_NOTED:
+        for j in range(s.cause.shape[1]):
+            if is_alive(s, b, j):
+                note_arrivals(s, b, j, r, fills, scene.arrivals[place, j])
+    note_latest(s, b, i, scene.arrivals[place], fills)
+    scene.latest_of[place] = i
 
 
 @kernel
