@@ -14,8 +14,9 @@ follow CleanRL's ppo.py (Huang et al. 2022, "The 37 implementation details of PP
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
@@ -51,6 +52,7 @@ from ray.rllib.utils.metrics import (
 
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from train.compute.in_advance import in_advance
 from train.compute.muon import Muon, split
 from train.compute.to_host import to_host
 from train.metrics import work
@@ -414,6 +416,8 @@ class PPOLearner(FragmentLearner):
         self._last_kl: torch.Tensor | None = None
         self._loss_settings = self.config.settings
         super().build()
+        if plays_while_learning(self.config):
+            self._newest = copy.deepcopy(self.network_module)
 
     def threads_to_learn(self) -> int | None:
         return threads_to_learn(self.config)
@@ -456,23 +460,33 @@ class PPOLearner(FragmentLearner):
         settings = self.config.settings
         self._num_minibatches = self._minibatches_of(batch.count)
         self.metrics_window = settings.num_minibatches * settings.num_epochs
+        rows_of: Callable[[torch.Tensor], SampleBatch] = partial(rows_at, batch)
         if plays_while_learning(self.config):
-            self._stay_near_the_newest_policy(batch)
+            rows_of = self._near_the_newest_policy(batch)
         for epoch in range(settings.num_epochs):
-            yield from self._one_epoch(batch, f"epoch {epoch + 1} of {settings.num_epochs}")
+            task = f"epoch {epoch + 1} of {settings.num_epochs}"
+            yield from self._one_epoch(batch, task, rows_of)
+            rows_of = partial(rows_at, batch)
             if self._has_gone_too_far():
                 break
         if settings.value_epochs and self._weights_seq_no % settings.value_freq == 0:
             seen = SampleBatch({name: batch[name] for name in _OF_THE_VALUES})
             for epoch in range(settings.value_epochs):
                 epochs = f"values, epoch {epoch + 1} of {settings.value_epochs}"
-                yield from self._one_epoch(seen, epochs)
+                yield from self._one_epoch(seen, epochs, partial(rows_at, seen))
 
-    def _one_epoch(self, batch: SampleBatch, task: str) -> Iterator[SampleBatch]:
+    def _one_epoch(
+        self, batch: SampleBatch, task: str, rows_of: Callable[[torch.Tensor], SampleBatch]
+    ) -> Iterator[SampleBatch]:
+        """Yield minibatches that `rows_of` makes of positions of decisions."""
         parts = self._shuffled_parts(batch)
-        for k in work.counted(f"{task}, minibatch", self._num_minibatches):
+        # The thread that plays is often through first, so there is time for this on a CPU.
+        has_time = plays_while_learning(self.config) and parts[0].device.type == "cpu"
+        minibatches = in_advance(rows_of, parts) if has_time else map(rows_of, parts)
+        counted = work.counted(f"{task}, minibatch", self._num_minibatches)
+        for _, minibatch in zip(counted, minibatches, strict=True):
             # RLlib computes `loss`, its gradients and the step before it asks for the next one.
-            yield _rows_of(batch, parts[k])
+            yield minibatch
 
     def loss(
         self, answers: dict[str, torch.Tensor], batch: dict[str, Any]
@@ -551,32 +565,41 @@ class PPOLearner(FragmentLearner):
         target = self.config.settings.target_kl
         return target is not None and self._mean_over_learners(self._approx_kl) > target
 
-    @torch.no_grad()
-    def _stay_near_the_newest_policy(self, batch: SampleBatch) -> None:
+    def _near_the_newest_policy(self, batch: SampleBatch) -> Callable[[torch.Tensor], SampleBatch]:
         """Put this update's first policy in the place of the one that played, which is one update
-        older.
+        older. This is done by what is returned, which makes the minibatches of the first epoch.
 
         This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the
         policy that played, each update would undo the one before, and two policies would be learned
         by turns."""
-        columns = {name: torch.as_tensor(batch[name]) for name in batch}
-        newest = {
-            name: torch.empty_like(columns[name]) for name in _OF_THE_POLICY if name in columns
-        }
-        for part in self._shuffled_parts(batch):
-            decisions = {name: column.index_select(0, part) for name, column in columns.items()}
-            answers = self.network_module.forward_train(decisions)
+        played: Any = SampleBatch({name: torch.as_tensor(batch[name]) for name in batch})
+        for name in _OF_THE_POLICY:
+            if name in played:
+                batch[name] = torch.empty_like(played[name])
+        batch[IMPORTANCE] = torch.empty_like(played[Columns.ACTION_LOGP])
+        newest = self._newest
+        newest.load_state_dict(self.network_module.state_dict())
+
+        @torch.no_grad()
+        def rows_of(part: torch.Tensor) -> SampleBatch:
+            rows: Any = rows_at(played, part)
+            answers = newest.forward_train(rows)
             log_probabilities = torch.log_softmax(answers[Columns.ACTION_DIST_INPUTS], -1)
-            actions = decisions[Columns.ACTIONS].long()[:, None]
+            actions = rows[Columns.ACTIONS].long()[:, None]
+            taken = log_probabilities.gather(1, actions).squeeze(1)
             by_newest = {
-                Columns.ACTION_LOGP: log_probabilities.gather(1, actions).squeeze(1),
-                Columns.VF_PREDS: answers.get(Columns.VF_PREDS, decisions[Columns.VF_PREDS]),
+                Columns.ACTION_LOGP: taken,
+                Columns.VF_PREDS: answers.get(Columns.VF_PREDS, rows[Columns.VF_PREDS]),
                 Columns.ACTION_DIST_INPUTS: log_probabilities,
+                IMPORTANCE: (taken - rows[Columns.ACTION_LOGP]).exp(),
             }
-            for name, column in newest.items():
-                column[part] = by_newest[name]
-        batch.update(newest)
-        batch[IMPORTANCE] = (newest[Columns.ACTION_LOGP] - columns[Columns.ACTION_LOGP]).exp()
+            for name in (*_OF_THE_POLICY, IMPORTANCE):
+                if name in batch:
+                    batch[name][part] = by_newest[name]
+                    rows[name] = by_newest[name]
+            return rows
+
+        return rows_of
 
     def _mean_over_learners(self, value: torch.Tensor) -> float:
         if self.config.num_learners > 1:
@@ -584,7 +607,7 @@ class PPOLearner(FragmentLearner):
         return float(value)
 
 
-def _rows_of(batch: SampleBatch, positions: torch.Tensor) -> SampleBatch:
+def rows_at(batch: SampleBatch, positions: torch.Tensor) -> SampleBatch:
     """Return the decisions at `positions`, int64 [n]."""
     # Rows are copied whole; indexing would go through observations number by number.
     columns: dict[str, Any] = batch

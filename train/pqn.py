@@ -17,6 +17,8 @@ never again. There is neither a replay memory nor a target network.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.policy.sample_batch import SampleBatch
 
 from train.dqn import epsilon_greedy
-from train.ppo import PPO, PPOConfig, PPOLearner, PPORunner
+from train.ppo import PPO, PPOConfig, PPOLearner, PPORunner, rows_at
 from train.rllib.modules import NetworkModule, mask_logits
 from train.rollouts.columns import VALUE_TARGETS
 from train.settings import PQNSettings
@@ -128,8 +130,9 @@ class PQNLearner(PPOLearner):
     ) -> tuple[torch.Tensor, dict[str, Any]]:
         return pqn_loss(answers[Columns.ACTION_DIST_INPUTS], batch)
 
-    def _stay_near_the_newest_policy(self, batch: SampleBatch) -> None:
-        """Nothing: Q values aren't clipped around those that played."""
+    def _near_the_newest_policy(self, batch: SampleBatch) -> Callable[[torch.Tensor], SampleBatch]:
+        """Leave it as it is: Q values aren't clipped around those that played."""
+        return partial(rows_at, batch)
 
 
 def pqn_loss(

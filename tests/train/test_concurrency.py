@@ -108,21 +108,22 @@ def test_each_update_stays_near_the_policy_it_begins_with(built, monkeypatch):
     for k in range(4):
         seen.clear()
         algorithm.train()
-        batch, moved = seen[0]
-        now, played = (
-            logits_by(algorithm.env_runner.module, weights[n], batch["obs"]).numpy()
-            for n in (k, max(0, k - 1))
-        )
-        rows = np.arange(len(now)), batch["actions"]
-        assert abs(moved) < 1e-6
-        np.testing.assert_allclose(batch["action_dist_inputs"], now, atol=1e-5)
-        np.testing.assert_allclose(batch["action_logp"], now[rows], atol=1e-5)
-        np.testing.assert_allclose(batch["importance"], np.exp(now - played)[rows], rtol=1e-4)
-        np.testing.assert_allclose(
-            batch["vf_preds"],
-            values_by(algorithm.env_runner.module, weights[k], batch["obs"]),
-            atol=1e-5,
-        )
+        assert abs(seen[0][1]) < 1e-6
+        # The first minibatches of both epochs, the second one, and the last one.
+        for batch, _ in (seen[0], seen[1], seen[len(seen) // 2], seen[-1]):
+            now, played = (
+                logits_by(algorithm.env_runner.module, weights[n], batch["obs"]).numpy()
+                for n in (k, max(0, k - 1))
+            )
+            rows = np.arange(len(now)), batch["actions"]
+            np.testing.assert_allclose(batch["action_dist_inputs"], now, atol=1e-5)
+            np.testing.assert_allclose(batch["action_logp"], now[rows], atol=1e-5)
+            np.testing.assert_allclose(batch["importance"], np.exp(now - played)[rows], rtol=1e-4)
+            np.testing.assert_allclose(
+                batch["vf_preds"],
+                values_by(algorithm.env_runner.module, weights[k], batch["obs"]),
+                atol=1e-5,
+            )
         weights.append(algorithm.policy_weights())
     assert not np.allclose(seen[0][0]["importance"], 1, atol=1e-3)
 
