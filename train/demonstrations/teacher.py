@@ -45,7 +45,7 @@ class Teacher:
     depth, and a move's share is exp(score / temperature), divided by the sum over all moves that
     aren't certain death.
 
-        Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world
+    Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world
         without snakes and for a temperature with another teacher than alpha-beta."""
 
     def __init__(self, settings: ImitationSettings, world: BatchEnv) -> None:
