@@ -8,7 +8,7 @@ import numpy as np
 
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.reach import ReachArrays, fill, health_on, new_reach_arrays, note_bodies
-from envs.battlesnake.reach_bitboards import (
+from envs.battlesnake.reach.on_bitboards import (
     ReachBitboards,
     fits,
     new_reach_bitboards,

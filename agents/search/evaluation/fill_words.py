@@ -1,5 +1,5 @@
 """The territory fill for boards of up to 128 cells that aren't wrapped: a region is two 64-bit
-words (`envs.battlesnake.bitboards`).
+words (`envs.battlesnake.reach.bitboards`).
 
 It grows by a move in a dozen shifts, where `fill_rows` works through sixteen rows. Both fills come
 to the same result, cell by cell."""
@@ -14,8 +14,8 @@ from agents.search.evaluation.territory import (
     Territory,
     serve_longest_first,
 )
-from envs.battlesnake.bitboards import beside, bits_in
 from envs.battlesnake.jit import kernel
+from envs.battlesnake.reach.bitboards import beside, bits_in
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, body_cell, head_cell, is_alive
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from agents.search.evaluation.territory import NO_FOOD, REACHED_AFTER, Territory
 from agents.search.players import head_distance
-from envs.battlesnake.bitboards import bits_in
 from envs.battlesnake.jit import kernel
+from envs.battlesnake.reach.bitboards import bits_in
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State, head_cell, tail_cell
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.battlesnake.bitboards import make_bitboards
 from envs.battlesnake.jit import kernel
+from envs.battlesnake.reach.bitboards import make_bitboards
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import FULL_HEALTH, Boards, State, is_alive
 

@@ -22,7 +22,7 @@ from envs.battlesnake.reach import (
     note_bodies,
     note_latest,
 )
-from envs.battlesnake.reach_bitboards import (
+from envs.battlesnake.reach.on_bitboards import (
     ReachBitboards,
     fits,
     new_reach_bitboards,

@@ -34,12 +34,12 @@ def compile_part(monkeypatch):
 def test_each_part_is_estimated_at_the_pace_of_those_before(compile_part, capsys):
     estimate = Estimate()
     estimate.is_wanted = True
-    compile_part(estimate, "_set_up_standard_boards", 27.0, "_observe_rows")
+    compile_part(estimate, "_set_up_standard_boards", 21.0, "_observe_rows")
     compile_part(estimate, "a small one", 100.0)
     compile_part(estimate, "advance_boards", 1.0)
     assert capsys.readouterr().err.splitlines() == [
-        "procsnake: … how a game begins: about 9 s",
-        "procsnake: … a turn of many games, for training: about 60 s",
+        "procsnake: … how a game begins: about 7 s",
+        "procsnake: … a turn of many games, for training: about 78 s",
     ]
 
 

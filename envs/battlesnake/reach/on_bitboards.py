@@ -1,4 +1,4 @@
-"""The fills of `envs.battlesnake.reach` as bitboards, for boards of up to 128 cells.
+"""The fills of `cell_by_cell` as bitboards, for boards of up to 128 cells.
 
 They come to the same numbers in a fraction of the time. They know neither edges that are crossed
 nor hazards nor hunger: `fits` tells whether a board can be filled so, and `spread` how many moves
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.battlesnake.bitboards import MAX_CELLS, beside, bits_in, make_bitboards
 from envs.battlesnake.jit import kernel
-from envs.battlesnake.reach import FAR
+from envs.battlesnake.reach.bitboards import MAX_CELLS, beside, bits_in, make_bitboards
+from envs.battlesnake.reach.cell_by_cell import FAR
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State, body_cell, head_cell, is_alive
 
@@ -68,7 +68,7 @@ def new_reach_bitboards(state: State, places: int) -> ReachBitboards:
 
 @kernel
 def fits(s: Boards, b: int, r: Rules, x: ReachBitboards) -> bool:
-    """Return whether the fills of board b are those of `envs.battlesnake.reach`, hunger aside."""
+    """Return whether the fills of board b are those of `cell_by_cell`, hunger aside."""
     has_no_harm = s.num_hazards[b] == 0 or r.hazard_damage == 0
     return x.columns[0, 0] != 0 and not r.wrapped and has_no_harm
 
@@ -77,7 +77,7 @@ def fits(s: Boards, b: int, r: Rules, x: ReachBitboards) -> bool:
 def note_open(
     s: Boards, b: int, r: Rules, grown: int, free_at: np.ndarray, x: ReachBitboards, p: int
 ) -> None:
-    """Write `open` and `food`, and no rivals. `reach.note_bodies` must have written `free_at` for a
+    """Write `open` and `food`, and no rivals. `note_bodies` must have written `free_at` for a
     snake that has `grown`.
     """
     last = 0
@@ -124,7 +124,7 @@ def note_open(
 
 @kernel
 def note_region(s: Boards, b: int, j: int, r: Rules, x: ReachBitboards, p: int) -> None:
-    """Write `regions` of snake j: what `reach.note_arrivals` finds."""
+    """Write `regions` of snake j: what `note_arrivals` finds."""
     head = head_cell(s, b, j)
     new0 = x.of_cell[head, 0]
     new1 = x.of_cell[head, 1]
@@ -175,7 +175,7 @@ def spread(r: Rules, start: int, x: ReachBitboards, p: int) -> tuple[int, int, i
     """Fill from `start`, entered on move 1. Returns `area`, `first` and `first_food` of a `Reach`,
     and the move with which the last cells are entered.
 
-    The snake must live as long; otherwise `reach.fill` may come to another result."""
+    The snake must live as long; otherwise `fill` may come to another result."""
     food0 = x.food[p, 0]
     food1 = x.food[p, 1]
     last_open = x.last_open[p]
