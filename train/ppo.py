@@ -480,9 +480,10 @@ class PPOLearner(FragmentLearner):
     ) -> Iterator[SampleBatch]:
         """Yield minibatches that `rows_of` makes of positions of decisions."""
         parts = self._shuffled_parts(batch)
-        # The thread that plays is often through first, so there is time for this on a CPU.
-        has_time = plays_while_learning(self.config) and parts[0].device.type == "cpu"
-        minibatches = in_advance(rows_of, parts) if has_time else map(rows_of, parts)
+        minibatches: Iterator[SampleBatch] = map(rows_of, parts)
+        if plays_while_learning(self.config) and parts[0].device.type == "cpu":
+            # The thread that plays is through before this one, so a core is free for it.
+            minibatches = in_advance(rows_of, parts)
         counted = work.counted(f"{task}, minibatch", self._num_minibatches)
         for _, minibatch in zip(counted, minibatches, strict=True):
             # RLlib computes `loss`, its gradients and the step before it asks for the next one.
@@ -566,8 +567,9 @@ class PPOLearner(FragmentLearner):
         return target is not None and self._mean_over_learners(self._approx_kl) > target
 
     def _near_the_newest_policy(self, batch: SampleBatch) -> Callable[[torch.Tensor], SampleBatch]:
-        """Put this update's first policy in the place of the one that played, which is one update
-        older. This is done by what is returned, which makes the minibatches of the first epoch.
+        """Return what makes the first epoch's minibatches. It also asks this update's first policy
+        for log-probabilities and values, and writes them over those of the policy that played,
+        which is one update older, in the minibatch and in `batch`.
 
         This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the
         policy that played, each update would undo the one before, and two policies would be learned

@@ -131,7 +131,7 @@ class PQNLearner(PPOLearner):
         return pqn_loss(answers[Columns.ACTION_DIST_INPUTS], batch)
 
     def _near_the_newest_policy(self, batch: SampleBatch) -> Callable[[torch.Tensor], SampleBatch]:
-        """Leave it as it is: Q values aren't clipped around those that played."""
+        """Leave `batch` as it is: Q values aren't clipped around those that played."""
         return partial(rows_at, batch)
 
 

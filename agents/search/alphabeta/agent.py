@@ -215,8 +215,9 @@ class AlphaBeta(Agent):
         here, me = among_the_living(state, board, you)
         with ExitStack() as stack:
             spaces = [stack.enter_context(self._idle.borrow(here)) for _ in range(self.threads)]
-            # A search that is ended leaves its board as it was at its last node.
-            is_shared = self.threads > 1 or self.policy is not None
+            # A search may leave its board as it was at its last node. So only the one thread of a
+            # search after which nobody guesses may have the original.
+            needs_copies = self.threads > 1 or self.policy is not None
             searches = []
             for thread, space in enumerate(spaces):
                 # The helpers go on until the first thread is through.
@@ -224,7 +225,7 @@ class AlphaBeta(Agent):
                 if thread == 0:
                     limits = SearchLimits(nodes, deadline, cpu_due(self.cpu_ms))
                 search = self._begin(
-                    here.copy() if is_shared else here,
+                    here.copy() if needs_copies else here,
                     me,
                     share_table(space, spaces[0]),
                     limits,

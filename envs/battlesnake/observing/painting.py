@@ -213,8 +213,8 @@ class Scene(NamedTuple):
     fills: np.ndarray
     """int16 (places, 5, cells): the `ReachArrays`."""
     latest_of: np.ndarray
-    """int64 (places,): the snake for which `fills` has what is `latest`, or `_NOT_NOTED` if
-    `arrivals` are of another board.
+    """int64 (places,): the snake whose `ReachArrays.latest` is in `fills`, or `_NOT_NOTED` if that
+    and `arrivals` are still those of another board.
     """
     bitboards: ReachBitboards
 

@@ -2,7 +2,10 @@
 
 They come to the same numbers in a fraction of the time. They know neither edges that are crossed
 nor hazards nor hunger: `fits` tells whether a board can be filled so, and `spread` how many moves
-the snake has to live through."""
+the snake has to live through.
+
+`envs.battlesnake.state` explains the kernels' one-letter arguments. Here `p` is the place: the
+scratch memory of one thread."""
 
 from __future__ import annotations
 
@@ -77,8 +80,8 @@ def fits(s: Boards, b: int, r: Rules, x: ReachBitboards) -> bool:
 def note_open(
     s: Boards, b: int, r: Rules, grown: int, free_at: np.ndarray, x: ReachBitboards, p: int
 ) -> None:
-    """Write `open` and `food`, and no rivals. `note_bodies` must have written `free_at` for a
-    snake that has `grown`.
+    """Write `open` and `food`, and empty `rivals`. `note_bodies` must have written `free_at` for a
+    snake that eats `grown` food.
     """
     last = 0
     if not r.constrictor:

@@ -7,25 +7,19 @@ import pytest
 from train.compute.in_advance import in_advance
 
 
-def test_one_thing_is_made_while_the_last_one_is_used():
-    made = threading.Semaphore(0)
-    names = set()
+def test_the_next_thing_is_made_while_one_is_used():
+    is_made = {number: threading.Event() for number in range(3)}
 
-    def double(number):
-        names.add(threading.get_ident())
-        made.release()
+    def make(number):
+        is_made[number].set()
         return 2 * number
 
-    results = []
-    for result in in_advance(double, range(4)):
-        # The one in use, and the next one if there is any.
-        for _ in range(2 if not results else int(len(results) < 3)):
-            assert made.acquire(timeout=60)
-        results.append(result)
-    assert results == [0, 2, 4, 6]
-    assert len(names) == 1
-    assert threading.get_ident() not in names
-    assert list(in_advance(double, [])) == []
+    results = in_advance(make, range(3))
+    assert next(results) == 0
+    assert is_made[1].wait(timeout=60)
+    assert not is_made[2].is_set()
+    assert list(results) == [2, 4]
+    assert list(in_advance(make, [])) == []
 
 
 def test_what_cannot_be_made_is_raised_where_it_is_needed():
@@ -36,8 +30,15 @@ def test_what_cannot_be_made_is_raised_where_it_is_needed():
 
 
 def test_a_user_who_leaves_early_leaves_no_thread_behind():
-    made = in_advance(lambda number: number, range(9))
+    makers = set()
+
+    def make(number):
+        makers.add(threading.current_thread())
+        return number
+
+    made = in_advance(make, range(9))
     next(made)
-    before = threading.active_count()
     made.close()
-    assert threading.active_count() == before - 1
+    (maker,) = makers
+    assert maker is not threading.current_thread()
+    assert not maker.is_alive()
