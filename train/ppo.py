@@ -52,8 +52,10 @@ from ray.rllib.utils.metrics import (
 
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from train.compute.data_parallel import DataParallel
 from train.compute.in_advance import in_advance
 from train.compute.muon import Muon, split
+from train.compute.threads import ThreadTuner
 from train.compute.to_host import to_host
 from train.metrics import work
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
@@ -418,6 +420,23 @@ class PPOLearner(FragmentLearner):
         super().build()
         if plays_while_learning(self.config):
             self._newest = copy.deepcopy(self.network_module)
+            self._divide_passes()
+
+    def _divide_passes(self) -> None:
+        """Divide each minibatch among threads, where that gives the same gradients.
+
+        Two cores are enough for two threads, because playing takes less time than learning. Of many
+        threads the gradients would take long to add up."""
+        module = self.network_module
+        has_weights_alone = module.state_dict().keys() == dict(module.named_parameters()).keys()
+        is_plain = type(module) is NetworkModule and has_weights_alone
+        if not is_plain or self.config.num_gpus_per_learner or self._torch_compile_forward_train:
+            return
+        cores = usable_cores()
+        num_threads = self.config.settings.num_threads or min(cores, max(2, cores // 2), 4)
+        if num_threads > 1:
+            module.parallel = DataParallel(module, num_threads, NetworkModule.rollout)
+            self._threads = ThreadTuner(1)
 
     def threads_to_learn(self) -> int | None:
         return threads_to_learn(self.config)

@@ -4,6 +4,7 @@ overwrites it.
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import ExitStack
 from types import SimpleNamespace
 
@@ -158,6 +159,40 @@ def test_the_same_seed_gives_the_same_numbers_whichever_thread_is_faster(built):
         return [algorithm.train()["learners"]["default_policy"]["policy_loss"] for _ in range(4)]
 
     assert curve() == curve()
+
+
+class Normalised(torch.nn.Module):
+    """What it answers to a row depends on the others."""
+
+    def __init__(self, observation_shape, num_actions):
+        super().__init__()
+        self.body = torch.nn.LazyBatchNorm1d()
+        self.heads = torch.nn.LazyLinear(num_actions + 1)
+        self(torch.rand(2, *observation_shape))
+
+    def forward(self, observations):
+        answers = self.heads(self.body(observations.flatten(1).float()))
+        return answers[:, :-1], answers[:, -1]
+
+
+@pytest.mark.parametrize(
+    ("network", "settings", "threads"),
+    [
+        ({"name": "mlp"}, {"num_threads": 3}, 3),
+        ({"name": "mlp"}, {"num_threads": 1}, None),
+        ({"name": f"{__name__}:Normalised"}, {"num_threads": 2}, None),
+        ({"name": "mlp"}, {"num_threads": 2, "lstm_units": 8}, None),
+    ],
+)
+def test_threads_share_minibatches_of_networks_that_see_each_row_alone(
+    built, network, settings, threads
+):
+    experiment = toy("corridor", concurrency=True, **settings)
+    network = dataclasses.replace(experiment.network, **{"options": {}, **network})
+    algorithm = built(dataclasses.replace(experiment, network=network))
+    parallel = algorithm.learner_group._learner.network_module.parallel
+    assert (parallel and len(parallel.replicas)) == threads
+    algorithm.train()
 
 
 def test_decisions_are_counted_when_they_are_learned_from(built):

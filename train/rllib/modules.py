@@ -16,6 +16,7 @@ from agents.networks.q_network import QNetwork
 from agents.networks.recurrent import Recurrent
 from agents.networks.separate_value import SeparateValue
 from envs.common.parts import import_modules
+from train.compute.data_parallel import DataParallel
 from train.rollouts.columns import ACTION_MASK
 from train.rollouts.recurrent import STATE, STRETCH, stretch_lengths
 
@@ -57,6 +58,8 @@ class NetworkModule(TorchRLModule, ValueFunctionAPI):
     action_space: Discrete
     model_config: dict[str, Any]
     network: torch.nn.Module
+    parallel: DataParallel | None = None
+    """What divides the learner's passes among threads of the CPU."""
 
     def setup(self) -> None:
         config = self.model_config
@@ -81,10 +84,11 @@ class NetworkModule(TorchRLModule, ValueFunctionAPI):
         return self._output(batch, self.network(batch[Columns.OBS]))
 
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
-        return self._output(batch, self.rollout(batch[Columns.OBS]))
+        answer = self.parallel or self.rollout
+        return self._output(batch, answer(batch[Columns.OBS]))
 
     def _output(
-        self, batch: dict[str, Any], output: tuple[torch.Tensor, torch.Tensor]
+        self, batch: dict[str, Any], output: tuple[torch.Tensor, ...]
     ) -> dict[str, torch.Tensor]:
         logits, values = output
         return {
