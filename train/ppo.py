@@ -55,7 +55,7 @@ from envs.common.errors import ConfigError
 from train.compute.data_parallel import DataParallel
 from train.compute.in_advance import in_advance
 from train.compute.muon import Muon, split
-from train.compute.threads import ThreadTuner
+from train.compute.threads import ThreadTuner, available_threads
 from train.compute.to_host import to_host
 from train.metrics import work
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
@@ -432,8 +432,8 @@ class PPOLearner(FragmentLearner):
         is_plain = type(module) is NetworkModule and has_weights_alone
         if not is_plain or self.config.num_gpus_per_learner or self._torch_compile_forward_train:
             return
-        cores = usable_cores()
-        num_threads = self.config.settings.num_threads or min(cores, max(2, cores // 2), 4)
+        available = available_threads()
+        num_threads = self.config.settings.num_threads or min(available, max(2, available // 2), 4)
         if num_threads > 1:
             module.parallel = DataParallel(module, num_threads, NetworkModule.rollout)
             self._threads = ThreadTuner(1)

@@ -22,7 +22,7 @@ class ThreadTuner:
     operation, and the slowest one isn't running."""
 
     def __init__(self, fixed: int | None) -> None:
-        available = _available()
+        available = available_threads()
         self._most = fixed or available
         self._tuned = fixed is None and available > 1
         self._updates = 0
@@ -42,8 +42,8 @@ class ThreadTuner:
         torch.set_num_threads(self._most if most < _WORTHWHILE * one else 1)
 
 
-def _available() -> int:
-    """The number that OMP_NUM_THREADS asks for, or without one that of the cores.
+def available_threads() -> int:
+    """Return the number that OMP_NUM_THREADS asks for, or without one that of the cores.
 
     OpenMP takes a list, too, with a number for each depth of nested regions.
     """

@@ -101,13 +101,14 @@ class PPOSettings(RolloutSettings):
     """
     num_threads: int | None = None
     """Threads of torch where it learns; None: measured now and then (runs then differ in the last
-    digits of sums).
+    digits of sums). With `concurrency` on a CPU, threads that share each minibatch; None: half of
+    the cores, but two to four.
     """
     concurrency: bool = False
     """Play the next rollout while learning from the last one: each is played with weights one
     update older (Huang et al. 2023, arXiv 2310.00036) and clipped around the newest (Hilton et al.
     2021, arXiv 2110.00641). Where env runners or learners have processes of their own, it has no
-    effect. With `num_threads` None, playing and learning have half of the cores each."""
+    effect."""
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
