@@ -37,10 +37,10 @@ from agents import networks
 from envs.procgen.games import load_library
 from tests.benchmarks.measure import arguments, machine, tell
 from train.compute.allocator import keep_freed_memory
+from train.compute.bfloat16 import has_fast_bfloat16
 from train.compute.threads import ThreadTuner
 from train.config import Experiment
 from train.ppo import PPOConfig
-from train.rllib.modules import has_fast_bfloat16
 from train.rllib.ray_runtime import running_ray
 
 GAMES = 64

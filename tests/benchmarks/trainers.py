@@ -35,9 +35,9 @@ from tests.benchmarks.measure import arguments, machine, tell
 from tests.train.rllib.rllib_own import own_dqn, own_ppo
 from train.algorithms import build_algorithm
 from train.compute.allocator import keep_freed_memory
+from train.compute.bfloat16 import has_fast_bfloat16
 from train.config import Experiment
 from train.ppo import ppo_loss
-from train.rllib.modules import has_fast_bfloat16
 from train.rllib.ray_runtime import running_ray
 from train.rollouts.columns import ADVANTAGES, VALUE_TARGETS
 from train.settings import PPOSettings

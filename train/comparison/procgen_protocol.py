@@ -17,9 +17,12 @@ from envs.procgen.levels import NUM_SEEDS, Levels
 from train.comparison.trainings import Training
 from train.config import Experiment
 
-STEPS_A_SECOND_AND_CORE: Mapping[str, float] = {"procgen-ppo": 370.0, "procgen-ppo-cpu": 1500.0}
-"""Decisions per second and core of the experiments that were measured, learning included:
-docs/procgen.md, "Speed" (746 and 3,031 on two cores).
+STEPS_A_SECOND_AND_CORE: Mapping[str, tuple[float, float]] = {
+    "procgen-ppo": (75.0, 370.0),
+    "procgen-ppo-cpu": (400.0, 1500.0),
+}
+"""Decisions per second and core of the experiments that were measured, learning included, on
+processors without and with bfloat16: docs/procgen.md, "Speed".
 """
 _OWN: Mapping[str, str] = {
     "seed": "--seeds",
@@ -152,9 +155,12 @@ class Protocol:
     @property
     def steps_a_second_and_core(self) -> float:
         """The measured decisions per second and core of its experiment, or else of the default
-        experiment.
+        experiment, on a processor like this one.
         """
-        return STEPS_A_SECOND_AND_CORE.get(self.experiment, STEPS_A_SECOND_AND_CORE["procgen-ppo"])
+        from train.compute.bfloat16 import has_fast_bfloat16
+
+        default = STEPS_A_SECOND_AND_CORE["procgen-ppo"]
+        return STEPS_A_SECOND_AND_CORE.get(self.experiment, default)[has_fast_bfloat16()]
 
     def hours(self, *, jobs: int, steps_per_second: float) -> float:
         """Return how many hours of wall time the trainings take, `jobs` at a time, each at

@@ -15,10 +15,11 @@ from safetensors.torch import load_file, save_file
 
 from envs.api import BatchEnv
 from train.compute.allocator import keep_freed_memory
+from train.compute.bfloat16 import has_fast_bfloat16
 from train.compute.threads import ThreadTuner
 from train.config import Experiment
 from train.demonstrations.dataset import DemonstrationBatch
-from train.rllib.modules import has_fast_bfloat16, mask_logits
+from train.rllib.modules import mask_logits
 from train.runs.export import NETWORK_PREFIX, WEIGHTS, build_network
 from train.settings import DemonstrationSettings
 from train.worlds.symmetry import views_of

@@ -26,10 +26,11 @@ import envs
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import import_modules
+from train.compute.bfloat16 import has_fast_bfloat16
 from train.config import Experiment
 from train.rllib.connector import FragmentsToBatch
 from train.rllib.env_runner_failures import TOLERATED_FAILURES
-from train.rllib.modules import NetworkModule, has_fast_bfloat16
+from train.rllib.modules import NetworkModule
 from train.rllib.offline_evaluation import (
     OFFLINE_EVALUATION,
     check_offline_evaluation,

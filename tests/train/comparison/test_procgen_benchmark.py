@@ -223,7 +223,12 @@ def test_the_plan_refuses_what_the_benchmark_would(capsys, tmp_path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_plan_counts_hours_at_the_speed_of_its_experiment(capsys, tmp_path):
+@pytest.mark.parametrize(("has_bfloat16", "ppo", "cpu"), [(True, 370, 1500), (False, 75, 400)])
+def test_the_plan_counts_hours_at_the_speed_of_its_experiment_on_such_a_processor(
+    capsys, tmp_path, monkeypatch, has_bfloat16, ppo, cpu
+):
+    monkeypatch.setattr("train.compute.bfloat16.has_fast_bfloat16", lambda: has_bfloat16)
+
     def hours(*more):
         words = [
             "benchmark",
@@ -240,7 +245,7 @@ def test_the_plan_counts_hours_at_the_speed_of_its_experiment(capsys, tmp_path):
         assert main([*words, *more]) == 0
         return json.loads(capsys.readouterr().out)["hours"]
 
-    assert hours() == pytest.approx(16 * 3 * 25e6 / (370 * usable_cores()) / 3600)
+    assert hours() == pytest.approx(16 * 3 * 25e6 / (ppo * usable_cores()) / 3600)
     one = ("--games", "coinrun")
-    assert hours(*one, "--experiment", "procgen-ppo-cpu") == pytest.approx(hours(*one) * 370 / 1500)
+    assert hours(*one, "--experiment", "procgen-ppo-cpu") == pytest.approx(hours(*one) * ppo / cpu)
     assert hours(*one, "--experiment", "procgen-ppo-lars") == hours(*one)
