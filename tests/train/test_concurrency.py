@@ -195,6 +195,20 @@ def test_threads_share_minibatches_of_networks_that_see_each_row_alone(
     algorithm.train()
 
 
+def test_restored_weights_are_those_of_every_thread(built, tmp_path):
+    experiment = toy("corridor", concurrency=True, num_threads=2)
+    algorithm, other = built(experiment), built(experiment)
+    for _ in range(2):
+        other.train()
+    other.save_to_path(str(tmp_path / "checkpoint"))
+    algorithm.restore_from_path(str(tmp_path / "checkpoint"))
+    module = algorithm.learner_group._learner.network_module
+    seen = torch.from_numpy(algorithm.env_runner.env.observations)
+    torch.testing.assert_close(module.parallel(seen), module.rollout(seen))
+    after = other.learner_group._learner.network_module
+    torch.testing.assert_close(module.parallel(seen), after.rollout(seen))
+
+
 def test_decisions_are_counted_when_they_are_learned_from(built):
     algorithm = built(toy("identity", concurrency=True))
     for k in range(1, 4):
