@@ -58,7 +58,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "rulesets.png": _BOARD,
     "snake-curves.png": (
         "docs/pictures/snake_curves.py",
-        "docs/pictures/data/snakes/curves.json",
+        "docs/pictures/data/snakes/*",
         "agents/measure/pages/figure.py",
         *_LOOK,
     ),

@@ -1,11 +1,12 @@
 """Keeps and draws how the snake experiments learn: the games that each won against three flood
 snakes, by minutes of training, three seeds each.
 
-    python docs/pictures/snake_curves.py RUN …    # writes data/snakes/curves.json
+    python docs/pictures/snake_curves.py curves RUN …    # writes data/snakes/curves.json
 
 The runs are those of `procsnake train EXPERIMENT --set evaluation.every_minutes=1 --set
-'evaluation.opponents=[[flood, flood, flood]]' --set evaluation.games=200 --set seed=N`. The
-laboratory notes say on which machine: docs/lab/compare.md."""
+'evaluation.opponents=[[flood, flood, flood]]' --set evaluation.games=200 --set seed=N`. Those that
+were trained by turns on one machine have a file of their own. The laboratory notes say on which:
+docs/lab/compare.md."""
 
 from __future__ import annotations
 
@@ -19,11 +20,13 @@ import numpy as np
 from agents.measure.pages import Chart, Line
 from agents.measure.pages.figure import save_charts
 
-RESULT = Path(__file__).parent / "data" / "snakes" / "curves.json"
+RESULTS = Path(__file__).parent / "data" / "snakes"
+TITLES = {"curves": "five algorithms", "recipes": "recipes, and the readable DQN"}
+"""The files of results, and what stands above their charts."""
 METRIC = "win_rate_vs_3xflood"
 
 
-def main(runs: list[str]) -> None:
+def main(file: str, *runs: str) -> None:
     """Write what these runs' folders hold: [minutes, decisions, share of games won] by seed."""
     from train.runs.curves.history import read_columns, read_config
 
@@ -38,8 +41,8 @@ def main(runs: list[str]) -> None:
             [round(minutes, 2), int(decisions), won] for minutes, decisions, won in rows[measured]
         ]
     text = json.dumps({"experiments": experiments})
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(text.replace('"battlesnake', '\n"battlesnake') + "\n", encoding="utf-8")
+    lines = text.replace('"battlesnake', '\n"battlesnake') + "\n"
+    (RESULTS / f"{file}.json").write_text(lines, encoding="utf-8")
 
 
 def line_of(name: str, by_seed: dict[str, list[list[float]]]) -> Line:
@@ -56,12 +59,12 @@ def line_of(name: str, by_seed: dict[str, list[list[float]]]) -> Line:
     )
 
 
-def chart() -> Chart:
-    """The curves of all experiments, the best at the end first."""
-    data: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
+def chart(file: str, title: str) -> Chart:
+    """The curves of a file's experiments, the best at the end first."""
+    data: dict[str, Any] = json.loads((RESULTS / f"{file}.json").read_text(encoding="utf-8"))
     lines = [line_of(name, by_seed) for name, by_seed in data["experiments"].items()]
     return Chart(
-        title="games won against three flood snakes",
+        title=f"{title}: games won against three flood",
         x_label="minutes of training",
         y_label="share of games",
         lines=sorted(lines, key=lambda line: -line.y[-1]),
@@ -70,7 +73,11 @@ def chart() -> Chart:
     )
 
 
-MAKERS = {"snake-curves.png": lambda path: save_charts(path, [chart()])}
+def draw(path: Path) -> None:
+    save_charts(path, [chart(file, title) for file, title in TITLES.items()])
+
+
+MAKERS = {"snake-curves.png": draw}
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])
