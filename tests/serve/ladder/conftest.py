@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from serve.doctor.examination import examine
 from serve.ladder.client import ArenaClient
 from serve.ladder.token import VARIABLE
 from tests.command_line import run
@@ -33,3 +36,11 @@ def command(arena, monkeypatch, capsys):
     """Runs `procsnake arena …` for the account that is logged in: (exit code, stdout, stderr)."""
     monkeypatch.setenv(VARIABLE, TOKEN)
     return lambda *words: run(capsys, "arena", *words)
+
+
+@pytest.fixture(autouse=True)
+def patient_examination(monkeypatch):
+    """A busy machine may be late for one of two hundred moves within a game's half second."""
+    monkeypatch.setattr(
+        "serve.doctor.examination.examine", partial(examine, timeout_ms=4000, moves=20)
+    )

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 
 import pytest
 
 from envs.common.errors import ConfigError
-from serve.doctor.examination import examine
 from serve.ladder.entering import check_entry
 from tests.serve.ladder.stand_in import MISSING, fails_with, hangs_up
 from tests.serve.snakes import Answer, good_snake, served
-
-
-@pytest.fixture(autouse=True)
-def patient_examination(monkeypatch):
-    """A busy machine may be late for one of two hundred moves within a game's half second."""
-    monkeypatch.setattr(
-        "serve.doctor.examination.examine", partial(examine, timeout_ms=4000, moves=20)
-    )
 
 
 @pytest.fixture

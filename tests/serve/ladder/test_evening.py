@@ -58,7 +58,6 @@ def test_from_nothing_to_reading_a_lost_game_of_the_ladder(arena, capsys, monkey
 
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{TOKEN}\n"))
     typed("arena", "login")
-    # The examination is a matter of milliseconds, which a busy machine may not have.
     with served(good_snake) as url:
         typed("arena", "enter", url, "--name", "s0", "--public", "--ladder", "Standard")
         assert "Standard: no rank yet" in typed("arena", "status")
