@@ -4,21 +4,30 @@ all have the same length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import nn
 
 from agents.networks.layers import Heads
 from agents.networks.q_network import QNetwork
+from train.compute.bfloat16 import has_fast_bfloat16
+
+MOMENTUM = 0.95
+_COEFFICIENTS = (3.4445, -4.775, 2.0315)
+"""Those of the Newton-Schulz iterations, by Jordan et al."""
+_ITERATIONS = 5
+_EPSILON = 1e-7
+"""The least norm by which a matrix is divided."""
 
 
-class Muon(torch.optim.Muon):
-    """torch's Muon, for weights of convolutions as well: each is a matrix with one row per output
-    plane.
+class Muon(torch.optim.Optimizer):
+    """As `torch.optim.Muon`, for weights of convolutions as well: each is a matrix with one row per
+    output plane.
 
-    The momentum is summed up and then orthogonalised by five Newton-Schulz iterations in bfloat16.
-    The step is scaled so that its root mean square is that of Adam's (Liu et al. 2025, arXiv
+    Nesterov's momentum is orthogonalised by five Newton-Schulz iterations, in bfloat16 where the
+    hardware multiplies it. Elsewhere they are in float32, because torch's take up to sixty times as
+    long. The step is scaled so that its root mean square is that of Adam's (Liu et al. 2025, arXiv
     2502.16982), so learning rates for Adam suit it. There is no weight decay. `weights` are [n, …]
     of two or more dimensions, contiguous or channels-last, and have to keep their place in memory.
     """
@@ -27,23 +36,43 @@ class Muon(torch.optim.Muon):
         self.weights = list(weights)
         # Views, so what is added to the matrices is added to the weights.
         matrices = [nn.Parameter(_rows(w.detach(), w).view(len(w), -1)) for w in self.weights]
-        super().__init__(matrices, lr, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+        super().__init__(matrices, {"lr": lr})
 
-    def step(  # type: ignore[override]
-        self, closure: Callable[[], float] | None = None
-    ) -> float | None:
-        matrices = self.param_groups[0]["params"]
-        for matrix, weight in zip(matrices, self.weights, strict=True):
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        (group,) = self.param_groups
+        for matrix, weight in zip(group["params"], self.weights, strict=True):
             if weight.grad is None:
-                matrix.grad = None
-            else:
-                matrix.grad = _rows(weight.grad, weight).reshape(matrix.shape)
-        return super().step(closure)
+                continue
+            gradient = _rows(weight.grad, weight).reshape(matrix.shape)
+            state = self.state[matrix]
+            if not state:
+                state["momentum_buffer"] = torch.zeros_like(matrix)
+            momentum = state["momentum_buffer"]
+            momentum.lerp_(gradient, 1 - MOMENTUM)
+            direction = _orthogonalised(gradient.lerp(momentum, MOMENTUM))
+            matrix.add_(direction, alpha=-group["lr"] * 0.2 * max(matrix.shape) ** 0.5)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         for weight in self.weights:
             weight.grad = None
         super().zero_grad(set_to_none)
+
+
+def _orthogonalised(matrix: torch.Tensor) -> torch.Tensor:
+    """A matrix with the same directions, whose singular values are nearly 1."""
+    is_fast = has_fast_bfloat16(matrix.device if matrix.is_cuda else None)
+    x = matrix.to(torch.bfloat16 if is_fast else torch.float32)
+    # The product of a matrix and its transpose is smaller for one that is wide.
+    is_tall = len(x) > x.shape[1]
+    if is_tall:
+        x = x.T
+    x = x / x.norm().clamp(min=_EPSILON)
+    a, b, c = _COEFFICIENTS
+    for _ in range(_ITERATIONS):
+        gram = x @ x.T
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.T if is_tall else x
 
 
 def _rows(values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -6,6 +6,7 @@ from agents import networks
 from envs.common.errors import UnknownNameError
 from tests.train.experiments import best_return, toy
 from train.algorithms import build_algorithm
+from train.compute import muon
 from train.compute.muon import Muon, split
 from train.settings import PPOSettings
 
@@ -14,6 +15,12 @@ def convolution(memory_format: torch.memory_format) -> nn.Conv2d:
     return nn.Conv2d(3, 8, 3, bias=False).to(memory_format=memory_format)
 
 
+@pytest.fixture(params=[True, False], ids=["bfloat16", "float32"])
+def _either_hardware(request, monkeypatch):
+    monkeypatch.setattr(muon, "has_fast_bfloat16", lambda gpu: request.param)
+
+
+@pytest.mark.usefixtures("_either_hardware")
 @pytest.mark.parametrize("gradients", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("weights", [torch.contiguous_format, torch.channels_last])
 def test_a_convolution_steps_as_torchs_muon_does_with_its_matrix(weights, gradients):
@@ -36,6 +43,7 @@ def test_a_convolution_steps_as_torchs_muon_does_with_its_matrix(weights, gradie
     )
 
 
+@pytest.mark.usefixtures("_either_hardware")
 def test_every_direction_of_a_step_has_nearly_the_same_length():
     """Newton-Schulz brings singular values, here .01 to 1, to .7 to 1.2 (Jordan et al. 2024)."""
     torch.manual_seed(0)
