@@ -59,6 +59,10 @@ class Turns(NamedTuple):
     """uint64 (T + 1, S): the hash of each body before the turn."""
     food_hash: np.ndarray
     """uint64 (T + 1,): the hash of all food before the turn."""
+    food_places: np.ndarray
+    """int16 (C + 1, 3): cell, column and row of each food before turn 0, then -1. No food appears
+    in a search.
+    """
     zobrist: np.ndarray
     """uint64 (2, C): a random number for a body entry on the cell, and one for food there."""
 
@@ -80,6 +84,7 @@ def new_turns(state: State, turns: int) -> Turns:
         counts=np.zeros((turns, 2), np.int16),
         body_hash=np.zeros((turns + 1, snakes), np.uint64),
         food_hash=np.zeros(turns + 1, np.uint64),
+        food_places=np.zeros((cells + 1, 3), np.int16),
         zobrist=words,
     )
 
@@ -100,8 +105,10 @@ def link_hash(u: Turns, cell: int, onward: int) -> np.uint64:
 
 
 @kernel
-def start_hash(s: Boards, u: Turns) -> None:
-    """Hash the bodies and the food of board 0 from scratch, as those of turn 0."""
+def begin_turns(s: Boards, r: Rules, u: Turns) -> None:
+    """Hash the bodies and the food of board 0 from scratch, as those of turn 0, and list the
+    food.
+    """
     for i in range(s.cause.shape[1]):
         u.body_hash[0, i] = 0
         if is_alive(s, 0, i):
@@ -110,8 +117,15 @@ def start_hash(s: Boards, u: Turns) -> None:
                     u, body_cell(s, 0, i, entry), body_cell(s, 0, i, entry - 1)
                 )
     u.food_hash[0] = 0
+    count = 0
     for cell in range(s.food.shape[1]):
         u.food_hash[0] ^= u.zobrist[1, cell] * np.uint64(s.food[0, cell])
+        if s.food[0, cell]:
+            u.food_places[count, 0] = cell
+            u.food_places[count, 1] = cell % (r.width + 2)
+            u.food_places[count, 2] = cell // (r.width + 2)
+            count += 1
+    u.food_places[count, 0] = -1
 
 
 @kernel
@@ -235,8 +249,8 @@ def take_back(s: Boards, r: Rules, u: Turns, turn: int) -> None:
 
 @kernel
 def drift(s: Boards, r: Rules, i: int) -> int:
-    """Return the move of a snake that isn't searched: straight on, or if that is certain death, the
-    first move that isn't.
+    """Return straight on as the move of snake i, or if that is certain death, the first move that
+    isn't.
     """
     straight = straight_on(s, 0, i, r)
     head = head_cell(s, 0, i)

@@ -74,9 +74,10 @@ class AlphaBeta(Agent):
     **What is searched.** The others are assumed to answer knowing my move (paranoid search). This
     is exact about what I can force: in a duel, an announced win (`note["score"]` near
     `evaluate.WIN`) is a win against anyone. With more snakes only the nearest are searched. The
-    rest go straight on where they can, and enter my cell if they are long enough. `evaluate.judge`
-    evaluates positions at the end of the search. Where two heads could meet next, the search looks
-    up to 4 turns further. It assumes that no food appears and that no royale wall moves.
+    rest make their likeliest moves (`prediction.likely_move`), and enter my cell if they are long
+    enough. `evaluate.judge` evaluates positions at the end of the search. Where two heads could
+    meet next, the search looks up to 4 turns further. It assumes that no food appears and that no
+    royale wall moves.
 
     **How long it thinks.** With a limit of `nodes` it is deterministic. With a deadline and no
     `nodes` it thinks until `margin_ms` before the deadline; with neither, for 20 000 nodes.

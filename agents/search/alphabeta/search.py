@@ -30,11 +30,12 @@ from agents.search.alphabeta.transposition_table import (
 from agents.search.evaluation.correction import Correction, correct
 from agents.search.evaluation.evaluate import WIN, Weights, judge
 from agents.search.evaluation.territory import Territory, survey
-from agents.search.make_unmake import Turns, drift, play, position_hash, start_hash, take_back
+from agents.search.make_unmake import Turns, begin_turns, play, position_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
+from agents.search.prediction import landing, likely_move
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import HEAD_COLLISION, Boards, head_cell, is_alive, step_offset
+from envs.battlesnake.state import HEAD_COLLISION, Boards, is_alive
 
 
 @kernel
@@ -60,7 +61,7 @@ def prepare(
     x.reg[PLAYERS] = choose_players(s, r, x.players, me, max_rivals, near)
     x.reg[QUIET] = quiet_turns
     survey(s, r, f)
-    start_hash(s, u)
+    begin_turns(s, r, u)
 
 
 @kernel
@@ -135,7 +136,7 @@ def run(
         depth = x.depth[ply]
         # Step 6. If all have chosen, play the turn.
         if following == 0:
-            _collect_moves(s, r, x, ply)
+            _collect_moves(s, r, x, u, ply)
             play(s, r, x.moves, u, turn)
             turn += 1
             turns_played += 1
@@ -282,30 +283,21 @@ def _next_player(s: Boards, x: Stack, player: int) -> int:
 
 
 @kernel
-def _collect_moves(s: Boards, r: Rules, x: Stack, ply: int) -> None:
+def _collect_moves(s: Boards, r: Rules, x: Stack, u: Turns, ply: int) -> None:
     """Write the moves of a turn whose last chooser chose at `ply` into `x.moves`.
 
-    The snakes that aren't searched go straight on where they can, and meet my head if they dare."""
+    The snakes that aren't searched make their likeliest moves, and meet my head if they dare."""
     while True:
         x.moves[0, x.players[x.player[ply]]] = x.choices[ply, x.tried[ply] - 1]
         if x.player[ply] == 0:
             break
         ply -= 1
     me = x.players[0]
-    target = _landing(s, r, me, x.moves[0, me])
+    target = landing(s, r, me, x.moves[0, me])
     for i in range(s.cause.shape[1]):
         if is_alive(s, 0, i) and not is_player(x.players, x.reg[PLAYERS], i):
-            x.moves[0, i] = drift(s, r, i)
+            x.moves[0, i] = likely_move(s, r, u, i)
             if s.length[0, i] >= s.length[0, me]:
                 for move in range(4):
-                    if _landing(s, r, i, move) == target:
+                    if landing(s, r, i, move) == target:
                         x.moves[0, i] = move
-
-
-@kernel
-def _landing(s: Boards, r: Rules, i: int, move: int) -> int:
-    """Return the padded cell to which a move of snake i leads."""
-    target = head_cell(s, 0, i) + step_offset(r.width, move)
-    if r.wrapped:
-        return s.opposite[target]
-    return target

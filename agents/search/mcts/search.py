@@ -16,7 +16,7 @@ import numpy as np
 from agents.search.evaluation.evaluate import Weights, weigh
 from agents.search.evaluation.fill import divide
 from agents.search.evaluation.territory import Territory, survey
-from agents.search.make_unmake import Turns, drift, play, position_hash, start_hash, take_back
+from agents.search.make_unmake import Turns, begin_turns, drift, play, position_hash, take_back
 from agents.search.mcts.regret import Regrets, forget, learn_regret, match_regret, new_regrets
 from agents.search.players import choose_players, is_player
 from envs.battlesnake import rng
@@ -122,7 +122,7 @@ def prepare(
     forget(t.regrets)
     t.reg[PLAYERS] = choose_players(s, r, t.players, me, max_rivals, near)
     survey(s, r, f)
-    start_hash(s, u)
+    begin_turns(s, r, u)
     add_node(s, r, t)
 
 

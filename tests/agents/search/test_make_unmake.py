@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from agents.search.make_unmake import (
+    begin_turns,
     new_turns,
     play,
     position_hash,
     search_rules,
-    start_hash,
     take_back,
 )
 from envs.battlesnake.rules import is_over
@@ -35,7 +35,7 @@ def snapshot(state):
 
 def fresh_hash(state):
     turns = new_turns(state, 1)
-    start_hash(state.arrays, turns)
+    begin_turns(state.arrays, state.rules, turns)
     return int(position_hash(state.arrays, turns, 0))
 
 
@@ -54,7 +54,7 @@ def test_taking_back_restores_the_board_and_the_hash_follows_it(ruleset):
         a = state.arrays
         r = search_rules(state.rules)
         turns = new_turns(state, 12)
-        start_hash(a, turns)
+        begin_turns(a, state.rules, turns)
         line = [(snapshot(state), int(position_hash(a, turns, 0)))]
         played = 0
         while played < 12 and not is_over(a, 0, r):
