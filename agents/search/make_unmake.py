@@ -158,8 +158,7 @@ def play(s: Boards, r: Rules, moves: np.ndarray, u: Turns, turn: int) -> None:
     for i in range(s.cause.shape[1]):
         u.cause[turn, i] = s.cause[0, i]
         if is_alive(s, 0, i):
-            ahead = head_cell(s, 0, i) + step_offset(r.width, moves[0, i])
-            cell = s.opposite[ahead] if r.wrapped else ahead
+            cell = landing(s, r, i, moves[0, i])
             u.head[turn, i] = s.head[0, i]
             u.length[turn, i] = s.length[0, i]
             u.health[turn, i] = s.health[0, i]
@@ -245,6 +244,15 @@ def take_back(s: Boards, r: Rules, u: Turns, turn: int) -> None:
         s.food[0, u.target[turn, i]] = u.food[turn, i]
     s.num_food[0] = u.counts[turn, 0]
     s.num_alive[0] = u.counts[turn, 1]
+
+
+@kernel
+def landing(s: Boards, r: Rules, i: int, move: int) -> int:
+    """Return the padded cell to which a move of snake i leads."""
+    target = head_cell(s, 0, i) + step_offset(r.width, move)
+    if r.wrapped:
+        return s.opposite[target]
+    return target
 
 
 @kernel

@@ -7,7 +7,7 @@ names 50 %. docs/lab/search.md says what it is worth."""
 
 from __future__ import annotations
 
-from agents.search.make_unmake import Turns
+from agents.search.make_unmake import Turns, landing
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.rules import straight_on
 from envs.battlesnake.safety import is_certain_death
@@ -57,7 +57,7 @@ def likely_move(s: Boards, r: Rules, u: Turns, i: int) -> int:
         if _is_contested(s, r, i, target):
             weight += _CONTESTED
         if not r.wrapped:
-            weight += _place(r, x, y, dx, dy)
+            weight += _weight_of_place(r, x, y, dx, dy)
         if weight > highest:
             likeliest = move
             highest = weight
@@ -65,17 +65,8 @@ def likely_move(s: Boards, r: Rules, u: Turns, i: int) -> int:
 
 
 @kernel
-def landing(s: Boards, r: Rules, i: int, move: int) -> int:
-    """Return the padded cell to which a move of snake i leads."""
-    target = head_cell(s, 0, i) + step_offset(r.width, move)
-    if r.wrapped:
-        return s.opposite[target]
-    return target
-
-
-@kernel
 def _way_to_food(s: Boards, r: Rules, u: Turns, x: int, y: int) -> tuple[int, int]:
-    """Return how far the nearest food lies to the right and down the rows; (0, 0) without food."""
+    """Return the columns and rows from (x, y) to the nearest food; (0, 0) without food."""
     nearest_x = 0
     nearest_y = 0
     least = 1 << 20
@@ -118,8 +109,8 @@ def _is_contested(s: Boards, r: Rules, i: int, target: int) -> bool:
 
 
 @kernel
-def _place(r: Rules, x: int, y: int, dx: int, dy: int) -> int:
-    """Return the weights of where the step leads on a board that has edges."""
+def _weight_of_place(r: Rules, x: int, y: int, dx: int, dy: int) -> int:
+    """Return the weight of a step (dx, dy) from (x, y) towards the edge or the centre."""
     weight = 0
     if x + dx == 1 or y + dy == 1 or x + dx == r.width or y + dy == r.height:
         weight += _EDGE

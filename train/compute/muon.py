@@ -13,7 +13,7 @@ from agents.networks.layers import Heads
 from agents.networks.q_network import QNetwork
 from train.compute.bfloat16 import has_fast_bfloat16
 
-MOMENTUM = 0.95
+_MOMENTUM = 0.95
 _COEFFICIENTS = (3.4445, -4.775, 2.0315)
 """Those of the Newton-Schulz iterations, by Jordan et al."""
 _ITERATIONS = 5
@@ -36,6 +36,9 @@ class Muon(torch.optim.Optimizer):
         self.weights = list(weights)
         # Views, so what is added to the matrices is added to the weights.
         matrices = [nn.Parameter(_rows(w.detach(), w).view(len(w), -1)) for w in self.weights]
+        device = self.weights[0].device
+        is_fast = has_fast_bfloat16(device if device.type == "cuda" else None)
+        self._dtype = torch.bfloat16 if is_fast else torch.float32
         super().__init__(matrices, {"lr": lr})
 
     @torch.no_grad()
@@ -49,8 +52,8 @@ class Muon(torch.optim.Optimizer):
             if not state:
                 state["momentum_buffer"] = torch.zeros_like(matrix)
             momentum = state["momentum_buffer"]
-            momentum.lerp_(gradient, 1 - MOMENTUM)
-            direction = _orthogonalised(gradient.lerp(momentum, MOMENTUM))
+            momentum.lerp_(gradient, 1 - _MOMENTUM)
+            direction = _orthogonalised(gradient.lerp(momentum, _MOMENTUM), self._dtype)
             matrix.add_(direction, alpha=-group["lr"] * 0.2 * max(matrix.shape) ** 0.5)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -59,10 +62,9 @@ class Muon(torch.optim.Optimizer):
         super().zero_grad(set_to_none)
 
 
-def _orthogonalised(matrix: torch.Tensor) -> torch.Tensor:
-    """A matrix with the same directions, whose singular values are nearly 1."""
-    is_fast = has_fast_bfloat16(matrix.device if matrix.is_cuda else None)
-    x = matrix.to(torch.bfloat16 if is_fast else torch.float32)
+def _orthogonalised(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A matrix of `dtype` with the same directions, whose singular values are nearly 1."""
+    x = matrix.to(dtype)
     # The product of a matrix and its transpose is smaller for one that is wide.
     is_tall = len(x) > x.shape[1]
     if is_tall:

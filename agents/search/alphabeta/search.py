@@ -30,9 +30,9 @@ from agents.search.alphabeta.transposition_table import (
 from agents.search.evaluation.correction import Correction, correct
 from agents.search.evaluation.evaluate import WIN, Weights, judge
 from agents.search.evaluation.territory import Territory, survey
-from agents.search.make_unmake import Turns, begin_turns, play, position_hash, take_back
+from agents.search.make_unmake import Turns, begin_turns, landing, play, position_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
-from agents.search.prediction import landing, likely_move
+from agents.search.prediction import likely_move
 from envs.battlesnake.jit import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import HEAD_COLLISION, Boards, is_alive
