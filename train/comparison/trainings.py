@@ -20,6 +20,7 @@ import yaml
 from envs.common.whole_files import write_whole
 from train.comparison.places import LOST, Begin, Running, on_this_machine
 from train.config import Experiment
+from train.runs.continuing.further import fraction_done, minutes_left
 from train.runs.curves.history import Columns, read_columns
 from train.runs.folder import BUNDLE, RunError, disk_errors, find_runs
 from train.runs.lock import forget_lock
@@ -182,18 +183,21 @@ def _log_of(training: Training, folder: Path) -> Path:
 
 
 def _how_far(training: Training, folder: Path) -> str:
-    """A line about a training that runs: its minutes, decisions and return."""
+    """A line about a training that runs: its minutes, those left, decisions and return."""
     runs = find_runs(folder / "runs", training.experiment)
     columns: Columns = read_columns(runs[-1]) if runs else {}
     if not len(columns.get("minutes", ())):
         return f"{training.title}: starting"
     minutes = columns["minutes"][-1]
     decisions = columns["agent_steps"][-1]
+    counters = {"minutes": minutes, "agent_steps": decisions}
+    left = minutes_left(minutes, fraction_done(training.experiment.budget, counters))
     episode_return = "not known yet"
     if "episode_return_mean" in columns:
         episode_return = f"{columns['episode_return_mean'][-1]:.2f}"
     return (
-        f"{training.title}: {minutes:.1f} min, {decisions:,.0f} decisions, return {episode_return}"
+        f"{training.title}: {minutes:.1f} min, about {left:.0f} left, {decisions:,.0f} decisions,"
+        f" return {episode_return}"
     )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from tests.train.experiments import toy
 from tests.waiting import until
+from train.comparison import trainings
 from train.comparison.trainings import Training, is_finished, train_all
 from train.config import Experiment
 from train.runs.folder import RunError
@@ -56,7 +58,7 @@ def test_one_that_fails_is_named_with_its_log_and_ends_the_others(tmp_path):
     assert not running_in(tmp_path)
 
 
-def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_path):
+def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_path, monkeypatch):
     code = (
         "import sys; from pathlib import Path; from tests.train.comparison.test_trainings import"
         " long_one; from train.comparison.trainings import train_all; train_all([long_one()],"
@@ -75,8 +77,10 @@ def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_pat
     assert any((run / "checkpoints").glob("[0-9]*"))
     assert not running_in(tmp_path)
     said = []
+    monkeypatch.setattr(trainings, "_SECONDS_BETWEEN_LINES", 0.0)
     assert train_all([long_one()], tmp_path, say=said.append) == [run]
     assert said[0] == f"long: continuing {run} …"
+    assert re.match(r"long: [\d.]+ min, about \d+ left, [\d,]+ decisions, return ", said[1])
 
 
 # Under nohup, SIGHUP is ignored from the start.

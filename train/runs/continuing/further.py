@@ -36,6 +36,13 @@ def fraction_done(budget: Budget, counters: Mapping[str, Any]) -> float:
     return fraction
 
 
+def minutes_left(minutes: float, fraction: float) -> float:
+    """Return how long the rest takes, at the speed of the `minutes` that the `fraction` took; NaN
+    while nothing is done.
+    """
+    return max(0.0, minutes * (1 / fraction - 1)) if fraction else float("nan")
+
+
 def exported(folder: RunFolder, start: Checkpoint) -> Path | None:
     """Return the bundle or the evaluation that an ended run has exported since its checkpoint
     `start`; None if it has yet to be exported.

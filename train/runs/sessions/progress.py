@@ -15,6 +15,7 @@ from envs.common.columns import counted
 from envs.common.terminal import text_console
 from train.metrics import work
 from train.metrics.rows import group_in_words
+from train.runs.continuing.further import minutes_left
 
 _TREND_ITERATIONS = 20
 _PLAIN_SECONDS = 10.0
@@ -141,11 +142,9 @@ class Progress:
 def _figures(
     row: dict[str, Any], fraction_done: float, returns: list[float], length: float
 ) -> dict[str, str]:
-    minutes_left = float("nan")
-    if fraction_done > 0:
-        minutes_left = max(0.0, row["minutes"] * (1 / fraction_done - 1))
+    left = minutes_left(row["minutes"], fraction_done)
     figures = {
-        "done": f"{min(fraction_done, 1.0):.0%}, about {minutes_left:.1f} minutes left",
+        "done": f"{min(fraction_done, 1.0):.0%}, about {left:.1f} minutes left",
         "steps": f"{row['agent_steps']:,} decisions in {row['env_steps']:,} game steps",
         "speed": f"{row['agent_steps_per_second']:,.0f} decisions/s ({_shares(row)})",
     }

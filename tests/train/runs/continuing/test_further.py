@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 
 import pytest
@@ -11,6 +12,7 @@ from envs.common.errors import ConfigError
 from tests.command_line import run as run_command
 from tests.train.experiments import toy
 from train.run import train
+from train.runs.continuing.further import minutes_left
 from train.runs.folder import RunFolder
 from train.settings.sections import Stop
 
@@ -70,3 +72,9 @@ def test_a_run_that_has_ended_is_trained_for_more_minutes_from_what_it_knows(end
 def test_minutes_that_cannot_be_are_refused(ended, options, message):
     with pytest.raises(ConfigError, match=message):
         train(resume=ended.path, **{"minutes": 1.0, **options})
+
+
+def test_the_rest_takes_as_long_as_what_was_done_at_its_speed():
+    assert minutes_left(28.0, 0.28) == pytest.approx(72.0)
+    assert minutes_left(30.5, 1.02) == 0.0
+    assert math.isnan(minutes_left(0.0, 0.0))
