@@ -59,9 +59,7 @@ def write_mp4(
                 "imageio-ffmpeg", feature="an MP4 film", install=install
             ) from error
     last = next(pictures)
-    writer = imageio_ffmpeg.write_frames(
-        str(path), last.shape[1::-1], fps=fps, macro_block_size=2, quality=8
-    )
+    writer = imageio_ffmpeg.write_frames(str(path), last.shape[1::-1], fps=fps, macro_block_size=2)
     writer.send(None)
     writer.send(np.ascontiguousarray(last))
     for last in pictures:

@@ -159,7 +159,11 @@ def _films(protocol: Mapping[str, Any], folder: Path) -> Iterator[str]:
 
 
 def _made(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    protocol = {name: str(value) for name, value in result["protocol"].items()}
+    protocol = {
+        name: ", ".join(value) if isinstance(value, list) else str(value)
+        for name, value in result["protocol"].items()
+        if value not in (None, [])
+    }
     machine = {
         "cores": str(result["cores"]),
         "trainings at a time": str(result["jobs"]),
