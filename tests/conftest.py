@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.browser import launched
 
@@ -39,6 +40,11 @@ def pytest_collection_finish() -> None:
 # RLlib inspects the stack for each connector that it makes, and needs nothing but the frames. To
 # add their source lines, Python searches all imported modules: half of the time of its tests.
 inspect.stack = functools.partial(inspect.stack, 0)
+
+
+# By default Hypothesis fails a test whose values are drawn slowly, as they are beside other work.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 # What a shell starts in the background ignores Ctrl-C, and what nohup starts ignores a closed
