@@ -94,6 +94,9 @@ def test_the_page_has_each_games_row_curve_and_film(made):
     page = (out / "benchmark.html").read_text()
     assert page.count("data:video/mp4") == 2
     assert "An episode of each game: the one in the middle" in page
+    # What made it is told in words, not as Python writes it.
+    assert "[&#x27;" not in page
+    assert ">None<" not in page
     assert {"8.2", "5.3"} <= set(re.findall(r">([\d.]+)<", page)), (
         "OpenAI's PPO after 8 M steps on unseen levels of both games"
     )

@@ -1,4 +1,4 @@
-"""Finds out whether a run has ended, and gives an ended run more minutes of training.
+"""Finds out how far a run is, and gives one that has ended more minutes of training.
 
 It continues from the same weights and optimiser state.
 """
