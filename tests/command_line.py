@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 
 import pytest
 
@@ -24,3 +25,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         code = ending.code
     printed = capsys.readouterr()
     return code, printed.out, printed.err
+
+
+def typed(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    """As `run`, with the words of a line as a shell splits them."""
+    return run(capsys, *shlex.split(line))

@@ -221,15 +221,7 @@ def test_versions_are_those_of_what_is_installed(capsys):
 def test_evaluate_prints_json_of_what_was_played(capsys):
     code, out, _ = run(
         capsys,
-        "evaluate",
-        "flood",
-        "--against",
-        "random",
-        "--num-snakes",
-        "2",
-        "--games",
-        "40",
-        "--json",
+        *shlex.split("evaluate flood --against random --num-snakes 2 --games 40 --json"),
     )
     (score,) = json.loads(out)
     assert (code, score["games"], score["opponents"]) == (0, 40, ["random"])

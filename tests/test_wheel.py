@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,14 +19,7 @@ USES = (
     ["train", "--list"],
     ["train", "battlesnake-ppo", "--help-keys"],
     ["benchmark", "procgen", "--dry-run"],
-    [
-        "launch",
-        "sagemaker",
-        "battlesnake-apex",
-        "--instances",
-        "ml.c5.4xlarge",
-        "--explain",
-    ],
+    shlex.split("launch sagemaker battlesnake-apex --instances ml.c5.4xlarge --explain"),
     ["warm-up", "random"],
     ["evaluate", "champion-duel", "--against", "random", "--num-snakes", "2", "--games", "2"],
     ["match", "champion-standard", "greedy", "--delay", "0", "--record", "game.jsonl"],

@@ -1,24 +1,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 
 import pytest
 
 from tests.benchmarks import procgen_networks
 
-ASKED = [
-    "--networks",
-    "cleanrl",
-    "--games",
-    "coinrun",
-    "--seeds",
-    "1",
-    "--steps",
-    "100",
-    "--seconds",
-    "2",
-]
+ASKED = shlex.split("--networks cleanrl --games coinrun --seeds 1 --steps 100 --seconds 2")
 OLD = {"network": "cleanrl", "game": "coinrun", "seed": 0, "per_step": 5.0, "per_hour": 6.0}
 OLD |= {"per_step_at": [100, 1.0], "per_hour_at": [200, 2.0]}
 

@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,12 +43,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     command = [
         sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--quiet",
-        "--site-dir",
+        *shlex.split("-m mkdocs build --strict --quiet --site-dir"),
         str(folder),
     ]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -105,12 +106,7 @@ def test_a_strangers_run_names_no_code_that_is_executed(tmp_path):
     write(tmp_path, "my_world.py", "corridor.yaml")
     procsnake(
         tmp_path,
-        "procsnake",
-        "train",
-        "--config",
-        "corridor.yaml",
-        "--set",
-        "budget.total_agent_steps=1000",
+        *shlex.split("procsnake train --config corridor.yaml --set budget.total_agent_steps=1000"),
     )
     run = next(tmp_path.glob("runs/*"))
     (run / "config.yaml.hmac").unlink()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import urllib.request
@@ -113,11 +114,7 @@ def test_named_parts_are_trained_exported_measured_and_served(tmp_path):
             "procsnake",
             "evaluate",
             str(run),
-            "--against",
-            "random",
-            "--games",
-            "2",
-            "--json",
+            *shlex.split("--against random --games 2 --json"),
         )
     )
     assert scores[0]["games"] == 2
@@ -126,14 +123,7 @@ def test_named_parts_are_trained_exported_measured_and_served(tmp_path):
     (run / "bundle").rename(tmp_path / "elsewhere")
     asked = [
         sys.executable,
-        "-m",
-        "procsnake",
-        "evaluate",
-        "elsewhere",
-        "--against",
-        "random",
-        "--games",
-        "2",
+        *shlex.split("-m procsnake evaluate elsewhere --against random --games 2"),
     ]
     refused = subprocess.run(
         asked, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=250
@@ -160,13 +150,7 @@ def test_installed_parts_are_known_by_their_names(tmp_path):
     (run / "bundle").rename(tmp_path / "elsewhere")
     procsnake(
         tmp_path,
-        "procsnake",
-        "evaluate",
-        "elsewhere",
-        "--against",
-        "random",
-        "--games",
-        "2",
+        *shlex.split("procsnake evaluate elsewhere --against random --games 2"),
         paths=(site,),
     )
     with served(tmp_path, "elsewhere", paths=(site,)) as url:

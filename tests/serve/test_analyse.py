@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import webbrowser
 from urllib.request import urlopen
@@ -178,13 +179,7 @@ def test_an_archive_without_games_is_named_without_its_password(capsys, monkeypa
     monkeypatch.setattr("serve.recorded_games.last_games", lambda *_: [])
     code, _, err = run(
         capsys,
-        "analyse",
-        "--last",
-        "5",
-        "--database",
-        "postgresql://ada:s3cret@h/games",
-        "--jobs",
-        "1",
+        *shlex.split("analyse --last 5 --database postgresql://ada:s3cret@h/games --jobs 1"),
     )
     assert (code, err.count("\n")) == (2, 1)
     assert "postgresql://ada:***@h/games has no finished ones" in err

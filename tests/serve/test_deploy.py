@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import ssl
@@ -115,13 +116,7 @@ def test_what_the_image_installs_is_pinned_by_hash_and_is_what_setup_asks_for():
 def test_the_hashes_are_those_of_the_registry(tmp_path):
     command = [
         sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--require-hashes",
-        "--no-deps",
-        "--only-binary=:all:",
+        *shlex.split("-m pip download --quiet --require-hashes --no-deps --only-binary=:all:"),
     ]
     subprocess.run(
         [*command, "--dest", tmp_path, "-r", DEPLOY / "requirements.txt"], check=True, timeout=900
@@ -464,11 +459,7 @@ def test_a_clean_install_answers_without_torch_and_ray(tmp_path):
     python = environment / "bin" / "python"
     install = [
         python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--constraint",
+        *shlex.split("-m pip install --quiet --constraint"),
         source / "constraints.txt",
         f"{source}[serve]",
     ]

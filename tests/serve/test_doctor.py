@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 import threading
 import time
 from base64 import b64encode
@@ -182,12 +183,7 @@ def test_the_doctor_and_a_match_keep_what_a_url_carries(tmp_path):
                 [
                     "match",
                     secret_url,
-                    "flood",
-                    "--width",
-                    "7",
-                    "--height",
-                    "7",
-                    "--record",
+                    *shlex.split("flood --width 7 --height 7 --record"),
                     str(record),
                 ]
             )
@@ -395,11 +391,7 @@ def test_on_the_command_line(capsys):
                     url,
                     "--timeout",
                     str(GENEROUS_MS),
-                    "--games",
-                    "1",
-                    "--moves",
-                    "5",
-                    "--json",
+                    *shlex.split("--games 1 --moves 5 --json"),
                 ]
             )
             == 0

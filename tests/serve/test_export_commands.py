@@ -59,11 +59,7 @@ def test_shipped_experiments_are_exported_without_a_run(tmp_path, capsys, name):
         "export",
         "aicrowd",
         name,
-        "--set",
-        "env.name=procgen/starpilot",
-        "--track",
-        "generalization",
-        "--out",
+        *shlex.split("--set env.name=procgen/starpilot --track generalization --out"),
         entry,
         *AUTHOR,
     ]
@@ -122,11 +118,7 @@ def test_what_is_suggested_can_be_pasted(tmp_path, capsys, name):
         "export",
         "aicrowd",
         name,
-        "--track",
-        "generalization",
-        "--framework",
-        "torch",
-        "--out",
+        *shlex.split("--track generalization --framework torch --out"),
         entry,
         *AUTHOR,
     ]
@@ -144,11 +136,7 @@ def test_a_runs_settings_can_be_changed_but_not_those_of_its_weights(policy, tmp
         "export",
         "aicrowd",
         str(policy),
-        "--set",
-        "seed=7",
-        "--track",
-        "generalization",
-        "--out",
+        *shlex.split("--set seed=7 --track generalization --out"),
         str(tmp_path / "entry"),
     ]
     assert procsnake.main(words) == 0
@@ -222,12 +210,7 @@ def test_a_champion_is_named_as_everywhere(tmp_path, capsys):
         champions.path("champion-duel")
     ).onnx
     words = [
-        "export",
-        "aicrowd",
-        "champion-duel",
-        "--track",
-        "generalization",
-        "--out",
+        *shlex.split("export aicrowd champion-duel --track generalization --out"),
         str(tmp_path / "entry"),
     ]
     assert procsnake.main(words) == 2

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import sys
 from functools import partial
 
@@ -242,12 +243,7 @@ def test_the_colour_a_snake_declares_is_drawn(capsys, monkeypatch):
                 [
                     "match",
                     f"me={url}",
-                    "flood",
-                    "--watch",
-                    "--delay",
-                    "0",
-                    "--timeout",
-                    "4000",
+                    *shlex.split("flood --watch --delay 0 --timeout 4000"),
                     *SMALL,
                 ]
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -258,15 +259,7 @@ def test_ctrl_c_while_the_agents_are_made_is_told_in_a_line(tmp_path):
 def test_what_a_process_that_only_checks_finds_ends_the_server():
     command = [
         sys.executable,
-        "-m",
-        "procsnake",
-        "serve",
-        "flod",
-        "--no-games",
-        "--port",
-        "0",
-        "--workers",
-        "2",
+        *shlex.split("-m procsnake serve flod --no-games --port 0 --workers 2"),
     ]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     _, told = server.communicate(timeout=300)

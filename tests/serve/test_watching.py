@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -50,17 +51,7 @@ def test_a_policy_of_procgen_draws_its_actions_as_where_it_is_measured(capsys):
 
     assert (
         procsnake.main(
-            [
-                "watch",
-                "champion-starpilot",
-                "--levels",
-                "7:1",
-                "--seed",
-                "3",
-                "--delay",
-                "0",
-                "--json",
-            ]
+            shlex.split("watch champion-starpilot --levels 7:1 --seed 3 --delay 0 --json")
         )
         == 0
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shlex
 import shutil
 import sys
 from contextlib import nullcontext
@@ -177,11 +178,7 @@ def test_a_search_prints_its_table_and_how_to_go_on(one_ray, capsys, tmp_path, e
         capsys,
         "tune",
         experiment,
-        "--search",
-        "ppo.learning_rate=1e-5,1e-2",
-        "--trials",
-        "2",
-        "--runs",
+        *shlex.split("--search ppo.learning_rate=1e-5,1e-2 --trials 2 --runs"),
         runs,
     )
     assert code == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -127,17 +128,7 @@ def test_it_plays_where_neither_torch_nor_ray_is_installed(hub, commit, tmp_path
         "HF_HOME": str(tmp_path / "none"),
         "PYTHONPATH": str(ROOT),
     }
-    words = [
-        "evaluate",
-        "hf://ada/snake",
-        "--against",
-        "random",
-        "--games",
-        "2",
-        "--num-snakes",
-        "2",
-        "--json",
-    ]
+    words = shlex.split("evaluate hf://ada/snake --against random --games 2 --num-snakes 2 --json")
     done = subprocess.run(
         [sys.executable, "-c", SLIM, *words],
         env=environment,

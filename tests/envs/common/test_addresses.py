@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -46,32 +47,12 @@ def test_an_address_is_told_from_a_path(text, scheme):
         ("report", "s3://bucket/runs/mine"),
         ("plot", "gs://bucket/runs/mine", "--out", "s3://bucket/plot"),
         ("compare", "s3://bucket/runs/mine"),
-        (
-            "launch",
-            "sagemaker",
-            "battlesnake-ppo",
-            "--instances",
-            "ml.c5.xlarge",
-            "--runs",
-            "s3://bucket/runs",
+        shlex.split(
+            "launch sagemaker battlesnake-ppo --instances ml.c5.xlarge --runs s3://bucket/runs"
         ),
-        (
-            "launch",
-            "slurm",
-            "battlesnake-ppo",
-            "--instances",
-            "2*16cpu",
-            "--runs",
-            "s3://bucket/runs",
-        ),
-        (
-            "launch",
-            "sagemaker",
-            "battlesnake-ppo",
-            "--instances",
-            "ml.c5.xlarge",
-            "--include",
-            "file:///tmp/x",
+        shlex.split("launch slurm battlesnake-ppo --instances 2*16cpu --runs s3://bucket/runs"),
+        shlex.split(
+            "launch sagemaker battlesnake-ppo --instances ml.c5.xlarge --include file:///tmp/x"
         ),
         ("job", "download", "NAME", "--runs", "s3://bucket/runs"),
         ("evaluate", "s3://bucket/bundle"),

@@ -249,17 +249,7 @@ def test_a_tournament_of_before_is_gone_on_with(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert (
         procsnake.main(
-            [
-                "tournament",
-                "greedy",
-                "random",
-                "--games",
-                "1",
-                "--max-turns",
-                "2",
-                "--store",
-                "tournament.db",
-            ]
+            shlex.split("tournament greedy random --games 1 --max-turns 2 --store tournament.db")
         )
         == 0
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -161,13 +162,7 @@ def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str)
 
     command = [
         sys.executable,
-        "procsnake",
-        "keyboard",
-        "procgen/maze",
-        "--levels",
-        "1:1",
-        "--seed",
-        "3",
+        *shlex.split("procsnake keyboard procgen/maze --levels 1:1 --seed 3"),
     ]
     player = subprocess.Popen(
         command,

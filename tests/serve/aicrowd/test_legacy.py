@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -412,11 +413,7 @@ def test_the_options_of_the_kits_scripts_do_what_they_say(legacy, package, tmp_p
         "python",
         "utils/rollout_on_ray_086.py",
         CHECKPOINT,
-        "--run",
-        "ProcsnakePPO",
-        "--env",
-        "procsnake_env",
-        "--no-render",
+        *shlex.split("--run ProcsnakePPO --env procsnake_env --no-render"),
     ]
     run(
         legacy,
@@ -438,11 +435,7 @@ def test_the_options_of_the_kits_scripts_do_what_they_say(legacy, package, tmp_p
         legacy,
         folder,
         *play,
-        "--steps",
-        "12",
-        "--use-shelve",
-        "--track-progress",
-        "--out",
+        *shlex.split("--steps 12 --use-shelve --track-progress --out"),
         tmp_path / "shelf",
     )
     assert "length: 12 (cut off by --steps)" in printed
@@ -480,13 +473,7 @@ def test_training_is_resumed_and_started_from_the_command_line(legacy, tmp_path)
     run(
         legacy,
         folder,
-        "python",
-        "train.py",
-        "--run",
-        "PPO",
-        "--env",
-        "procsnake_env",
-        "--config",
+        *shlex.split("python train.py --run PPO --env procsnake_env --config"),
         config,
         "--stop",
         stop,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -133,13 +134,7 @@ def test_a_database_of_a_newer_procsnake_is_refused_before_the_server_listens(ol
     store._database.close()
     command = [
         sys.executable,
-        "-m",
-        "procsnake",
-        "serve",
-        "random",
-        "--port",
-        "0",
-        "--database",
+        *shlex.split("-m procsnake serve random --port 0 --database"),
         f"sqlite:///{old}",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

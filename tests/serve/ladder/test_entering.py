@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -208,14 +209,7 @@ def test_play_names_ones_own_a_rival_on_a_ladder_and_an_id(arena, command):
         "Hisser",
         "Rival",
         third,
-        "Hisser",
-        "--board",
-        "7x7",
-        "--type",
-        "royale",
-        "--games",
-        "2",
-        "--json",
+        *shlex.split("Hisser --board 7x7 --type royale --games 2 --json"),
     )
     assert code == 0
     games = list(arena.games.values())

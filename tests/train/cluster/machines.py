@@ -7,6 +7,7 @@ They are joined by a bridge in a namespace of its own and have no way out. Needs
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -88,16 +89,9 @@ class Machine:
         home.mkdir(exist_ok=True)
         tini = shutil.which("tini")
         init = [tini, "--"] if tini else []
-        isolated = [
-            "unshare",
-            "--uts",
-            "--pid",
-            "--mount",
-            "--ipc",
-            "--fork",
-            "--kill-child=KILL",
-            "--mount-proc",
-        ]
+        isolated = shlex.split(
+            "unshare --uts --pid --mount --ipc --fork --kill-child=KILL --mount-proc"
+        )
         arguments = [
             "bash",
             "-c",
@@ -121,12 +115,7 @@ class Machine:
         with open(self.folder / "log.txt", "ab") as log:
             self.process = subprocess.Popen(
                 [
-                    "setpriv",
-                    "--pdeathsig",
-                    "KILL",
-                    "ip",
-                    "netns",
-                    "exec",
+                    *shlex.split("setpriv --pdeathsig KILL ip netns exec"),
                     self.namespace,
                     *isolated,
                     *arguments,

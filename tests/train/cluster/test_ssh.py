@@ -41,13 +41,7 @@ def test_the_commands_are_what_ssh_and_the_shell_there_understand():
     there = shlex.split(command[-1])
     assert there == [
         "/opt/my venv/bin/python",
-        "-m",
-        "train.cluster.node",
-        "start",
-        "--group",
-        "rollout",
-        "--head",
-        "10.0.0.5",
+        *shlex.split("-m train.cluster.node start --group rollout --head 10.0.0.5"),
     ]
     assert shlex.split(start_command(MACHINES, "me@gpu", "learner", "")[-1])[-2:] == [
         "--group",

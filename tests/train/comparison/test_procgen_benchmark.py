@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -166,15 +167,7 @@ def test_a_file_that_is_no_benchmark_is_refused(tmp_path):
 
 def test_the_plan_says_hours_and_cost(capsys, tmp_path):
     words = [
-        "benchmark",
-        "procgen",
-        "--dry-run",
-        "--json",
-        "--jobs",
-        "2",
-        "--price",
-        "0.5",
-        "--out",
+        *shlex.split("benchmark procgen --dry-run --json --jobs 2 --price 0.5 --out"),
         str(tmp_path),
     ]
     assert main(words) == 0
@@ -193,14 +186,7 @@ def test_the_plan_names_games_and_seeds_and_says_what_its_hours_are(capsys, tmp_
     assert (
         main(
             [
-                "benchmark",
-                "procgen",
-                "--dry-run",
-                "--games",
-                "maze",
-                "--seeds",
-                "1",
-                "--out",
+                *shlex.split("benchmark procgen --dry-run --games maze --seeds 1 --out"),
                 str(tmp_path),
             ]
         )
@@ -234,13 +220,7 @@ def test_the_plan_counts_hours_at_the_speed_of_its_experiment_on_such_a_processo
 
     def hours(*more):
         words = [
-            "benchmark",
-            "procgen",
-            "--dry-run",
-            "--json",
-            "--jobs",
-            "1",
-            "--out",
+            *shlex.split("benchmark procgen --dry-run --json --jobs 1 --out"),
             str(tmp_path),
             "--preset",
             "easy",

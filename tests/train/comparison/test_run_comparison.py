@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 
 import numpy as np
 import pytest
@@ -172,12 +173,7 @@ def test_the_command_prints_writes_and_says_what_tells_the_groups_apart(
     words = [
         "compare",
         *map(str, runs),
-        "--metrics",
-        "episode_return_mean",
-        "--x",
-        "agent_steps",
-        "--at",
-        "2000",
+        *shlex.split("--metrics episode_return_mean --x agent_steps --at 2000"),
     ]
     assert procsnake.main(words) == 0
     told = capsys.readouterr().out

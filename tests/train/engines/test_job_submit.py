@@ -5,6 +5,7 @@ server.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -99,11 +100,7 @@ def running_head(folder: Path, environment: dict[str, str]) -> Iterator[Cluster 
         head = subprocess.Popen(
             [
                 sys.executable,
-                "-m",
-                "ray.scripts.scripts",
-                "start",
-                "--head",
-                "--block",
+                *shlex.split("-m ray.scripts.scripts start --head --block"),
                 f"--port={port}",
                 "--num-cpus=2",
                 "--node-ip-address=127.0.0.1",
@@ -128,11 +125,7 @@ def answers(cluster: Cluster, head: subprocess.Popen[bytes]) -> bool:
     """Whether the job server of a head answers within a minute."""
     asked = [
         sys.executable,
-        "-m",
-        "ray.scripts.scripts",
-        "job",
-        "list",
-        "--address",
+        *shlex.split("-m ray.scripts.scripts job list --address"),
         cluster.address,
     ]
     deadline = time.monotonic() + 60
@@ -149,13 +142,7 @@ def submit(cluster: Cluster, *words: str, experiment: Experiment, expect: int = 
     """What `ray job submit` prints for a training of this experiment."""
     (cluster.folder / "job" / "experiment.yaml").write_text(yaml.safe_dump(experiment.to_dict()))
     train = [
-        "procsnake",
-        "train",
-        "--config",
-        "experiment.yaml",
-        "--cluster",
-        "auto",
-        "--runs",
+        *shlex.split("procsnake train --config experiment.yaml --cluster auto --runs"),
         str(cluster.folder / "runs"),
     ]
     job = [

@@ -14,28 +14,12 @@ from envs.common.errors import UnknownNameError
 from tests.command_line import run
 from train.config import Experiment
 
-KUBERAY = (
-    "launch",
-    "kuberay",
-    "battlesnake-ppo",
-    "--instances",
-    "2*16cpu-60gib",
-    "--image",
-    "r/p:1",
-    "--claim",
-    "runs",
+KUBERAY = shlex.split(
+    "launch kuberay battlesnake-ppo --instances 2*16cpu-60gib --image r/p:1 --claim runs"
 )
 SLURM = ("launch", "slurm", "battlesnake-ppo", "--instances", "2*16cpu")
-EC2 = (
-    "launch",
-    "ec2",
-    "battlesnake-ppo",
-    "--instances",
-    "2*ml.c5.4xlarge",
-    "--image",
-    "r/p:1",
-    "--region",
-    "us-west-2",
+EC2 = shlex.split(
+    "launch ec2 battlesnake-ppo --instances 2*ml.c5.4xlarge --image r/p:1 --region us-west-2"
 )
 
 

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -21,7 +22,7 @@ import moto
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from tests.command_line import run
+from tests.command_line import typed
 from train.cluster.sizes import sized
 from train.config import Experiment
 from train.runs.continuing.resizing import resized
@@ -32,18 +33,13 @@ from train.sagemaker.hyperparameters import Task
 REGION = "eu-west-1"
 BUCKET = "snakes"
 IMAGE = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/procsnake"
-PLACES = (
-    "--region",
-    REGION,
-    "--role",
-    "arn:aws:iam::123456789012:role/R",
-    "--image",
-    f"{IMAGE}:1",
-    "--bucket",
-    BUCKET,
-)
-SINGLE = ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.4xlarge", *PLACES)
-NETWORK = ("--subnets", "subnet-1", "--security-groups", "sg-1")
+ROLE = "arn:aws:iam::123456789012:role/R"
+PLACES = f"--region {REGION} --role {ROLE} --image {IMAGE}:1 --bucket {BUCKET}"
+LAUNCH = "launch sagemaker battlesnake-ppo"
+SMALL = f"{LAUNCH} --instances ml.c5.xlarge"
+SINGLE = f"{LAUNCH} --instances ml.c5.4xlarge {PLACES}"
+TWO_KINDS = f"{LAUNCH} --instances ml.g5.xlarge+ml.c5.xlarge --two-jobs {PLACES}"
+NETWORK = "--subnets subnet-1 --security-groups sg-1"
 DESCRIPTIONS = botocore.loaders.create_loader()
 RUN = "battlesnake-ppo-20261121-120000"
 
@@ -107,20 +103,8 @@ def keys() -> list[str]:
 
 def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path):
     runs = tmp_path / "runs"
-    arguments = (
-        "battlesnake-ppo",
-        "--instances",
-        "3*ml.c5.4xlarge",
-        "--spot",
-        "--max-hours",
-        "1",
-        "--set",
-        "seed=7",
-        *PLACES,
-    )
-    code, out, err = run(
-        capsys, "launch", "sagemaker", *arguments, "--runs", str(runs), "--poll-seconds", "0"
-    )
+    three = f"{LAUNCH} --instances 3*ml.c5.4xlarge --spot --max-hours 1 --set seed=7 {PLACES}"
+    code, out, err = typed(capsys, f"{three} --runs {runs} --poll-seconds 0")
     assert (code, err) == (0, "")
     (request,) = aws
     assert request["ResourceConfig"] == {
@@ -164,19 +148,7 @@ def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path
 
 
 def test_a_job_finds_its_token_and_nobody_sees_it(aws, capsys):
-    assert (
-        run(
-            capsys,
-            "launch",
-            "sagemaker",
-            "battlesnake-ppo",
-            "--instances",
-            "ml.c5.xlarge",
-            "--no-follow",
-            *PLACES,
-        )[0]
-        == 0
-    )
+    assert typed(capsys, f"{SMALL} {PLACES} --no-follow")[0] == 0
     (request,) = aws
     (channel,) = (one for one in request["InputDataConfig"] if one["ChannelName"] == "token")
     prefix = channel["DataSource"]["S3DataSource"]["S3Uri"].removeprefix(f"s3://{BUCKET}/")
@@ -190,14 +162,8 @@ def test_a_job_finds_its_token_and_nobody_sees_it(aws, capsys):
 
 
 TWO_JOBS = (
-    "launch",
-    "sagemaker",
-    "battlesnake-apex",
-    "--instances",
-    "ml.g5.2xlarge+2*ml.c5.9xlarge",
-    "--two-jobs",
-    *PLACES,
-    *NETWORK,
+    "launch sagemaker battlesnake-apex --instances ml.g5.2xlarge+2*ml.c5.9xlarge --two-jobs"
+    f" {PLACES} {NETWORK}"
 )
 
 
@@ -233,7 +199,7 @@ def test_of_two_jobs_none_stays_alone_and_the_first_reason_is_told(aws, capsys, 
         {"Error": {"Code": "ResourceLimitExceeded", "Message": "no more"}}, "CreateTrainingJob"
     )
     stopped = _second_job_ends_by(refusal, monkeypatch, stops=stops)
-    code, out, error = run(capsys, *TWO_JOBS)
+    code, out, error = typed(capsys, TWO_JOBS)
     assert (code, "ResourceLimitExceeded: no more" in error, "Traceback" in error) == (
         2,
         True,
@@ -250,21 +216,21 @@ def test_two_jobs_of_which_the_second_may_have_been_created_are_both_stopped(
     aws, capsys, monkeypatch, error
 ):
     stopped = _second_job_ends_by(error, monkeypatch, stops=True)
-    assert run(capsys, *TWO_JOBS)[0] == (130 if isinstance(error, KeyboardInterrupt) else 2)
+    assert typed(capsys, TWO_JOBS)[0] == (130 if isinstance(error, KeyboardInterrupt) else 2)
     assert stopped == [aws[0]["TrainingJobName"], f"{aws[0]['TrainingJobName']}-rollout"]
 
 
 def test_printing_and_trying_send_nothing(aws, capsys):
-    code, out, _ = run(capsys, *TWO_JOBS, "--print-request")
+    code, out, _ = typed(capsys, f"{TWO_JOBS} --print-request")
     printed = json.loads(out)
     assert code == 0
     assert [one["ResourceConfig"]["InstanceType"] for one in printed] == [
         "ml.g5.2xlarge",
         "ml.c5.9xlarge",
     ]
-    code, out, _ = run(capsys, *TWO_JOBS, "--dry-run")
+    code, out, _ = typed(capsys, f"{TWO_JOBS} --dry-run")
     assert (code, out.count("would create")) == (0, 2)
-    code, out, _ = run(capsys, *TWO_JOBS, "--explain")
+    code, out, _ = typed(capsys, f"{TWO_JOBS} --explain")
     assert (code, "72 = 36 CPUs × 2" in out) == (0, True)
     assert (aws, keys()) == ([], [])
 
@@ -272,26 +238,16 @@ def test_printing_and_trying_send_nothing(aws, capsys):
 def test_a_limit_of_money_becomes_the_stopping_condition_and_waste_is_told_before_it_is_paid_for(
     aws, capsys
 ):
-    code, out, _ = run(
-        capsys, *SINGLE, "--price", "ml.c5.4xlarge=0.5", "--max-cost", "2", "--no-follow"
-    )
+    limited = f"{SINGLE} --price ml.c5.4xlarge=0.5 --max-cost 2"
+    code, out, _ = typed(capsys, f"{limited} --no-follow")
     assert (code, aws[0]["StoppingCondition"]) == (0, {"MaxRuntimeInSeconds": 4 * 3600})
     assert out.index("warning: 15 env runners play") < out.index("created ")
 
 
 def test_the_explanation_tells_time_money_and_quotas(aws, capsys):
-    arguments = (
-        *SINGLE,
-        "--explain",
-        "--spot",
-        "--minutes",
-        "30",
-        "--price",
-        "ml.c5.4xlarge=0.5",
-        "--max-hours",
-        "2",
-    )
-    code, out, _ = run(capsys, *arguments)
+    price = "--price ml.c5.4xlarge=0.5"
+    explain = f"{SINGLE} --explain --spot --minutes 30 {price} --max-hours 2"
+    code, out, _ = typed(capsys, explain)
     assert (code, aws) == (0, [])
     assert "about 30 minutes of training: the experiment's budget.max_minutes" in out
     assert (
@@ -299,15 +255,15 @@ def test_the_explanation_tells_time_money_and_quotas(aws, capsys):
         in out
     )
     assert "1 × 'ml.c5.4xlarge for spot training job usage'" in out
-    told = json.loads(run(capsys, *arguments, "--json")[1])
+    told = json.loads(typed(capsys, f"{explain} --json")[1])
     assert (told["estimate"]["cost"], told["num_env_runners"]) == (0.25, 15)
     assert told["estimate"]["quotas"] == {"ml.c5.4xlarge for spot training job usage": 1}
     assert "15 env runners" in told["warnings"][0]
 
 
 def test_what_is_printed_is_what_is_sent(aws, capsys):
-    printed = json.loads(run(capsys, *TWO_JOBS, "--print-request")[1])
-    assert run(capsys, *TWO_JOBS, "--no-follow")[0] == 0
+    printed = json.loads(typed(capsys, f"{TWO_JOBS} --print-request")[1])
+    assert typed(capsys, f"{TWO_JOBS} --no-follow")[0] == 0
     first, second = (
         re.sub(r"\d{8}-\d{6}", "TIME", json.dumps(requests, sort_keys=True))
         for requests in (printed, aws)
@@ -316,26 +272,14 @@ def test_what_is_printed_is_what_is_sent(aws, capsys):
 
 
 def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
-    assert (
-        run(
-            capsys,
-            "launch",
-            "sagemaker",
-            "battlesnake-ppo",
-            "--instances",
-            "ml.c5.xlarge",
-            "--no-follow",
-            *PLACES,
-        )[0]
-        == 0
-    )
+    assert typed(capsys, f"{SMALL} {PLACES} --no-follow")[0] == 0
     name = aws[0]["TrainingJobName"]
-    runs = ("--region", REGION, "--runs", str(tmp_path / "runs"))
-    code, out, _ = run(capsys, "job", "resume", name, *runs, "--poll-seconds", "0")
+    runs = f"--region {REGION} --runs {tmp_path / 'runs'}"
+    code, out, _ = typed(capsys, f"job resume {name} {runs} --poll-seconds 0")
     assert (code, f"created {name}-r2" in out) == (0, True)
     assert aws[1]["CheckpointConfig"] == aws[0]["CheckpointConfig"]
     assert aws[1]["HyperParameters"] == aws[0]["HyperParameters"]
-    assert run(capsys, "job", "resume", f"{name}-r2", *runs, "--poll-seconds", "0")[0] == 0
+    assert typed(capsys, f"job resume {name}-r2 {runs} --poll-seconds 0")[0] == 0
     assert aws[2]["TrainingJobName"] == f"{name}-r3"
     tokens = {
         one["DataSource"]["S3DataSource"]["S3Uri"]
@@ -344,35 +288,28 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
         if one["ChannelName"] == "token"
     }
     assert len(tokens) == 3
-    listed = run(capsys, "job", "list", "--region", REGION)[1]
+    listed = typed(capsys, f"job list --region {REGION}")[1]
     assert {line.split()[0] for line in listed.splitlines()[1:]} == {
         name,
         f"{name}-r2",
         f"{name}-r3",
     }
-    in_json = json.loads(run(capsys, "job", "list", "--region", REGION, "--json")[1])
+    in_json = json.loads(typed(capsys, f"job list --region {REGION} --json")[1])
     assert [row["name"] for row in in_json] == [line.split()[0] for line in listed.splitlines()[1:]]
-    assert run(capsys, "job", "stop", name, "--region", REGION, "--json")[0] == 2
-    code, out, _ = run(capsys, "job", "download", name, *runs)
+    assert typed(capsys, f"job stop {name} --region {REGION} --json")[0] == 2
+    code, out, _ = typed(capsys, f"job download {name} {runs}")
     assert (code, out) == (0, f"run: {tmp_path / 'runs' / RUN}\n")
 
 
 def test_a_run_that_went_on_here_is_not_replaced(aws, capsys, tmp_path):
-    assert run(capsys, *SINGLE, "--no-follow")[0] == 0
+    assert typed(capsys, f"{SINGLE} --no-follow")[0] == 0
     runs = tmp_path / "runs"
-    arguments = (
-        "job",
-        "download",
-        aws[0]["TrainingJobName"],
-        "--region",
-        REGION,
-        "--runs",
-        str(runs),
-    )
-    assert run(capsys, *arguments)[0] == run(capsys, *arguments)[0] == 0
+    download = f"job download {aws[0]['TrainingJobName']} --region {REGION} --runs"
+    here = f"{download} {runs}"
+    assert typed(capsys, here)[0] == typed(capsys, here)[0] == 0
     folder = RunFolder(runs / RUN)
     with locked(folder.path):
-        code, _, error = run(capsys, *arguments)
+        code, _, error = typed(capsys, here)
     assert (code, "is being written by process" in error, "--runs OTHER" in error) == (
         2,
         True,
@@ -387,12 +324,11 @@ def test_a_run_that_went_on_here_is_not_replaced(aws, capsys, tmp_path):
     boto3.client("s3", REGION).put_object(
         Bucket=BUCKET, Key=f"{checkpoints}best-00000001/weights", Body=b"w"
     )
-    code, _, error = run(capsys, *arguments)
+    code, _, error = typed(capsys, here)
     assert (code, "--runs OTHER" in error) == (2, True)
     assert "continued here until checkpoint 00000002, the job until 00000001" in error
     assert (newer / "weights").read_text() == "here"
-    other = (*arguments[:-1], str(tmp_path / "other"))
-    assert run(capsys, *other)[0] == 0
+    assert typed(capsys, f"{download} {tmp_path / 'other'}")[0] == 0
 
 
 SERVER = f"arn:aws:sagemaker:{REGION}:123456789012:mlflow-tracking-server/snakes"
@@ -406,9 +342,8 @@ def test_a_job_is_a_trial_of_an_experiment_and_logs_to_the_managed_server(aws, c
         monkeypatch.setattr(
             "train.sagemaker.jobs.job_name", lambda _, number=number: f"procsnake-{number}"
         )
-        code, _, error = run(
-            capsys, *SINGLE, "--experiment", "my-snakes", "--mlflow", SERVER, "--no-follow"
-        )
+        trial = f"{SINGLE} --experiment my-snakes --mlflow {SERVER}"
+        code, _, error = typed(capsys, f"{trial} --no-follow")
         assert (code, error) == (0, "")
         assert aws[-1]["ExperimentConfig"] == {
             "ExperimentName": "my-snakes",
@@ -424,31 +359,23 @@ def test_a_job_is_a_trial_of_an_experiment_and_logs_to_the_managed_server(aws, c
 
 
 def test_a_job_whose_source_has_expired_is_not_started_in_vain(aws, capsys):
-    assert run(capsys, *SINGLE, "--no-follow")[0] == 0
+    assert typed(capsys, f"{SINGLE} --no-follow")[0] == 0
     (key,) = (key for key in keys() if key.endswith("source.tar.gz"))
     boto3.client("s3", REGION).delete_object(Bucket=BUCKET, Key=key)
-    code, _, error = run(capsys, "job", "resume", aws[0]["TrainingJobName"], "--region", REGION)
+    code, _, error = typed(capsys, f"job resume {aws[0]['TrainingJobName']} --region {REGION}")
     assert (code, len(aws)) == (2, 1)
     assert "no longer at s3://snakes/procsnake/inputs/" in error
     assert f"procsnake job download {aws[0]['TrainingJobName']}" in error
 
 
 SECURE = (
-    "--encrypt",
-    "--isolate",
-    "--retries",
-    "3",
-    "--kms-key",
-    "alias/snakes",
-    "--env",
-    "PROCSNAKE_JOIN_SECONDS=60",
-    "--tag",
-    "team=snakes",
+    "--encrypt --isolate --retries 3 --kms-key alias/snakes --env PROCSNAKE_JOIN_SECONDS=60"
+    " --tag team=snakes"
 )
 
 
 def test_a_resumed_job_keeps_its_key_and_the_users_tags(aws, capsys, tmp_path):
-    assert run(capsys, *SINGLE, *SECURE, "--no-follow")[0] == 0
+    assert typed(capsys, f"{SINGLE} {SECURE} --no-follow")[0] == 0
     name = aws[0]["TrainingJobName"]
     there = boto3.client("s3", REGION)
     assert {
@@ -456,18 +383,8 @@ def test_a_resumed_job_keeps_its_key_and_the_users_tags(aws, capsys, tmp_path):
         for key in keys()
         if "/checkpoints/" not in key
     } == {"alias/snakes"}
-    code, *_ = run(
-        capsys,
-        "job",
-        "resume",
-        name,
-        "--region",
-        REGION,
-        "--runs",
-        str(tmp_path),
-        "--poll-seconds",
-        "0",
-    )
+    resume = f"job resume {name} --region {REGION} --runs {tmp_path}"
+    code, *_ = typed(capsys, f"{resume} --poll-seconds 0")
     assert (code, {"Key": "team", "Value": "snakes"} in aws[1]["Tags"]) == (0, True)
     assert aws[1]["OutputDataConfig"] == aws[0]["OutputDataConfig"]
     assert aws[1]["OutputDataConfig"]["KmsKeyId"] == "alias/snakes"
@@ -476,9 +393,9 @@ def test_a_resumed_job_keeps_its_key_and_the_users_tags(aws, capsys, tmp_path):
 def test_a_job_goes_on_with_another_number_of_env_runners_and_with_nothing_else(
     aws, capsys, tmp_path
 ):
-    assert run(capsys, *SINGLE, "--no-follow")[0] == 0
+    assert typed(capsys, f"{SINGLE} --no-follow")[0] == 0
     name = aws[0]["TrainingJobName"]
-    rest = ("--region", REGION, "--runs", str(tmp_path), "--poll-seconds", "0")
+    rest = f"--region {REGION} --runs {tmp_path} --poll-seconds 0"
     there = sized(
         Experiment.load("battlesnake-ppo", ["scale={kind: single, instance: ml.c5.4xlarge}"])
     )
@@ -491,10 +408,10 @@ def test_a_job_goes_on_with_another_number_of_env_runners_and_with_nothing_else(
         ("scale.workers=0", "scale.workers is 0; it must be at least 1"),
         ("scale.workers=100", "100 env runners a batch would have 25,600 game steps"),
     ):
-        code, _, error = run(capsys, "job", "resume", name, "--set", override, *rest)
+        code, _, error = typed(capsys, f"job resume {name} --set {override} {rest}")
         assert (code, reason in error, len(aws)) == (2, True, 1), error
-    assert run(capsys, "job", "stop", name, "--set", "scale.workers=4", "--region", REGION)[0] == 2
-    assert run(capsys, "job", "resume", name, "--set", "scale.workers=4", *rest)[0] == 0
+    assert typed(capsys, f"job stop {name} --set scale.workers=4 --region {REGION}")[0] == 2
+    assert typed(capsys, f"job resume {name} --set scale.workers=4 {rest}")[0] == 0
     assert aws[1]["HyperParameters"] == {**aws[0]["HyperParameters"], "scale.workers": "4"}
     # What the machine that leads makes of it.
     task = Task.from_hyperparameters(aws[1]["HyperParameters"])
@@ -519,19 +436,8 @@ def test_places_come_from_the_stack(aws, capsys):
     boto3.client("cloudformation", REGION).create_stack(
         StackName="snakes", TemplateBody=json.dumps(stack)
     )
-    arguments = (
-        "launch",
-        "sagemaker",
-        "battlesnake-ppo",
-        "--instances",
-        "ml.c5.xlarge",
-        "--region",
-        REGION,
-        "--print-request",
-        "--stack",
-        "snakes",
-    )
-    request = json.loads(run(capsys, *arguments)[1])
+    launch = f"{SMALL} --region {REGION} --stack snakes"
+    request = json.loads(typed(capsys, f"{launch} --print-request")[1])
     assert request["RoleArn"].endswith("role/Stack")
     assert request["AlgorithmSpecification"]["TrainingImage"] == f"{IMAGE}:latest"
     assert request["VpcConfig"] == {
@@ -542,181 +448,60 @@ def test_places_come_from_the_stack(aws, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("line", "message"),
     [
-        (("launch", "sagemaker", "battlesnake-ppo", *PLACES), "name instances"),
+        (f"{LAUNCH} {PLACES}", "name instances"),
+        (f"{LAUNCH} --instances ml.c55.xlarge {PLACES}", "Did you mean"),
+        (f"{SMALL} --region {REGION}", "a job needs role and image and bucket"),
+        (SMALL, "no AWS region is set"),
+        (f"{LAUNCH} --instances ml.c5.16xlarge {PLACES}", "SageMaker doesn't offer"),
+        (f"{SMALL} --two-jobs {PLACES}", "two jobs need two kinds"),
+        (f"{LAUNCH} --two-jobs {PLACES}", "--two-jobs needs --instances"),
+        (TWO_KINDS, "only in one VPC"),
+        (f"{SMALL} --tag x {PLACES}", "KEY=VALUE"),
+        (f"{SMALL} --price x {PLACES}", "INSTANCE=DOLLARS"),
+        (f"{SINGLE} --tag a=1 --tag a=2", "tag 'a' is given twice"),
+        (f"{SINGLE} --tag aws:a=1", "AWS's own"),
+        (f"{SINGLE} --env x", "variable 'x' is not of the form KEY=VALUE"),
+        (f"{SINGLE} --env 1x=2", "of the form [a-zA-Z_]"),
+        (f"{SINGLE} --env WANDB_API_KEY=2", "a secret"),
+        (f"{SINGLE} --retries 31", "at most 30"),
+        (f"{SINGLE} --kms-key 'not a key'", "KmsKeyId is 'not a key'"),
+        (f"{SINGLE} --bucket s3://snakes", "is not the name of a bucket"),
+        (f"{SINGLE} --image procsnake:latest", "is not in ECR"),
         (
-            ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c55.xlarge", *PLACES),
-            "Did you mean",
-        ),
-        (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.c5.xlarge",
-                "--region",
-                REGION,
-            ),
-            "a job needs role and image and bucket",
-        ),
-        (
-            ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.xlarge"),
-            "no AWS region is set",
-        ),
-        (
-            ("launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.16xlarge", *PLACES),
-            "SageMaker doesn't offer",
-        ),
-        (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.c5.xlarge",
-                "--two-jobs",
-                *PLACES,
-            ),
-            "two jobs need two kinds",
-        ),
-        (
-            ("launch", "sagemaker", "battlesnake-ppo", "--two-jobs", *PLACES),
-            "--two-jobs needs --instances",
-        ),
-        (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.g5.xlarge+ml.c5.xlarge",
-                "--two-jobs",
-                *PLACES,
-            ),
-            "only in one VPC",
-        ),
-        (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.c5.xlarge",
-                "--tag",
-                "x",
-                *PLACES,
-            ),
-            "KEY=VALUE",
-        ),
-        (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.c5.xlarge",
-                "--price",
-                "x",
-                *PLACES,
-            ),
-            "INSTANCE=DOLLARS",
-        ),
-        ((*SINGLE, "--tag", "a=1", "--tag", "a=2"), "tag 'a' is given twice"),
-        ((*SINGLE, "--tag", "aws:a=1"), "AWS's own"),
-        ((*SINGLE, "--env", "x"), "variable 'x' is not of the form KEY=VALUE"),
-        ((*SINGLE, "--env", "1x=2"), "of the form [a-zA-Z_]"),
-        ((*SINGLE, "--env", "WANDB_API_KEY=2"), "a secret"),
-        ((*SINGLE, "--retries", "31"), "at most 30"),
-        ((*SINGLE, "--kms-key", "not a key"), "KmsKeyId is 'not a key'"),
-        ((*SINGLE, "--bucket", "s3://snakes"), "is not the name of a bucket"),
-        ((*SINGLE, "--image", "procsnake:latest"), "is not in ECR"),
-        (
-            (*SINGLE, "--image", IMAGE.replace(REGION, "us-east-1")),
+            f"{SINGLE} --image {IMAGE.replace(REGION, 'us-east-1')}",
             "is in us-east-1, but the job runs in eu-west-1",
         ),
+        (f"{TWO_KINDS} --isolate {NETWORK}", "find each other by S3"),
+        (f"{SINGLE} --max-hours nan", "nan is not a number"),
+        (f"{SINGLE} --max-hours -1", "-1 is not a number"),
+        (f"{SINGLE} --max-hours 0", "0 is not greater than 0"),
+        (f"{SINGLE} --max-hours 1e306", "argument --max-hours: 1e306 is more than 1000000000"),
         (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.g5.xlarge+ml.c5.xlarge",
-                "--two-jobs",
-                "--isolate",
-                *PLACES,
-                *NETWORK,
-            ),
-            "find each other by S3",
-        ),
-        ((*SINGLE, "--max-hours", "nan"), "nan is not a number"),
-        ((*SINGLE, "--max-hours", "-1"), "-1 is not a number"),
-        ((*SINGLE, "--max-hours", "0"), "0 is not greater than 0"),
-        ((*SINGLE, "--max-hours", "1e306"), "argument --max-hours: 1e306 is more than 1000000000"),
-        (
-            ("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "1e300"),
+            f"job follow procsnake-none --region {REGION} --poll-seconds 1e300",
             "1e300 is more than 1000000000",
         ),
-        ((*SINGLE, "--max-hours", "700"), "the most is 2419200, which is 28 days"),
-        ((*SINGLE, "--max-wait-hours", "inf"), "inf is not a number"),
-        ((*SINGLE, "--max-wait-hours", "5"), "--max-wait-hours 5 needs --spot"),
-        ((*SINGLE, "--max-wait-hours", "5", "--explain"), "--max-wait-hours 5 needs --spot"),
-        ((*SINGLE, "--max-cost", "5"), "add --price ml.c5.4xlarge=DOLLARS"),
-        ((*SINGLE, "--max-cost", "0.01", "--price", "ml.c5.4xlarge=0.5"), "raise --max-cost"),
-        ((*SINGLE, "--price", "ml.c5.4xlarge=nan"), "is not an amount of money"),
-        (
-            ("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "nan"),
-            "nan is not a number",
-        ),
-        (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.c5.xlarge",
-                "--set",
-                "ppo.gama=1",
-                *PLACES,
-            ),
-            "Did you mean 'ppo.gamma'",
-        ),
-        (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.c5.xlarge",
-                "--set",
-                "network.name=mpl",
-                *PLACES,
-            ),
-            "Did you mean 'mlp'",
-        ),
-        (
-            (
-                "launch",
-                "sagemaker",
-                "battlesnake-ppo",
-                "--instances",
-                "ml.c5.xlarge",
-                *PLACES,
-                "--bucket",
-                "elsewhere",
-            ),
-            "NoSuchBucket",
-        ),
-        (("job", "follow", "procsnake-none", "--region", REGION), "asking about procsnake-none"),
-        (("job", "stop", "--region", REGION), "which job?"),
-        (("job", "lst"), "Did you mean 'list'"),
-        ((*SINGLE, "--experiment", "my snakes"), "ExperimentConfig.ExperimentName is 'my snakes'"),
-        ((*SINGLE, "--mlflow", "arn:aws:s3:::snakes"), "is not a managed MLflow server"),
+        (f"{SINGLE} --max-hours 700", "the most is 2419200, which is 28 days"),
+        (f"{SINGLE} --max-wait-hours inf", "inf is not a number"),
+        (f"{SINGLE} --max-wait-hours 5", "--max-wait-hours 5 needs --spot"),
+        (f"{SINGLE} --max-wait-hours 5 --explain", "--max-wait-hours 5 needs --spot"),
+        (f"{SINGLE} --max-cost 5", "add --price ml.c5.4xlarge=DOLLARS"),
+        (f"{SINGLE} --max-cost 0.01 --price ml.c5.4xlarge=0.5", "raise --max-cost"),
+        (f"{SINGLE} --price ml.c5.4xlarge=nan", "is not an amount of money"),
+        (f"job follow procsnake-none --region {REGION} --poll-seconds nan", "nan is not a number"),
+        (f"{SMALL} --set ppo.gama=1 {PLACES}", "Did you mean 'ppo.gamma'"),
+        (f"{SMALL} --set network.name=mpl {PLACES}", "Did you mean 'mlp'"),
+        (f"{SMALL} {PLACES} --bucket elsewhere", "NoSuchBucket"),
+        (f"job follow procsnake-none --region {REGION}", "asking about procsnake-none"),
+        (f"job stop --region {REGION}", "which job?"),
+        ("job lst", "Did you mean 'list'"),
+        (f"{SINGLE} --experiment 'my snakes'", "ExperimentConfig.ExperimentName is 'my snakes'"),
+        (f"{SINGLE} --mlflow arn:aws:s3:::snakes", "is not a managed MLflow server"),
     ],
 )
-def test_mistakes_are_one_line_and_nothing_is_started(aws, capsys, arguments, message):
-    code, _, error = run(capsys, *arguments)
+def test_mistakes_are_one_line_and_nothing_is_started(aws, capsys, line, message):
+    code, _, error = typed(capsys, line)
     assert code == 2
     assert message in error.splitlines()[-1]
     assert "Traceback" not in error
@@ -725,39 +510,25 @@ def test_mistakes_are_one_line_and_nothing_is_started(aws, capsys, arguments, me
 
 def test_a_job_that_ended_before_it_trained_says_so(aws, capsys, tmp_path):
     boto3.DEFAULT_SESSION.events.unregister("before-call.sagemaker.CreateTrainingJob")
-    assert (
-        run(
-            capsys,
-            "launch",
-            "sagemaker",
-            "battlesnake-ppo",
-            "--instances",
-            "ml.c5.xlarge",
-            "--no-follow",
-            *PLACES,
-        )[0]
-        == 0
-    )
+    assert typed(capsys, f"{SMALL} {PLACES} --no-follow")[0] == 0
     (bucket_key,) = (key for key in keys() if key.endswith("config.yaml"))
     name = bucket_key.split("/")[1]
     for key in keys():
         if "/checkpoints/" in key:
             boto3.client("s3", REGION).delete_object(Bucket=BUCKET, Key=key)
-    code, _, error = run(
-        capsys, "job", "download", name, "--region", REGION, "--runs", str(tmp_path)
-    )
+    code, _, error = typed(capsys, f"job download {name} --region {REGION} --runs {tmp_path}")
     assert (code, "ended before it began to train" in error) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("file", "profile", "message", "arguments"),
+    ("file", "profile", "message", "line"),
     [
-        ("", "nope", "(nope) could not be found", ("job", "list")),
-        ("[default", "default", "parse", ("job", "list", "--region", REGION)),
-        ("", "nope", "(nope) could not be found", (*SINGLE, "--print-request")),
+        ("", "nope", "(nope) could not be found", "job list"),
+        ("[default", "default", "parse", f"job list --region {REGION}"),
+        ("", "nope", "(nope) could not be found", f"{SINGLE} --print-request"),
     ],
 )
-def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, message, arguments):
+def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, message, line):
     """In a process of its own: sessions are kept."""
     (tmp_path / "config").write_text(file)
     settings = {
@@ -765,7 +536,7 @@ def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, m
         "AWS_CONFIG_FILE": str(tmp_path / "config"),
         "PYTHONPATH": os.getcwd(),
     }
-    command = [sys.executable, "-m", "procsnake", *arguments]
+    command = [sys.executable, "-m", "procsnake", *shlex.split(line)]
     done = subprocess.run(
         command, env={**os.environ, **settings}, capture_output=True, text=True, check=False
     )
@@ -774,8 +545,6 @@ def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, m
 
 
 def test_without_boto3_it_says_what_to_install(capsys, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "boto3", None)
-    code, _, error = run(
-        capsys, "launch", "sagemaker", "battlesnake-ppo", "--instances", "ml.c5.xlarge", *PLACES
-    )
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    code, _, error = typed(capsys, f"{SMALL} {PLACES}")
     assert (code, "pip install 'procsnake[aws]'" in error) == (2, True)

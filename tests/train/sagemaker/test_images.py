@@ -165,14 +165,7 @@ def aws(monkeypatch, light_source):
 
 def test_an_image_is_built_in_aws_without_docker(aws, capsys):
     words = (
-        "image",
-        "training",
-        "--gpu",
-        "--tag",
-        "1",
-        "--stack",
-        "procsnake",
-        "--region",
+        *shlex.split("image training --gpu --tag 1 --stack procsnake --region"),
         REGION,
         "--poll-seconds",
         "0",

@@ -8,6 +8,7 @@ import fnmatch
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -499,10 +500,8 @@ def test_the_notebook_instance_stops_itself_while_its_start_ends_at_once(stack, 
         "${Prefix}", "snakes"
     )
     assert said.split() == [
-        "sagemaker",
-        "stop-notebook-instance",
-        "--region",
-        "eu-west-1",
-        "--notebook-instance-name",
+        *shlex.split(
+            "sagemaker stop-notebook-instance --region eu-west-1 --notebook-instance-name"
+        ),
         name,
     ]

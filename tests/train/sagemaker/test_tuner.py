@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import boto3
 import moto
@@ -20,27 +21,15 @@ PLACES = (
     f"123456789012.dkr.ecr.{REGION}.amazonaws.com/p:1",
 )
 SEARCH = (
-    "tune-sagemaker",
-    "battlesnake-ppo",
-    "--instances",
-    "2*ml.c5.4xlarge",
-    "--bucket",
-    "snakes",
-    "--region",
+    *shlex.split(
+        "tune-sagemaker battlesnake-ppo --instances 2*ml.c5.4xlarge --bucket snakes --region"
+    ),
     REGION,
     *PLACES,
-    "--search",
-    "ppo.learning_rate=1e-4..3e-3:log",
-    "--search",
-    "ppo.num_epochs=1..4",
-    "--trials",
-    "6",
-    "--concurrent",
-    "2",
-    "--minutes",
-    "5",
-    "--set",
-    "seed=3",
+    *shlex.split(
+        "--search ppo.learning_rate=1e-4..3e-3:log --search ppo.num_epochs=1..4 "
+        "--trials 6 --concurrent 2 --minutes 5 --set seed=3"
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -51,11 +52,7 @@ def test_an_interrupted_search_goes_on_with_the_trials_that_had_not_ended(tmp_pa
     experiment = tmp_path / "toy.yaml"
     experiment.write_text(yaml.safe_dump(toy("identity", steps=40 * 1024).to_dict()))
     words = [
-        "--search",
-        "ppo.learning_rate=1e-3..1e-2:log",
-        "--trials",
-        "3",
-        "--runs",
+        *shlex.split("--search ppo.learning_rate=1e-3..1e-2:log --trials 3 --runs"),
         str(tmp_path / "runs"),
     ]
     command = [sys.executable, "-m", "procsnake", "tune"]

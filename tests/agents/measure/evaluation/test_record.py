@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 
 import pytest
@@ -87,14 +88,7 @@ def test_evaluating_a_run_leaves_a_record_and_one_opponent_alone_none(run, capsy
             [
                 "evaluate",
                 str(run),
-                "--games",
-                "2",
-                "--width",
-                "7",
-                "--height",
-                "7",
-                "--minimum-food",
-                "3",
+                *shlex.split("--games 2 --width 7 --height 7 --minimum-food 3"),
             ]
         )
         == 0

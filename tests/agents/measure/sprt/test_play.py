@@ -5,6 +5,7 @@ way.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -161,16 +162,9 @@ def test_blocks_count_in_their_order_and_no_further_than_the_one_that_decides(tm
 
 @pytest.mark.long
 def test_a_killed_test_goes_on_and_gives_the_same_answer(tmp_path):
-    words = [
-        "flood",
-        "greedy",
-        "--width=7",
-        "--height=7",
-        "--elo1=40",
-        "--seed=4",
-        "--jobs=2",
-        "--max-turns=200",
-    ]
+    words = shlex.split(
+        "flood greedy --width=7 --height=7 --elo1=40 --seed=4 --jobs=2 --max-turns=200"
+    )
     running = subprocess.Popen(
         [sys.executable, "-m", "procsnake", "sprt", *words, "--store=killed.db"],
         cwd=tmp_path,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections import Counter
 
 import pytest
@@ -144,18 +145,7 @@ def test_a_bracket_that_was_killed_goes_on_with_the_same_games(tmp_path):
 
 
 def test_the_command_tells_the_bracket_as_table_json_and_page(tmp_path, capsys):
-    words = [
-        "tournament",
-        "flood",
-        "greedy",
-        "random",
-        "--form",
-        "bracket",
-        "--width",
-        "7",
-        "--height",
-        "7",
-    ]
+    words = shlex.split("tournament flood greedy random --form bracket --width 7 --height 7")
     words += [
         "--store",
         str(tmp_path / "t.db"),

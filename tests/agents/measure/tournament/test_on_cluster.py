@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -49,18 +50,7 @@ def test_the_verdict_and_the_store_are_those_of_one_job(cluster, tmp_path):
 
 
 def test_the_command_plays_a_tournament_on_it(cluster, tmp_path, capsys):
-    words = [
-        "tournament",
-        "flood",
-        "greedy",
-        "--width",
-        "7",
-        "--height",
-        "7",
-        "--max-turns",
-        "60",
-        "--json",
-    ]
+    words = shlex.split("tournament flood greedy --width 7 --height 7 --max-turns 60 --json")
     games = []
     for name, where in (("a.db", ["--jobs", "1"]), ("b.db", ["--cluster", cluster.address])):
         assert main([*words, "--store", str(tmp_path / name), *where]) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -110,12 +111,7 @@ def test_a_file_that_would_not_be_written_is_refused(tmp_path, capsys, words, to
     assert (
         main(
             [
-                "tournament",
-                "random",
-                "greedy",
-                "--games",
-                "1",
-                "--store",
+                *shlex.split("tournament random greedy --games 1 --store"),
                 str(tmp_path / "t.db"),
                 *words,
             ]

@@ -23,14 +23,7 @@ TUNE = [
     "tune-search",
     "games",
     START,
-    "--parameters",
-    "weights.length:40",
-    "--pairs",
-    "6",
-    "--batch",
-    "3",
-    "--r-end",
-    "0.2",
+    *shlex.split("--parameters weights.length:40 --pairs 6 --batch 3 --r-end 0.2"),
     *SMALL,
     "--jobs",
     "2",
@@ -77,18 +70,9 @@ def printed(told, command):
     return words[words.index(command) :]
 
 
-OTHER_GAMES = [
-    "--snakes",
-    "4",
-    "--ruleset",
-    "wrapped",
-    "--map",
-    "empty",
-    "--minimum-food",
-    "3",
-    "--opening-turns",
-    "2",
-]
+OTHER_GAMES = shlex.split(
+    "--snakes 4 --ruleset wrapped --map empty --minimum-food 3 --opening-turns 2"
+)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +87,7 @@ def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were
         "tune-search",
         "games",
         START,
-        "--parameters",
-        "weights.length:40",
-        "--pairs",
-        "2",
-        "--batch",
-        "2",
+        *shlex.split("--parameters weights.length:40 --pairs 2 --batch 2"),
         *SMALL,
         *asked,
     ]
@@ -364,16 +343,10 @@ def test_an_undecided_test_accepts_nothing(folder):
 
 def test_weights_are_fitted_to_recorded_games(folder, capsys):
     play(small(pairs=4, batch=4, width=9, height=9), folder / "games.db", concurrency=2)
-    words = [
-        "tune-search",
-        "results",
-        "alphabeta",
-        "games.db",
-        "--parameters",
-        "weights.cell,weights.cramped",
-        "--out",
-        "fitted.yaml",
-    ]
+    words = shlex.split(
+        "tune-search results alphabeta games.db --parameters weights.cell,weights.cramped "
+        "--out fitted.yaml"
+    )
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["games"], found["method"]) == (8, "texel")

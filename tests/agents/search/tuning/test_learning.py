@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import replace
 from itertools import islice
 
@@ -207,20 +208,7 @@ def test_too_few_positions_and_impossible_options_are_refused():
         learn(made_views(5000, planted()), SelfPlay(), Fitting(units=65))
 
 
-SMALL = [
-    "--nodes",
-    "20",
-    "--width",
-    "7",
-    "--height",
-    "7",
-    "--max-turns",
-    "80",
-    "--games",
-    "64",
-    "--jobs",
-    "1",
-]
+SMALL = shlex.split("--nodes 20 --width 7 --height 7 --max-turns 80 --games 64 --jobs 1")
 
 
 @pytest.mark.slow

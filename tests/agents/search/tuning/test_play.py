@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,12 +25,9 @@ WORDS = [
     "tune-search",
     "games",
     START,
-    "--parameters=weights.length,near:2",
-    "--r-end=0.1",
-    "--pairs=10",
-    "--batch=4",
-    "--seed=3",
-    "--nodes=40",
+    *shlex.split(
+        "--parameters=weights.length,near:2 --r-end=0.1 --pairs=10 --batch=4 --seed=3 --nodes=40"
+    ),
 ]
 BOARD = ["--width=7", "--height=7", "--max-turns=120"]
 FEW = {"pairs": 5, "batch": 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import signal
 import struct
 import subprocess
@@ -241,20 +242,9 @@ def test_a_block_that_can_not_be_read_is_named(tmp_path, damage):
 
 @pytest.mark.long
 def test_ctrl_c_ends_with_whole_blocks_and_a_line(tmp_path):
-    words = [
-        "tune-search",
-        "learn",
-        "alphabeta",
-        "learned.json",
-        "--nodes",
-        "50",
-        "--games",
-        "100000",
-        "--jobs",
-        "2",
-        "--store",
-        "blocks",
-    ]
+    words = shlex.split(
+        "tune-search learn alphabeta learned.json --nodes 50 --games 100000 --jobs 2 --store blocks"
+    )
     command = [sys.executable, "-m", "procsnake", *words]
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     running = subprocess.Popen(

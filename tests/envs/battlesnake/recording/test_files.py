@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shlex
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -310,12 +311,7 @@ def test_to_test_gives_a_test_that_passes_for_a_good_move_and_fails_for_a_bad_on
     )
     command = [
         sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
+        *shlex.split("-m pytest -q -p no:cacheprovider --rootdir"),
         str(tmp_path),
         str(tmp_path),
     ]

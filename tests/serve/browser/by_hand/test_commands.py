@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import webbrowser
 from pathlib import Path
 
@@ -39,28 +40,11 @@ def test_without_more_words_it_is_battlesnake_against_good_snakes(played):
 
 
 def test_it_is_the_game_that_is_asked_for(played, capsys):
-    words = [
-        "--against",
-        "me=greedy",
-        "alphabeta",
-        "--nodes",
-        "50",
-        "--ruleset",
-        "wrapped",
-    ]
+    words = shlex.split("--against me=greedy alphabeta --nodes 50 --ruleset wrapped")
     assert (
         run(
             *words,
-            "--map",
-            "empty",
-            "--width",
-            "9",
-            "--height",
-            "7",
-            "--minimumFood",
-            "3",
-            "--clock",
-            "0.4",
+            *shlex.split("--map empty --width 9 --height 7 --minimumFood 3 --clock 0.4"),
         )
         == 0
     )
@@ -129,14 +113,7 @@ def test_every_games_recording_is_told_and_kept(monkeypatch, capsys, tmp_path):
     record = tmp_path / "mine.jsonl"
     assert (
         run(
-            "--browser",
-            "--against",
-            "flood",
-            "--width",
-            "7",
-            "--height",
-            "7",
-            "--record",
+            *shlex.split("--browser --against flood --width 7 --height 7 --record"),
             str(record),
         )
         == 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -31,19 +32,7 @@ def test_match_shows_the_whole_game_in_the_browser(page):
     """The newcomer's way: one command, the address it prints, Ctrl-C. The first player dies long
     before the end.
     """
-    players = [
-        "random",
-        "greedy",
-        "flood",
-        "--width",
-        "7",
-        "--height",
-        "7",
-        "--seed",
-        "5",
-        "--delay",
-        "0.01",
-    ]
+    players = shlex.split("random greedy flood --width 7 --height 7 --seed 5 --delay 0.01")
     command = [sys.executable, "-m", "procsnake", "match", *players, "--browser"]
     show = subprocess.Popen(
         command, env=os.environ | {"BROWSER": "true"}, stdout=subprocess.PIPE, text=True

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -237,14 +238,7 @@ def test_the_command_serves_the_page_and_ctrl_c_ends_it(chromium, tmp_path):
     record = tmp_path / "mine.jsonl"
     command = [
         sys.executable,
-        "-m",
-        "procsnake",
-        "play",
-        "--width",
-        "7",
-        "--height",
-        "7",
-        "--record",
+        *shlex.split("-m procsnake play --width 7 --height 7 --record"),
         str(record),
     ]
     show = subprocess.Popen(

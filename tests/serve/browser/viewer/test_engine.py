@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -220,14 +221,7 @@ def serving(database, *flags):
     """`procsnake serve` on gunicorn, in a process of its own; gives its URL."""
     command = [
         sys.executable,
-        "-m",
-        "procsnake",
-        "serve",
-        "flood",
-        "greedy",
-        "--port",
-        "0",
-        "--database",
+        *shlex.split("-m procsnake serve flood greedy --port 0 --database"),
         database,
         *flags,
     ]

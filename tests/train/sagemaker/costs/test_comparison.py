@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -98,15 +99,9 @@ def test_speeds_are_of_instances():
 
 
 def test_the_command_shows_a_table_or_json(capsys):
-    words = (
-        "launch",
-        "sagemaker",
-        "battlesnake-ppo",
-        "--price",
-        "ml.c5.4xlarge=0.8",
-        "--price",
-        "ml.c5.xlarge=0.2",
-        "--compare",
+    words = shlex.split(
+        "launch sagemaker battlesnake-ppo --price ml.c5.4xlarge=0.8 "
+        "--price ml.c5.xlarge=0.2 --compare"
     )
     code, out, _ = run(capsys, *words)
     names = [line.split()[0] for line in out.splitlines()]
@@ -120,14 +115,7 @@ def test_the_command_shows_a_table_or_json(capsys):
     ]
     code, _, error = run(capsys, "launch", "sagemaker", "battlesnake-imitation", *words[3:])
     assert (code, "is a single process" in error) == (2, True)
-    words = (
-        "launch",
-        "sagemaker",
-        "battlesnake-ppo",
-        "--instances",
-        "ml.c5.xlarge",
-        "--explain",
-        "--speed",
-        "ml.g5.xlarge=3",
+    words = shlex.split(
+        "launch sagemaker battlesnake-ppo --instances ml.c5.xlarge --explain --speed ml.g5.xlarge=3"
     )
     assert "use it with --compare" in run(capsys, *words)[2]
