@@ -4,6 +4,7 @@ environment plays.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -24,6 +25,7 @@ from envs.common.errors import (
     InvalidActionError,
     MissingDependencyError,
     UnknownNameError,
+    pip_install,
 )
 
 HAS_PYGAME = find_spec("pygame") is not None
@@ -192,7 +194,7 @@ def test_rgb_frames_for_record_video():
 
 def test_human_mode_without_pygame_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(MissingDependencyError, match="pip install pygame"):
+    with pytest.raises(MissingDependencyError, match=re.escape(pip_install("pygame"))):
         BattlesnakeEnv(render_mode="human").reset(seed=0)
 
 

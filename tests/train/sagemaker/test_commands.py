@@ -22,6 +22,7 @@ import moto
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from envs.common.errors import pip_install
 from tests.command_line import typed
 from train.cluster.sizes import sized
 from train.config import Experiment
@@ -547,4 +548,4 @@ def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, m
 def test_without_boto3_it_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "boto3", None)
     code, _, error = typed(capsys, f"{SMALL} {PLACES}")
-    assert (code, "pip install 'procsnake[aws]'" in error) == (2, True)
+    assert (code, pip_install("procsnake[aws]") in error) == (2, True)

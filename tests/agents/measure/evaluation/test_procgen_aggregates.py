@@ -16,6 +16,7 @@ from agents.measure.evaluation.procgen_aggregates import (
     performance_profile,
     probability_of_improvement,
 )
+from envs.common.errors import pip_install
 
 
 @pytest.mark.parametrize("shape", [(10, 1), (5, 16), (3, 7)])
@@ -101,4 +102,4 @@ def test_without_rliable_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['rliable'] = None; import agents.measure.evaluation.procgen"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
     assert "MissingDependencyError: " in shown
-    assert "pip install 'procsnake[procgen]'" in shown
+    assert pip_install("procsnake[procgen]") in shown

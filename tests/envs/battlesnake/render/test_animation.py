@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -13,7 +14,7 @@ from PIL import Image
 
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.animation import frames, save_animation
-from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
+from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
 from tests.envs.battlesnake.traces import DATA
 
 
@@ -61,7 +62,7 @@ def test_mp4_plays_every_turn(recording, tmp_path):
 
 def test_mp4_without_its_package_says_what_to_install(recording, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(MissingDependencyError, match="pip install imageio-ffmpeg"):
+    with pytest.raises(MissingDependencyError, match=re.escape(pip_install("imageio-ffmpeg"))):
         save_animation(recording, tmp_path / "game.mp4")
     assert list(tmp_path.iterdir()) == []
 
