@@ -32,8 +32,7 @@ def test_where_our_knowledge_ends_is_said(page, tmp_path):
         expect_turn(page, end)
         told = page.locator("#why .warn").inner_text()
         assert (
-            told
-            == f"Turns {died} to {end - 1} are not known: an engine tells a dead snake nothing but"
+            told == f"Turns {died} to {end - 1} are not known: an engine tells a dead snake only"
             " the end."
         )
         fates = dict(
