@@ -13,8 +13,7 @@ import pytest
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = shlex.split(
     "--no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update "
-    "--disable-sync"
+    "--disable-background-networking --disable-component-update --disable-sync"
 )
 PATIENCE_MS = 20_000
 

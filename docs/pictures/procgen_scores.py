@@ -21,7 +21,7 @@ def procgen_scores(path: Path) -> None:
     unseen = [score for score in scores if score["split"] == "test"]
     own = [score for score in unseen if score["player"] != "random"]
     own.sort(key=lambda score: score["normalised"])
-    random = {score["game"]: score["normalised"] for score in unseen if score not in own}
+    random = {score["game"]: score["normalised"] for score in unseen if score["player"] == "random"}
     games = [score["game"] for score in own]
 
     figure = Figure(figsize=(8, 4.8), layout="constrained")
