@@ -220,8 +220,10 @@ class Referee:
                 play_turn(self.state, np.array([moves], np.int8), running)
                 yield frame
             self.result = self._result()
-            # The official program has counted one turn on by then. A server learns from this turn
-            # whether its snake died together with the last ones.
+            # The official program finds the game over only after it has asked the survivors once
+            # more and counted one turn on. A server learns from the end's turn whether its snake
+            # died together with the last ones.
+            wait_for(self._ask_remote(pool, self._living()).values())
             self._tell(pool, "end", turn=self.result.turns + 1)
             if record:
                 self._record(record, nothing)
@@ -263,7 +265,7 @@ class Referee:
         frame = self._new_frame()
         living = self._living()
         meter = LoadMeter()
-        calls = self._ask_remote(pool, [slot for slot in living if slot in self._remote])
+        calls = self._ask_remote(pool, living)
         waited_ms = 0.0
         for slot in living:
             seat = self.seats[slot]
@@ -283,8 +285,12 @@ class Referee:
     def _ask_remote(
         self, pool: ThreadPoolExecutor, slots: Sequence[int]
     ) -> dict[int, Future[Reply]]:
-        """Begin to ask the snakes behind URLs in these slots."""
-        return {slot: pool.submit(self._remote[slot].move, self.request(slot)) for slot in slots}
+        """Begin to ask those in these slots that are behind URLs."""
+        return {
+            slot: pool.submit(self._remote[slot].move, self.request(slot))
+            for slot in slots
+            if slot in self._remote
+        }
 
     def _ask_local(self, agent: Agent, slot: int, frame: Frame) -> float:
         """Ask a local agent. Returns for how many milliseconds it waited for a processor."""

@@ -273,7 +273,8 @@ def test_a_server_that_hangs_up_between_requests_is_called_again():
             Referee([url], width=25, height=25, seed=5, timeout_ms=2000, max_turns=4).play()
         )
     assert [frame.failures for frame in frames] == [{}] * 5
-    assert seen == ["/start", *["/move"] * 4, "/end"]
+    # The survivor is asked on the last board, too.
+    assert seen == ["/start", *["/move"] * 5, "/end"]
 
 
 def answer_once(server, body):
@@ -326,16 +327,30 @@ def test_start_moves_and_end_are_told_to_everyone():
     assert referee.result.winner == "flood"
 
 
-def test_the_end_is_one_turn_after_the_last_board_as_in_the_official_program(monkeypatch):
-    told = []
-    monkeypatch.setattr(
-        RemoteSnake, "tell", lambda _, event, request: told.append((event, request["turn"]))
-    )
-    with scripted_snake([(200, b'{"move":"right"}')]) as (url, _):
-        referee = Referee([url, agents.make("flood")], seed=2)
+def test_the_winner_is_asked_once_more_as_by_the_official_program():
+    """The left snake circles, and the right one goes up into the wall. (The official program asks
+    survivors for a move that isn't played, and counts one turn on before the end.)
+    """
+    told: dict[str, list[tuple[str, int]]] = {"circles": [], "climbs": []}
+    circle = ("up", "right", "down", "left")
+
+    def respond(path, request):
+        name, _, event = path.strip("/").partition("/")
+        if not event:
+            return as_json(INFO)
+        turn = request["turn"]
+        told[name].append((event, turn))
+        return as_json({"move": circle[turn % 4] if name == "circles" else "up"})
+
+    with served(respond) as url:
+        referee = Referee([f"{url}/circles", f"{url}/climbs"], seed=3, timeout_ms=2000)
         for _ in referee.play():
             pass
-    assert told == [("start", 0), ("end", referee.result.turns + 1)]
+    last = referee.result.turns
+    assert referee.result.winner_slot == 0
+    moves = [("move", turn) for turn in range(last)]
+    assert told["circles"] == [("start", 0), *moves, ("move", last), ("end", last + 1)]
+    assert told["climbs"] == [("start", 0), *moves, ("end", last + 1)]
 
 
 def test_a_served_agent_plays_over_http_as_it_plays_here(tmp_path):
