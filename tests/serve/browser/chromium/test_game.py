@@ -69,6 +69,17 @@ def test_match_shows_the_whole_game_in_the_browser(page):
     assert f"flood wins after {last} turns" in told
 
 
+def test_a_game_that_our_snake_wins_is_known_to_its_end(page, site):
+    game = referee(site, rivals=("random",))
+    last = play_out(game)
+    assert game.result.winner == "me"
+    open_first_game(page, site)
+    page.keyboard.press("End")
+    expect_turn(page, last + 1)
+    assert page.locator("#why .warn").count() == 0
+    assert page.locator("#hole").is_hidden()
+
+
 def test_a_game_is_scrubbed_with_slider_buttons_and_keys(page, site):
     last = play_out(referee(site))
     open_first_game(page, site)
