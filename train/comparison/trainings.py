@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from envs.common.whole_files import write_whole
@@ -192,9 +193,10 @@ def _how_far(training: Training, folder: Path) -> str:
     decisions = columns["agent_steps"][-1]
     counters = {"minutes": minutes, "agent_steps": decisions}
     left = minutes_left(minutes, fraction_done(training.experiment.budget, counters))
-    episode_return = "not known yet"
-    if "episode_return_mean" in columns:
-        episode_return = f"{columns['episode_return_mean'][-1]:.2f}"
+    # It is NaN for iterations in which no episode ended.
+    returns = columns.get("episode_return_mean", np.zeros(0))
+    known = returns[np.isfinite(returns)]
+    episode_return = f"{known[-1]:.2f}" if len(known) else "not known yet"
     return (
         f"{training.title}: {minutes:.1f} min, about {left:.0f} left, {decisions:,.0f} decisions,"
         f" return {episode_return}"

@@ -66,7 +66,8 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     for phase, phase_seconds in sampled["phase_seconds"].items():
         row[f"seconds_{phase}"] = phase_seconds
     if "learner_seconds" in result:
-        row["seconds_learner"] = result["learner_seconds"]
+        learning = result["learner_seconds"]
+        row["seconds_learner"] = 0.0 if math.isnan(learning) else learning
     for module, metrics in result.get("learners", {}).items():
         if module == _DEFAULT_MODULE:
             row |= _of_module(metrics)
@@ -126,10 +127,10 @@ def _of_module(metrics: Mapping[str, Any]) -> dict[str, float]:
     norms = [name for name in row if re.fullmatch("gradients_.*_global_norm", name)]
     if norms:
         row["gradient_norm"] = math.hypot(*(row.pop(name) for name in norms))
-    # After an iteration without an update, all metrics of RLlib are NaN, the learning rate too. A
-    # loss that is NaN by itself stays.
-    if not _without_nan(row):
-        return {}
+    # After an iteration without an update, all metrics of RLlib are NaN, the learning rate too, and
+    # only what APEX counts in any case isn't. A loss that is NaN by itself stays.
+    if math.isnan(row.get("learning_rate", 0.0)):
+        return _without_nan(row)
     return row
 
 

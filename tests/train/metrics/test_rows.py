@@ -12,7 +12,7 @@ from train.algorithms import build_algorithm
 from train.metrics.rows import nested_result, progress_row
 
 
-def row_of(causes: list[int], **learned: float) -> dict[str, float]:
+def row_of(causes: list[int], *, learning: float = 1.0, **learned: float) -> dict[str, float]:
     """The row of an iteration without RLlib in which episodes ended by these causes."""
     ended = {
         "return": np.ones(len(causes)),
@@ -20,7 +20,7 @@ def row_of(causes: list[int], **learned: float) -> dict[str, float]:
         "cause": np.array(causes, np.int64),
     }
     result = nested_result(
-        env_steps=8, agent_steps=8, playing=1.0, learning=1.0, episodes=ended, learned=learned
+        env_steps=8, agent_steps=8, playing=1.0, learning=learning, episodes=ended, learned=learned
     )
     return progress_row(result, 1.0)
 
@@ -55,6 +55,15 @@ def test_an_iteration_without_an_update_has_no_metrics_of_updates(one_ray):
     for name in ("learning_rate", "gradient_norm", "td_error_mean"):
         assert [name in row for row in rows] == updated
     assert all(math.isfinite(value) for row in rows for value in row.values())
+
+
+def test_what_apex_counts_stays_without_an_update():
+    """RLlib has NaN for its own metrics then, and for the sum of the learner's seconds."""
+    row = row_of([0], learning=math.nan, qf_loss=math.nan, learning_rate=math.nan, replay_ratio=2.0)
+    assert row["replay_ratio"] == 2.0
+    assert row["seconds_learner"] == 0.0
+    assert "qf_loss" not in row
+    assert "learning_rate" not in row
 
 
 def test_a_loss_that_is_no_number_any_more_is_shown_as_such():
