@@ -165,7 +165,8 @@ class Tune:
     trials: int = 8
     """The number of trials."""
     concurrent: int = 1
-    """How many trials run at the same time. Each keeps as many cores busy as a run of its own."""
+    """How many trials run at the same time. Each keeps as many cores busy as a run of its own. With
+    pbt they take turns; on a Ray cluster, as many then run as it has room for."""
 
     def __post_init__(self) -> None:
         require(self, "tune", "trials", 1)

@@ -23,7 +23,10 @@ def searcher_of(settings: Tune, spaces: Mapping[str, Space], *, seed: int) -> An
     if settings.searcher == "random":
         from ray.tune.search import BasicVariantGenerator
 
-        return BasicVariantGenerator(max_concurrent=settings.concurrent, random_state=seed)
+        # Population-based training pauses a trial for others, which have to be there by then. How
+        # many of them run is limited by the processors that Ray has.
+        most = 0 if settings.scheduler == "pbt" else settings.concurrent
+        return BasicVariantGenerator(max_concurrent=most, random_state=seed)
     import optuna
     from ray.tune.search import ConcurrencyLimiter
     from ray.tune.search.optuna import OptunaSearch

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from envs.common.columns import in_columns
+from envs.common.columns import counted, in_columns
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
 from train.config import Experiment
@@ -37,6 +37,7 @@ _ASHA_REDUCTION = 3
 _ASHA_PERCENT = 11
 _ASHA_LAST = 98
 _PBT_PERCENT = 20
+_SECONDS_BETWEEN_LINES = 60.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ def tune(
     cluster: str | None = None,
     budget: Budget | None = None,
 ) -> TuneResult:
-    """Search as `experiment.tune` says. `say` is called with a line on each trial that ends.
+    """Search as `experiment.tune` says. `say` is called with a line at the start, on each
+    trial that ends, and each minute.
 
     `budget` is written into the best experiment; by default it is the experiment's own, which the
     trials have. With `cluster`, the trials run on the Ray cluster at this address, all of whose
@@ -166,6 +168,7 @@ def _searched(
     with running_ray(settings.concurrent * len(room), cluster):
         if cluster:
             _require_room(room)
+        say(f"{counted(settings.trials, 'trial')}, {settings.concurrent} at a time, in {folder}")
         trials = _search(base, settings, spaces, folder, goes_on, room, say)
     if all(trial.error for trial in trials):
         raise RunError(
@@ -380,18 +383,27 @@ def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:
     from ray.tune import Callback
 
     class Teller(Callback):
-        """Says a line for each trial that ends."""
+        """Says a line for each trial that ends, and each minute how far one is."""
 
         ended = 0
+        spoke_at = time.time()
+
+        def on_trial_result(
+            self,
+            iteration: int,
+            trials: list[Any],
+            trial: Any,
+            result: dict[str, Any],
+            **info: Any,
+        ) -> None:
+            if time.time() - self.spoke_at >= _SECONDS_BETWEEN_LINES:
+                self.spoke_at = time.time()
+                say(f"{Path(result['run']).name}: {_how_good(result, settings.metric)} so far")
 
         def on_trial_complete(
             self, iteration: int, trials: list[Any], trial: Any, **info: Any
         ) -> None:
-            score = trial.last_result.get(settings.metric, math.nan)
-            self._tell(
-                trial,
-                f"{settings.metric} {score:.4g} after {trial.last_result.get('percent_done', 0)} %",
-            )
+            self._tell(trial, _how_good(trial.last_result, settings.metric))
 
         def on_trial_error(
             self, iteration: int, trials: list[Any], trial: Any, **info: Any
@@ -400,12 +412,18 @@ def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:
 
         def _tell(self, trial: Any, what: str) -> None:
             self.ended += 1
+            self.spoke_at = time.time()
             values = _listed(
                 applying({key: trial.config[key] for key in keys if key in trial.config})
             )
             say(f"trial {self.ended} of {settings.trials}: {what}, {values}")
 
     return Teller()
+
+
+def _how_good(result: Mapping[str, Any], metric: str) -> str:
+    """A trial's score, and the share of its budget after which it has that."""
+    return f"{metric} {result.get(metric, math.nan):.4g} after {result.get('percent_done', 0)} %"
 
 
 def _trial_of(result: Any, folder: Path, keys: Collection[str], metric: str) -> Trial:
