@@ -14,6 +14,9 @@ from agents import networks
 from agents.networks.layers import orthogonal, take_heads_off
 from agents.networks.options import QNetworkOptions
 
+_FIRST_SCALE = 0.05
+"""How far the first returns are from 0, in widths of the support."""
+
 
 class QNetwork(nn.Module):
     """A network with heads for Q values in place of its own. `QNetworkOptions` are its options.
@@ -32,17 +35,33 @@ class QNetwork(nn.Module):
         self.num_actions = num_actions
         self.num_atoms = options.num_atoms
 
-        def head(outputs: int) -> nn.Module:
+        def head(outputs: int) -> nn.Linear | NoisyLinear:
             if options.noisy:
                 return NoisyLinear(features, outputs, options.sigma0)
             return orthogonal(nn.Linear(features, outputs), 0.01)
 
         self.advantage = head(num_actions * self.num_atoms)
-        self.value = None
+        self.value: nn.Linear | NoisyLinear | None = None
         if options.dueling:
             self.value = head(self.num_atoms)
         support = torch.linspace(options.v_min, options.v_max, self.num_atoms)
         self.register_buffer("support", support, persistent=False)
+        if self.num_atoms > 1:
+            self._expect_nothing()
+
+    def _expect_nothing(self) -> None:
+        """Begin with returns around 0.
+
+        With all atoms equally likely the first Q values would be the middle of the support, and
+        targets that start from there forget it by one factor gamma^n for each update of the target
+        network."""
+        scale = _FIRST_SCALE * (self.support[-1] - self.support[0])
+        near_zero = -self.support.abs() / scale
+        with torch.no_grad():
+            if self.value is None:
+                self.advantage.bias.add_(near_zero.repeat(self.num_actions))
+            else:
+                self.value.bias.add_(near_zero)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         values = q_values(self.atoms(observations), self.support)

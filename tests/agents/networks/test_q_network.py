@@ -47,6 +47,16 @@ def test_q_values_are_means_of_the_distributions():
     assert float(q_values(logits, torch.tensor([0.0, 1.0, 2.0]))) == pytest.approx(1.25)
 
 
+@pytest.mark.parametrize("dueling", [True, False])
+def test_the_first_values_are_nearer_to_0_than_an_atom(dueling):
+    """Uniform distributions would have 24 there, which targets then forget slowly."""
+    network = networks.build(
+        "q-network", (1, 1, 5), 3, num_atoms=51, v_min=-16.0, v_max=64.0, dueling=dueling
+    )
+    seen = torch.randint(0, 256, (7, 1, 1, 5), dtype=torch.uint8)
+    assert network(seen)[0].abs().max() < 1.6
+
+
 def test_heads_go_on_any_body():
     for body in BODIES:
         network = networks.build("q-network", (11, 11, 3), 4, body=body, num_atoms=5)
