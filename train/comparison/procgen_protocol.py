@@ -153,14 +153,18 @@ class Protocol:
         return experiment
 
     @property
+    def measured_experiment(self) -> str:
+        """Its experiment if that one's speed was measured, or else the default experiment."""
+        return self.experiment if self.experiment in STEPS_A_SECOND_AND_CORE else "procgen-ppo"
+
+    @property
     def steps_a_second_and_core(self) -> float:
-        """The measured decisions per second and core of its experiment, or else of the default
-        experiment, on a processor like this one.
+        """The decisions per second and core of `measured_experiment`, on a processor like this
+        one.
         """
         from train.compute.bfloat16 import has_fast_bfloat16
 
-        default = STEPS_A_SECOND_AND_CORE["procgen-ppo"]
-        return STEPS_A_SECOND_AND_CORE.get(self.experiment, default)[has_fast_bfloat16()]
+        return STEPS_A_SECOND_AND_CORE[self.measured_experiment][has_fast_bfloat16()]
 
     def hours(self, *, jobs: int, steps_per_second: float) -> float:
         """Return how many hours of wall time the trainings take, `jobs` at a time, each at

@@ -200,6 +200,14 @@ def _plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Namespace
     }
 
 
+def _how_known(protocol: Protocol) -> str:
+    """How the speed of the plan is known."""
+    measured = protocol.measured_experiment
+    if measured == protocol.experiment and not protocol.overrides:
+        return "as measured in docs/procgen.md"
+    return f"those of {measured}, because these settings were not measured"
+
+
 def _plan_in_words(protocol: Protocol, plan: Mapping[str, Any]) -> str:
     if protocol.seeds == 1:
         seeds = "the seed 0"
@@ -208,8 +216,7 @@ def _plan_in_words(protocol: Protocol, plan: Mapping[str, Any]) -> str:
     if protocol.minutes:
         how = "by their minutes"
     else:
-        speed = f"{plan['steps_per_second']:.0f}"
-        how = f"at {speed} decisions per second each, as measured in docs/procgen.md"
+        how = f"at {plan['steps_per_second']:.0f} decisions per second each, {_how_known(protocol)}"
     lines = [
         f"{counted(plan['trainings'], 'training')}, {plan['finished']} finished:"
         f" {', '.join(protocol.games)}, with {seeds}",
