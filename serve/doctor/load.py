@@ -99,9 +99,13 @@ def _play_on(report: Report, moves: int, seed: int, until: float) -> _Measured:
 
     opponent = agents.make(_OPPONENT)
     measured = _Measured()
-    while len(measured.latencies) < moves and time.monotonic() < until:
+    num_won = 0
+    while time.monotonic() < until:
+        # A winner is asked once more, for a move that isn't played.
+        moves_left = moves - len(measured.latencies) - num_won
+        if moves_left < 1:
+            break
         seed += 1
-        moves_left = moves - len(measured.latencies)
         game_id = new_game_id()
         referee = Referee(
             [report.url, opponent],
@@ -116,6 +120,8 @@ def _play_on(report: Report, moves: int, seed: int, until: float) -> _Measured:
             except SnakeUnreachableError as error:
                 measured.failures.append(str(error))
                 break
+        if referee.result and referee.result.winner_slot == 0:
+            num_won += 1
     return measured
 
 

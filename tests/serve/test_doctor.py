@@ -364,14 +364,17 @@ def test_nothing_is_begun_after_the_time_is_up(seconds, monkeypatch):
     assert is_cut_short == (seconds <= MOVES_ALONE)
 
 
-def test_no_more_moves_are_asked_for_than_allowed():
+@pytest.mark.parametrize("opponent", ["flood", "random"])
+def test_no_more_moves_are_asked_for_than_allowed(monkeypatch, opponent):
+    """The winner of a game is asked once more, and against the second one it wins often."""
+    monkeypatch.setattr("serve.doctor.load._OPPONENT", opponent)
     asked = []
     faults_of(
         changed_move(lambda body: asked.append(body["you"]["id"]) or good_snake("/move", body)),
         games=3,
-        moves=10,
+        moves=100,
     )
-    assert sum(you != "you" for you in asked) == 10
+    assert sum(you != "you" for you in asked) == 100
 
 
 def test_the_odd_requests_are_ones_that_can_be_read():

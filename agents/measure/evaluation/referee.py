@@ -223,7 +223,8 @@ class Referee:
             # The official program finds the game over only after it has asked the survivors once
             # more and counted one turn on. A server learns from the end's turn whether its snake
             # died together with the last ones.
-            wait_for(self._ask_remote(pool, self._living()).values())
+            if self.result.turns < self._max_turns:
+                wait_for(self._ask_remote(pool, self._living()).values())
             self._tell(pool, "end", turn=self.result.turns + 1)
             if record:
                 self._record(record, nothing)
