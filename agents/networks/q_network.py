@@ -52,9 +52,8 @@ class QNetwork(nn.Module):
     def _expect_nothing(self) -> None:
         """Begin with returns around 0.
 
-        With all atoms equally likely the first Q values would be the middle of the support, and
-        targets that start from there forget it by one factor gamma^n for each update of the target
-        network."""
+        With all atoms equally likely, the first Q values would be the middle of the support. From
+        there they would come down by one factor gamma^n with each update of the target network."""
         scale = _FIRST_SCALE * (self.support[-1] - self.support[0])
         near_zero = -self.support.abs() / scale
         with torch.no_grad():

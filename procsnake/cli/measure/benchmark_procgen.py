@@ -205,7 +205,7 @@ def _how_known(protocol: Protocol) -> str:
     measured = protocol.measured_experiment
     if measured == protocol.experiment and not protocol.overrides:
         return "as measured in docs/procgen.md"
-    return f"those of {measured}, because these settings were not measured"
+    return f"the speed of {measured}, because these settings were not measured"
 
 
 def _plan_in_words(protocol: Protocol, plan: Mapping[str, Any]) -> str:
